@@ -1,0 +1,50 @@
+"""OpenAI-grade tool calling for any model server: the library.
+
+`parse` and `Parser` read what a model wrote, `render` makes its prompt, `write` makes what it would write. Errors of the
+caller are `RequestError`; what the model does wrong is in `Turn.problems`.
+"""
+
+from toolwright.api import Parser, dialects, parse, render, typescript, write
+from toolwright.collect import Turn, collect
+from toolwright.conversation import Call
+from toolwright.errors import ConfigError, RequestError, ToolwrightError, UpstreamError
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+from toolwright.prompt import Control, Prompt, Text
+
+__all__ = [
+    "ArgumentsDelta",
+    "Call",
+    "CallEnded",
+    "CallStarted",
+    "ConfigError",
+    "ContentDelta",
+    "Control",
+    "Event",
+    "Finished",
+    "Markup",
+    "Parser",
+    "Problem",
+    "Prompt",
+    "ReasoningDelta",
+    "RequestError",
+    "Text",
+    "ToolwrightError",
+    "Turn",
+    "UpstreamError",
+    "collect",
+    "dialects",
+    "parse",
+    "render",
+    "typescript",
+    "write",
+]

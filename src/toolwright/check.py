@@ -1,0 +1,114 @@
+"""The check between a parser and its consumer: what goes out as a call obeys the request, and what is wrong is named.
+
+It knows the tools and the choice, not the format the call was written in. Text and arguments pass through as they come.
+"""
+
+from typing import Final
+
+import msgspec
+
+from toolwright.conversation import NamedTool
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    Problem,
+    ReasoningDelta,
+)
+from toolwright.toolset import Toolset
+
+__all__ = ["Check"]
+
+_MAX_TOLD: Final = 3
+
+
+class Check:
+    """Takes the events of one turn in order and passes on those that may leave.
+
+    Calls that the choice forbids do not leave: under `none` no call, without parallel calls only the first. A call of an
+    unknown tool, or with arguments that do not fit, leaves with a problem: its intent is beyond doubt, and the client
+    answers it with an error the model learns from.
+    """
+
+    def __init__(self, tools: Toolset) -> None:
+        self._tools = tools
+        self._choice = tools.choice
+        self._parallel = tools.parallel
+        self._calls = 0
+        self._open: dict[int, tuple[CallStarted, list[str]]] = {}  # by the parser's index
+        self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
+
+    def push(self, event: Event, out: list[Event]) -> None:
+        """Check one event; what may leave is appended to `out`."""
+        if isinstance(event, ContentDelta | ReasoningDelta):  # deltas are by far the most frequent: not by pattern
+            out.append(event)
+            return
+        if isinstance(event, ArgumentsDelta):
+            index = event.index
+            self._open[index][1].append(event.text)
+            ours = self._index[index]
+            if ours == index:
+                out.append(event)
+            elif ours is not None:
+                out.append(ArgumentsDelta(ours, event.text))
+            return
+        match event:
+            case CallStarted(index):
+                self._start(event, out)
+            case CallEnded(index, complete):
+                self._end(index, complete, out)
+            case Problem(call=int(index)):
+                out.append(msgspec.structs.replace(event, call=self._index.get(index, self._calls)))
+            case _:
+                out.append(event)
+
+    def finish(self, reason: FinishReason, out: list[Event]) -> None:
+        """The output is over: say how the turn ended. `reason` is `stop` unless the model was stopped."""
+        if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
+            out.append(Problem("call_missing", "the request asks for a call and the model made none"))
+        out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
+
+    def _start(self, started: CallStarted, out: list[Event]) -> None:
+        self._open[started.index] = (started, [])
+        if self._choice == "none" or (self._calls and not self._parallel):
+            self._index[started.index] = None
+            return
+        ours = self._index[started.index] = self._calls
+        self._calls += 1
+        out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
+        if started.name not in self._tools:
+            out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
+        elif isinstance(self._choice, NamedTool) and started.name != self._choice.name:
+            out.append(Problem("call_not_allowed", f"{started.name!r} instead of {self._choice.name!r}", call=ours))
+
+    def _end(self, index: int, complete: bool, out: list[Event]) -> None:
+        started, texts = self._open.pop(index)
+        arguments = "".join(texts)
+        ours = self._index[index]
+        if ours is None:
+            reason = "calls are switched off" if self._choice == "none" else "one call at most was asked for"
+            out.append(Problem("call_not_allowed", f"call of {started.name!r}: {reason}", text=arguments))
+            return
+        out.append(CallEnded(ours, complete))
+        if not complete:
+            detail = f"the output was cut in the arguments of {started.name!r}"
+            out.append(Problem("incomplete_arguments", detail, call=ours))
+        elif started.kind == "function":
+            self._judge(started.name, arguments, ours, out)
+
+    def _judge(self, name: str, arguments: str, call: int, out: list[Event]) -> None:
+        try:
+            value = msgspec.json.decode(arguments)
+        except (msgspec.DecodeError, RecursionError) as error:
+            out.append(Problem("non_json_arguments", f"the arguments of {name!r} are no JSON: {error}", call=call))
+            return
+        if name not in self._tools:
+            return
+        faults = self._tools.faults(name, value)
+        if faults:
+            told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
+            out.append(Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}", call=call))

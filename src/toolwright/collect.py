@@ -1,0 +1,99 @@
+"""The not-streaming view: events folded into one `Turn`."""
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from msgspec import Struct
+
+from toolwright.conversation import Call
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+
+__all__ = ["Turn", "collect"]
+
+
+class Turn(Struct, frozen=True):
+    """What a model answered: text, reasoning, calls, how it ended, and what was wrong on the way."""
+
+    content: str | None
+    reasoning: str | None
+    calls: tuple[Call, ...]
+    finish_reason: FinishReason
+    problems: tuple[Problem, ...] = ()
+
+    def to_chat_message(self) -> dict[str, Any]:
+        """The assistant message of Chat Completions. Calls that were cut off are left out: nobody may run them."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning is not None:
+            message["reasoning_content"] = self.reasoning
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in self.calls
+            if call.complete
+        ]
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+
+def collect(events: Iterable[Event]) -> Turn:
+    """Fold the events of one whole turn."""
+    content: list[str] = []
+    reasoning: list[str] = []
+    started: list[CallStarted] = []
+    arguments: list[list[str]] = []
+    complete: list[bool] = []
+    problems: list[Problem] = []
+    reason: FinishReason = "stop"
+    for event in events:
+        match event:
+            case ContentDelta(text):
+                content.append(text)
+            case ReasoningDelta(text):
+                reasoning.append(text)
+            case CallStarted():
+                started.append(event)
+                arguments.append([])
+                complete.append(False)
+            case ArgumentsDelta(index, text):
+                arguments[index].append(text)
+            case CallEnded(index, whole):
+                complete[index] = whole
+            case Problem():
+                if event.kind == "unopened_reasoning":
+                    reasoning, content = [*reasoning, *content], []
+                problems.append(event)
+            case Finished(reason_):
+                reason = reason_
+            case Markup():
+                pass
+            case _:
+                assert_never(event)
+    calls = tuple(
+        Call(
+            name=call.name,
+            arguments="".join(texts),
+            id=call.id or f"call_{call.index}",
+            kind=call.kind,
+            namespace=call.namespace,
+            complete=whole,
+        )
+        for call, texts, whole in zip(started, arguments, complete, strict=True)
+    )
+    return Turn(
+        content="".join(content) or None,
+        reasoning="".join(reasoning) or None,
+        calls=calls,
+        finish_reason=reason,
+        problems=tuple(problems),
+    )

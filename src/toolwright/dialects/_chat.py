@@ -1,0 +1,69 @@
+"""What prompts of several dialects share: the system texts, the choice in words, text out of message parts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolwright.conversation import (
+    Conversation,
+    Item,
+    MediaPart,
+    Message,
+    NamedTool,
+    Part,
+    TextPart,
+    text_of,
+)
+from toolwright.errors import RequestError
+from toolwright.prompt import neutralise
+
+__all__ = ["chat_content", "chat_role", "choice_note", "plain_text", "split_instructions"]
+
+
+def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The texts of the system and developer messages at the start, and everything behind them."""
+    texts: list[str] = []
+    for item in items:
+        if not (isinstance(item, Message) and item.role in ("system", "developer")):
+            break
+        texts.append(item.text)
+    return texts, tuple(items[len(texts) :])
+
+
+def choice_note(conversation: Conversation) -> list[str]:
+    """What the choice asks for, in words, for prompts that have no other way to say it; empty when it asks for nothing."""
+    match conversation.tool_choice:
+        case "none":
+            return ["For this answer the tools are switched off: answer in text, without calling a tool."]
+        case "required":
+            return ["For this answer call at least one tool; do not answer in text."]
+        case NamedTool(name):
+            return [f"For this answer call the tool {name}; do not answer in text."]
+    return []
+
+
+def chat_role(role: str) -> str:
+    """The role by which every server knows it."""
+    return "system" if role == "developer" else role
+
+
+def plain_text(parts: Sequence[Part], number: int) -> str:
+    """The text of a message for a prompt that holds text only. Raises `RequestError` for other parts."""
+    for part in parts:
+        if isinstance(part, MediaPart):
+            raise RequestError(
+                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} in item {number} "
+                "of the conversation. Send text, or use a model in native mode.",
+                param="messages",
+                code="unsupported_value",
+            )
+    return text_of(tuple(parts))
+
+
+def chat_content(parts: Sequence[Part], controls: Sequence[str]) -> Any:
+    """Content of a chat message; text that looks like one of `controls` is broken."""
+    if all(isinstance(part, TextPart) for part in parts):
+        return neutralise(text_of(tuple(parts)), controls)
+    return [
+        {"type": "text", "text": neutralise(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
+        for part in parts
+    ]

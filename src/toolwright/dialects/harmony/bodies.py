@@ -1,0 +1,195 @@
+"""The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from toolwright.dialects.harmony.header import PARALLEL, resolve
+from toolwright.dialects.harmony.tokens import CALL, CONTROLS, END, ENDOFTEXT, RETURN, START
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, markup, stream
+from toolwright.toolset import Toolset
+
+__all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
+
+STOPS: Final = (END, RETURN, CALL, ENDOFTEXT)
+ANY = Markers(*CONTROLS)
+BODY_END = Markers(START, *STOPS)
+# Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
+MAX_BODY = 4_194_304
+_JSON_STOPS = JsonStops(*CONTROLS)
+
+
+def json_value(text: str) -> object:
+    """The value of a JSON text, None when it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+class _Parallel(msgspec.Struct):
+    class Use(msgspec.Struct):
+        recipient_name: str
+        parameters: msgspec.Raw = msgspec.Raw(b"{}")
+
+    tool_uses: list[Use]
+
+
+class Bodies:
+    """Reads bodies from a source and counts the calls among them."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        self.source = source
+        self.tools = tools
+        self.calls = 0
+        self._begun: set[type] = set()
+
+    # --- text ---
+
+    def say(self, channel: str, text: str) -> Steps[None]:
+        """The first text of a message; a second message of its kind begins on a new line."""
+        make = _maker(channel)
+        if text:
+            yield make("\n" + text if make in self._begun else text)
+            self._begun.add(make)
+
+    def text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
+        """Stream a body up to a marker of `end` and answer that."""
+        while True:
+            text, token = self.source.scan(end)
+            if text:
+                yield from self.say(channel, text)
+            if token or self.source.done:
+                return token
+            yield None
+            if text:
+                return (yield from self.more_text(channel, end))
+
+    def more_text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
+        """Go on with a text that `say` began."""
+        return (yield from stream(self.source, end, _maker(channel)))
+
+    def skip_blanks(self) -> Steps[None]:
+        """Pass over white space, up to something else or the end."""
+        while True:
+            yield from markup(self.source.blanks())
+            if self.source.at < len(self.source.text) or self.source.ended:
+                return
+            yield None
+
+    # --- calls ---
+
+    def call(self, name: str) -> Steps[str]:
+        """Read the body of a call and answer the token that ended it."""
+        if name == PARALLEL and name not in self.tools:
+            body, token = yield from gather(self.source, BODY_END, MAX_BODY)
+            yield from self._parallel(body)
+            return token
+        index = self._start()
+        yield CallStarted(index, name)
+        yield from self.skip_blanks()
+        if self.source.text[self.source.at : self.source.at + 1] in ("{", "["):
+            token = yield from self.json_arguments(index)
+            if not token:
+                trailing, token = yield from gather(self.source, ANY, MAX_BODY)
+                yield from self.trailing(index, trailing)
+        else:
+            token = yield from self._raw_arguments(index, name)
+        yield from markup(token)
+        if token in (END, RETURN):
+            yield Problem("wrong_stop", f"a call closed by {token}", call=index)
+        elif token and token not in STOPS:
+            yield Problem("missing_stop", f"{token} inside a call", call=index)
+        return token
+
+    def begin(self, name: str) -> Steps[int]:
+        """Start a call whose arguments are read with `json_arguments`."""
+        index = self._start()
+        yield CallStarted(index, name)
+        return index
+
+    def whole_call(self, name: str, body: str) -> Steps[None]:
+        """A call whose arguments are all there."""
+        arguments = body.strip()
+        lead, _, tail = body.partition(arguments)
+        index = self._start()
+        yield from markup(lead)
+        yield CallStarted(index, name)
+        yield ArgumentsDelta(index, arguments)
+        yield CallEnded(index)
+        yield from markup(tail)
+
+    def json_arguments(self, index: int) -> Steps[str]:
+        """Pass a JSON value on and end the call.
+
+        Control tokens in its strings are content; elsewhere one ends it and is answered.
+        """
+        source = self.source
+        closed, token = yield from json_text(source, _JSON_STOPS, partial(ArgumentsDelta, index))
+        yield CallEnded(index, complete=closed or bool(token) or not source.cut)
+        return token
+
+    def trailing(self, index: int, text: str) -> Steps[None]:
+        """What stands between the arguments and the end of the message."""
+        if text.strip():
+            yield Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text)
+        else:
+            yield from markup(text)
+
+    def discard(self, text: str) -> Steps[None]:
+        """What the model said behind its call."""
+        words = text
+        for stop in STOPS:
+            words = words.replace(stop, "")
+        if words.strip():
+            yield Problem("text_after_call_discarded", "text behind a call", text=text)
+        else:
+            yield from markup(text)
+
+    def _raw_arguments(self, index: int, name: str) -> Steps[str]:
+        empty = True
+        while True:
+            text, token = self.source.scan(BODY_END)
+            if text:
+                yield ArgumentsDelta(index, text)
+                empty = False
+            if token or self.source.done:
+                break
+            yield None
+        cut = self.source.cut and not token
+        if empty and not cut and self.tools.takes_nothing(name):
+            yield ArgumentsDelta(index, "{}")
+        yield CallEnded(index, complete=not cut)
+        return token
+
+    def _start(self) -> int:
+        self.calls += 1
+        return self.calls - 1
+
+    def _parallel(self, body: str) -> Steps[None]:
+        try:
+            uses = msgspec.json.decode(body, type=_Parallel).tool_uses
+        except (msgspec.DecodeError, RecursionError) as error:
+            yield Problem("malformed_call", f"{PARALLEL}: {error}", text=body)
+            return
+        # The arguments go out as they are; what held them together is structure.
+        frame = body
+        for use in uses:
+            arguments = bytes(use.parameters).decode()
+            frame = frame.replace(arguments, "", 1)
+            yield from self.whole_call(resolve(use.recipient_name, self.tools)[0], arguments)
+        yield from markup(frame)
+
+
+def _maker(channel: str) -> type[ContentDelta] | type[ReasoningDelta]:
+    return ReasoningDelta if channel == "analysis" else ContentDelta

@@ -1,0 +1,139 @@
+"""What a parser says while it reads a model's output.
+
+One closed union, `Event`. Text comes in deltas whose cuts mean nothing; a call is `CallStarted`, any number of
+`ArgumentsDelta`, `CallEnded`. A turn ends with `Finished`.
+
+Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`, `ArgumentsDelta`, `Markup` and
+`Problem.text` together hold every character the model wrote. Consumers `match` and end in `assert_never`.
+"""
+
+from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+__all__ = [
+    "PROBLEM_KINDS",
+    "ArgumentsDelta",
+    "CallEnded",
+    "CallKind",
+    "CallStarted",
+    "ContentDelta",
+    "Event",
+    "FinishReason",
+    "Finished",
+    "Markup",
+    "Problem",
+    "ProblemKind",
+    "ReasoningDelta",
+]
+
+CallKind = Literal["function", "custom"]
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+
+ProblemKind = Literal[
+    # a call, its name and its arguments
+    "unknown_tool",
+    "non_json_arguments",
+    "invalid_arguments",
+    "incomplete_arguments",
+    "arguments_trailing_text",
+    "arguments_decoded",
+    "call_not_allowed",
+    "call_missing",
+    "malformed_call",
+    # where the format was bent; the label of each is explained in docs/problems.md
+    "recipient_sanitized",
+    "duplicate_recipient",
+    "namespace_stripped",
+    "recipient_from_constrain",
+    "recipient_from_channel",
+    "recipient_guessed_by_schema",
+    "control_tokens_stripped",
+    "imagined_message",
+    "incomplete_header",
+    "malformed_header",
+    "missing_channel",
+    "missing_header",
+    "missing_message_token",
+    "missing_start",
+    "missing_stop",
+    "redundant_stop",
+    "stray_header_prefix",
+    "stray_text",
+    "text_after_call_discarded",
+    "unknown_channel",
+    "unopened_reasoning",
+    "wrong_stop",
+]
+PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
+
+
+class ContentDelta(Struct, frozen=True, gc=False):
+    """Text for the user."""
+
+    text: str
+
+
+class ReasoningDelta(Struct, frozen=True, gc=False):
+    """Text of the model's reasoning."""
+
+    text: str
+
+
+class CallStarted(Struct, frozen=True, gc=False):
+    """Call number `index` (from 0, step 1, over the turn) begins.
+
+    `id` is set only where an upstream has given the call one.
+    """
+
+    index: int
+    name: str
+    kind: CallKind = "function"
+    namespace: str | None = None
+    id: str | None = None
+
+
+class ArgumentsDelta(Struct, frozen=True, gc=False):
+    """More argument text of call `index`: JSON text of a function, the input of a custom tool."""
+
+    index: int
+    text: str
+
+
+class CallEnded(Struct, frozen=True, gc=False):
+    """Call `index` is over. `complete` is False when the output ended before its arguments did."""
+
+    index: int
+    complete: bool = True
+
+
+class Markup(Struct, frozen=True, gc=False):
+    """Text that was structure: control tokens, headers, the wrapper of a call. Nothing to show."""
+
+    text: str
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """One thing that was wrong with the output, and what was done about it.
+
+    `detail` is for people; `call` the index of the call it is about; `text` the model's own words where they appear in
+    no other event.
+
+    `unopened_reasoning` says that all content before it was reasoning: a closing tag came without its opener.
+    """
+
+    kind: ProblemKind
+    detail: str
+    call: int | None = None
+    text: str = ""
+
+
+class Finished(Struct, frozen=True, gc=False):
+    """The last event of a turn."""
+
+    reason: FinishReason
+
+
+Event: TypeAlias = (
+    ContentDelta | ReasoningDelta | CallStarted | ArgumentsDelta | CallEnded | Markup | Problem | Finished
+)

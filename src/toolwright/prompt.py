@@ -1,0 +1,95 @@
+"""A rendered prompt: control tokens and text as two types, so that text can never become a control token.
+
+An engine that takes token ids can keep them apart to the end. Where only a string can be sent, `wire_text` breaks every
+look-alike in the text with an invisible character, so that the server's tokenizer finds no control token in it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise"]
+
+# WORD JOINER: zero width, no line break, part of no known control token.
+_BREAK = "\u2060"
+
+
+class Control(Struct, frozen=True, gc=False):
+    """One or more control tokens, by their text."""
+
+    text: str
+
+
+class Text(Struct, frozen=True, gc=False):
+    """Ordinary text: whatever it looks like, it is not a control token."""
+
+    text: str
+
+
+Piece: TypeAlias = Control | Text
+
+
+class Prompt(Struct, frozen=True):
+    """A whole prompt for a raw completion endpoint.
+
+    `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
+    fed with it before the completion. `start` says where the answer begins without the prefill. `controls` are the
+    literals that the tokenizer of this family turns into control tokens.
+    """
+
+    pieces: tuple[Piece, ...]
+    controls: tuple[str, ...]
+    start: str = "assistant"
+    prefill: str = ""
+
+    @property
+    def text(self) -> str:
+        """All pieces as one string, look-alikes as they are."""
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def wire_text(self) -> str:
+        """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken."""
+        return "".join(
+            piece.text if isinstance(piece, Control) else neutralise(piece.text, self.controls) for piece in self.pieces
+        )
+
+
+class PromptBuilder:
+    """Collects pieces; neighbours of one type are joined, so that no look-alike hides in a seam."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[type[Control] | type[Text], list[str]]] = []
+
+    def control(self, *tokens: str) -> "PromptBuilder":
+        """Append control tokens."""
+        return self._append(Control, tokens)
+
+    def text(self, *texts: str) -> "PromptBuilder":
+        """Append ordinary text."""
+        return self._append(Text, texts)
+
+    def _append(self, kind: type[Control] | type[Text], texts: Iterable[str]) -> "PromptBuilder":
+        texts = [text for text in texts if text]
+        if texts:
+            if not self._runs or self._runs[-1][0] is not kind:
+                self._runs.append((kind, []))
+            self._runs[-1][1].extend(texts)
+        return self
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """What was collected."""
+        return tuple(kind("".join(texts)) for kind, texts in self._runs)
+
+
+def neutralise(text: str, controls: Sequence[str]) -> str:
+    """`text` with an invisible character inside every literal of `controls` that it holds."""
+    return _any_of(tuple(controls)).sub(lambda found: found[0][0] + _BREAK + found[0][1:], text)
+
+
+@lru_cache(maxsize=64)
+def _any_of(literals: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, literals)) or r"(?!)")

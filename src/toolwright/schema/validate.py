@@ -1,0 +1,71 @@
+"""Values against JSON Schemas: compiled once per schema, kept by content, no network.
+
+The engine is jsonschema-rs. A schema that it cannot compile (an unknown `$ref`, a broken `pattern`) checks nothing: a
+tool must not become useless because its author's schema is odd.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+__all__ = ["Fault", "faults", "is_valid"]
+
+# Compiled schemas kept: a gateway sees few tool sets, each many times.
+_KEPT = 2048
+# Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
+_BACKTRACK_LIMIT = 20_000
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Where a value does not fit its schema: `path` as in `$.items[0].name`, `message` for people and models."""
+
+    path: str
+    message: str
+
+
+def is_valid(schema: Mapping[str, Any], value: object) -> bool:
+    """Whether `value` fits."""
+    validator = _validator(schema)
+    try:
+        return validator is None or validator.is_valid(value)
+    except (ValueError, UnicodeEncodeError):  # a lone surrogate, a key that is no string: no JSON value
+        return False
+
+
+def faults(schema: Mapping[str, Any], value: object, most: int = 5) -> list[Fault]:
+    """The first `most` places where `value` does not fit; empty when it does."""
+    validator = _validator(schema)
+    if validator is None:
+        return []
+    try:
+        found = []
+        for error in validator.iter_errors(value):
+            found.append(Fault(_path(error.instance_path), error.message))
+            if len(found) == most:
+                break
+        return found
+    except (ValueError, UnicodeEncodeError) as error:
+        return [Fault("$", f"not a JSON value: {error}")]
+
+
+def _path(steps: list[str | int]) -> str:
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+
+
+def _validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator | None:
+    return _compiled(msgspec.json.encode(schema))
+
+
+@lru_cache(maxsize=_KEPT)
+def _compiled(schema: bytes) -> jsonschema_rs.Validator | None:
+    parsed = msgspec.json.decode(schema)
+    # Linear patterns first; the backtracking engine, bounded, only for those that need it.
+    for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)):
+        try:
+            return jsonschema_rs.validator_for(parsed, validate_formats=True, offline=True, pattern_options=patterns)
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+            continue
+    return None

@@ -1,0 +1,308 @@
+"""Text that arrives in pieces, read by generators.
+
+A parser is a generator over a `Source`: it yields events, yields None when it needs more text, and reads top to bottom
+like its format. `Steps` is its type. The driver pushes a piece, then runs the generator to the next None.
+
+Every character is looked at a bounded number of times. A source holds back only what may still become a marker, so its
+unread rest is short; whoever holds more (a header, a body whose meaning is open) collects pieces and names its limit.
+"""
+
+import re
+from collections.abc import Callable, Generator, Iterable
+from typing import TypeAlias, TypeVar
+
+from toolwright.events import Event, Markup
+
+__all__ = [
+    "MAX_HELD_BLANKS",
+    "JsonSpan",
+    "JsonStops",
+    "Markers",
+    "Source",
+    "Steps",
+    "gather",
+    "json_text",
+    "markup",
+    "stream",
+    "stream_text",
+]
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[Event | None, None, T]
+
+# How much white space before a possible marker is held back; what is longer is text and flows.
+MAX_HELD_BLANKS = 256
+
+
+class Markers:
+    """A set of literals to look for in a stream; without any it is never met, and all text up to the end is read."""
+
+    __slots__ = ("_growing", "_longest", "_prefix", "first", "search")
+
+    def __init__(self, *literals: str) -> None:
+        prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
+        self.search = _any_of(literals, "").search
+        self.first = _any_of({literal[0] for literal in literals}, "").search
+        self._prefix = _any_of(prefixes, r"\Z").search
+        self._longest = max(map(len, literals), default=1)
+        self._growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
+
+    def may_grow(self, text: str, found: re.Match[str]) -> bool:
+        """Whether the literal found at the end of `text` is the beginning of a longer one that may still come."""
+        return bool(self._growing) and any(
+            len(long) > len(text) - found.start() and long.startswith(text[found.start() :]) for long in self._growing
+        )
+
+    def hold(self, text: str, at: int) -> int:
+        """Where, from `at` on, an end of `text` begins that may still become one of the literals."""
+        start = max(at, len(text) - self._longest + 1)
+        if self.first(text, start) is None:
+            return len(text)
+        found = self._prefix(text, start)
+        return found.start() if found else len(text)
+
+
+def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
+    """Matches any of the literals, the longest first; nothing when there is none."""
+    choices = "|".join(map(re.escape, sorted(literals, key=len, reverse=True))) or "(?!)"
+    return re.compile(f"(?:{choices}){then}")
+
+
+class Source:
+    """The text pushed so far and not yet read: `text` from `at` on.
+
+    `ended` says that no more will come, `cut` that the model was stopped by its limit and had more to say.
+    """
+
+    __slots__ = ("at", "cut", "ended", "text")
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.at = 0
+        self.ended = False
+        self.cut = False
+
+    def push(self, text: str) -> None:
+        """Add text behind what is there."""
+        self.text = text if self.at == len(self.text) else self.text[self.at :] + text
+        self.at = 0
+
+    def end(self, *, cut: bool) -> None:
+        """Nothing more will be pushed."""
+        self.ended = True
+        self.cut = cut
+
+    @property
+    def done(self) -> bool:
+        """Everything was read and nothing more will come."""
+        return self.ended and self.at == len(self.text)
+
+    def scan(self, markers: Markers) -> tuple[str, str]:
+        """Read up to and with the next marker; answers the text before it and the marker.
+
+        The marker is `""` when none is there yet: then the text is all that is certainly not part of one.
+        """
+        text, at = self.text, self.at
+        if markers.first(text, at) is None:  # most pieces: nothing in them can begin a marker
+            self.at = len(text)
+            return text[at:], ""
+        found = markers.search(text, at)
+        if found is not None and (self.ended or not markers.may_grow(text, found)):
+            self.at = found.end()
+            return text[at : found.start()], found.group()
+        end = len(text) if self.ended else markers.hold(text, at)
+        self.at = end
+        return text[at:end], ""
+
+    def take(self, end: int) -> str:
+        """Read up to position `end` of `text`."""
+        taken = self.text[self.at : end]
+        self.at = end
+        return taken
+
+    def blanks(self) -> str:
+        """Read white space."""
+        end = _BLANKS(self.text, self.at).end()  # type: ignore[union-attr]  # matches always
+        return self.take(end)
+
+    def more(self, size: int) -> bool:
+        """Whether the next `size` characters are not all here yet but may come."""
+        return not self.ended and len(self.text) - self.at < size
+
+
+_BLANKS = re.compile(r"\s*").match
+_ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
+
+
+def markup(text: str) -> Steps[None]:
+    """Structure, if there is any."""
+    if text:
+        yield Markup(text)
+
+
+def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[str]:
+    """Pass text on as events up to the next marker and answer it; `""` when the output ended first."""
+    while True:
+        text, marker = source.scan(markers)
+        if text:
+            yield make(text)
+        if marker or source.done:
+            return marker
+        yield None
+
+
+def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[tuple[str, str]]:
+    """Like `stream`, for text that stands between other things.
+
+    White space before a marker is not passed on but answered beside it: it is structure when the marker is. White space at
+    the very end of the output is text.
+    """
+    held = ""
+    while True:
+        text, marker = source.scan(markers)
+        text = held + text
+        if source.done and not marker:
+            if text:
+                yield make(text)
+            return "", ""
+        # The search looks at the last characters only, so a run of blanks costs no more than any other text.
+        blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
+        held = blanks.group() if blanks else ""
+        if len(text) > len(held):
+            yield make(text[: len(text) - len(held)])
+        if marker:
+            return held, marker
+        yield None
+
+
+def gather(source: Source, markers: Markers, limit: int) -> Steps[tuple[str, str]]:
+    """Hold text up to the next marker and answer both.
+
+    The marker is `""` when the output ended or more than `limit` characters came before one (then the text has exactly
+    `limit` characters, however the stream was cut, and the rest is unread).
+    """
+    pieces: list[str] = []
+    size = 0
+    while True:
+        before = source.at
+        text, marker = source.scan(markers)
+        if size + len(text) > limit:
+            source.at = before + limit - size
+            return "".join(pieces) + text[: limit - size], ""
+        pieces.append(text)
+        size += len(text)
+        if marker or source.done:
+            return "".join(pieces), marker
+        yield None
+
+
+class JsonSpan:
+    """Finds where a JSON value ends, piece by piece, without reading what is in it.
+
+    It counts brackets outside strings. Raw control characters, wrong commas and the like do not disturb it; what the
+    value is worth is for others to say. The value must begin with a bracket or a quote.
+    """
+
+    __slots__ = ("escaped", "depth", "in_string")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.in_string = False
+        self.escaped = False
+
+    def end(self, text: str, at: int, stop: str = "") -> tuple[int, bool]:
+        """Read `text` from `at`: how far, and whether the value ended there.
+
+        A character of `stop` outside a string halts the reading before it.
+        """
+        size = len(text)
+        while at < size:
+            if self.in_string:
+                if self.escaped:
+                    at, self.escaped = at + 1, False
+                at = _IN_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
+                if at == size:
+                    break
+                self.escaped = text[at] == "\\"  # the pair goes on behind this text
+                at += 1
+                if not self.escaped:
+                    self.in_string = False
+                    if not self.depth:
+                        return at, True
+                continue
+            at = _OUT_OF_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
+            if at == size:
+                break
+            mark = text[at]
+            if mark == '"':
+                self.in_string = True
+            elif mark in "{[":
+                self.depth += 1
+            elif mark in "}]":
+                self.depth -= 1
+                if self.depth <= 0:
+                    return at + 1, True
+            elif mark in stop:
+                return at, False
+            at += 1
+        return at, False
+
+
+_IN_STRING = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL).match
+_OUT_OF_STRING = re.compile(r'[^"{}\[\]<]*').match  # < begins every stop in use
+
+
+class JsonStops:
+    """What ends a JSON value that was not closed: literals outside its strings, or at the very end of the output."""
+
+    __slots__ = ("first", "last", "literals", "outside", "plain")
+
+    def __init__(self, *literals: str) -> None:
+        self.literals = literals
+        self.outside = Markers(*literals)
+        # With a character that never comes a whole literal at the end of a piece is held back as well.
+        self.last = Markers(*(f"{literal}\0" for literal in literals))
+        self.first = "".join({literal[0] for literal in literals})
+        # A piece of a string without quotes, escapes and anything that may begin a stop.
+        self.plain = re.compile(rf'[^"\\{re.escape(self.first)}]+\Z').match
+
+
+def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) -> Steps[tuple[bool, str]]:
+    """Pass a JSON value on as it is. Answers whether it was closed, and the literal that ended it if it was not.
+
+    A stop inside a string is part of it, unless the output ends with it: then the string was never closed.
+    """
+    span, plain = JsonSpan(), stops.plain
+    seen = 0  # how many characters behind source.at the span has read: they are held back
+    while True:
+        text = source.text
+        if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
+            yield make(source.take(len(text)))
+            yield None
+            continue
+        end, closed = span.end(text, source.at + seen, stop=stops.first)
+        if closed:
+            yield make(source.take(end))
+            return True, ""
+        if end < len(text):  # what may be a stop, and is nothing that JSON knows
+            found = stops.outside.search(text, end)
+            if found is not None and found.start() == end:
+                if end > source.at:
+                    yield make(source.take(end))
+                source.at = found.end()
+                return False, found.group()
+            if source.ended or stops.outside.hold(text, end) > end:
+                seen = end + 1 - source.at
+                continue
+            hold = end
+        elif source.ended:
+            stop = next((literal for literal in stops.literals if text.endswith(literal, source.at)), "")
+            if rest := source.take(len(text)).removesuffix(stop):
+                yield make(rest)
+            return False, stop
+        else:
+            hold = stops.last.hold(text, source.at) if span.in_string else end
+        if hold > source.at:
+            yield make(source.take(hold))
+        seen = end - hold
+        yield None

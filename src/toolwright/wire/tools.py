@@ -1,0 +1,255 @@
+"""Tools, tool choice and response format as they come in requests, in the Chat and in the Responses shape.
+
+The library takes any name and schema; `check_tools` and `check_choice` hold what OpenAI's API enforces of a request.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolwright.conversation import Conversation, FunctionTool, NamedTool, ResponseFormat, ToolChoice
+from toolwright.errors import RequestError, did_you_mean
+from toolwright.wire.errors import from_validation
+
+__all__ = [
+    "check_choice",
+    "check_tools",
+    "read_response_format",
+    "read_tool_choice",
+    "read_tools",
+    "write_response_format",
+    "write_tool_choice",
+]
+
+_MAX_TOOLS = 128
+_MAX_NAME = 64
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_UNIONS = ("oneOf", "anyOf", "allOf", "enum", "not")
+_CHOICES = ("none", "auto", "required")
+
+
+class _Function(msgspec.Struct):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class _ChatTool(msgspec.Struct):
+    function: _Function
+
+
+class _JsonSchema(msgspec.Struct):
+    name: str
+    schema: dict[str, Any] | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+def read_tools(given: Sequence[Mapping[str, Any]] | None, param: str = "tools") -> tuple[FunctionTool, ...]:
+    """Function tools of either shape. Raises `RequestError` that names the field."""
+    return tuple(_read_tool(tool, f"{param}[{number}]") for number, tool in enumerate(given or ()))
+
+
+def _read_tool(given: object, param: str) -> FunctionTool:
+    if not isinstance(given, Mapping):
+        raise _typed(msgspec.ValidationError(f"Expected `object`, got `{_kind(given)}`"), param)
+    kind = given.get("type", "function" if "function" in given or "name" in given else None)
+    if kind is None:
+        raise RequestError(
+            f"Missing required parameter: '{param}.type'.", param=f"{param}.type", code="missing_required_parameter"
+        )
+    if kind != "function":
+        raise RequestError(
+            f"Invalid value: '{kind}'. Supported values are: 'function'.",
+            param=f"{param}.type",
+            code="unsupported_value",
+        )
+    try:
+        function = (
+            msgspec.convert(given, _ChatTool).function
+            if "function" in given or "name" not in given
+            else msgspec.convert(given, _Function)
+        )
+    except msgspec.ValidationError as error:
+        raise _typed(error, param) from error
+    return FunctionTool(function.name, function.description, function.parameters, function.strict)
+
+
+def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = "tool_choice") -> ToolChoice:
+    """The choice, by word or as a named function of either shape; None means the default."""
+    match given:
+        case None:
+            return "auto" if tools else "none"
+        case "none" | "auto" | "required":
+            return given  # type: ignore[return-value]  # mypy does not narrow object by a literal pattern
+        case str():
+            raise RequestError(
+                f"Invalid value: '{given}'. Supported values are: 'none', 'auto', and 'required'."
+                f"{did_you_mean(given, _CHOICES)}",
+                param=param,
+                code="invalid_value",
+            )
+        case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
+            return NamedTool(name)
+        case {"type": "function"}:
+            field = f"{param}.function.name"
+            raise RequestError(
+                f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
+            )
+        case {"type": kind}:
+            raise RequestError(
+                f"Invalid value: '{kind}'. Supported values are: 'function'.",
+                param=f"{param}.type",
+                code="unsupported_value",
+            )
+        case Mapping():
+            field = f"{param}.type"
+            raise RequestError(
+                f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
+            )
+    raise _typed(msgspec.ValidationError(f"Expected `str | object`, got `{_kind(given)}`"), param)
+
+
+def write_tool_choice(choice: ToolChoice) -> object:
+    """The choice in the Chat shape."""
+    if isinstance(choice, NamedTool):
+        return {"type": "function", "function": {"name": choice.name}}
+    return choice
+
+
+def read_response_format(given: object, param: str = "response_format") -> ResponseFormat | None:
+    """The format of the answer; plain text is None."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise _typed(msgspec.ValidationError(f"Expected `object`, got `{_kind(given)}`"), param)
+    match given.get("type"):
+        case "text":
+            return None
+        case "json_object":
+            return ResponseFormat("json_object")
+        case "json_schema":
+            if "json_schema" not in given:
+                field = f"{param}.json_schema"
+                raise RequestError(
+                    f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
+                )
+            try:
+                schema = msgspec.convert(given["json_schema"], _JsonSchema)
+            except msgspec.ValidationError as error:
+                raise _typed(error, f"{param}.json_schema") from error
+            return ResponseFormat("json_schema", schema.name, schema.description, schema.schema, schema.strict)
+        case kind:
+            raise RequestError(
+                f"Invalid value: '{kind}'. Supported values are: 'json_object', 'json_schema', and 'text'.",
+                param=f"{param}.type",
+                code="invalid_value",
+            )
+
+
+def write_response_format(wanted: ResponseFormat) -> dict[str, Any]:
+    """The format in the Chat shape."""
+    if wanted.type == "json_object":
+        return {"type": "json_object"}
+    fields = {"description": wanted.description, "schema": wanted.schema, "strict": wanted.strict}
+    schema = {"name": wanted.name} | {key: value for key, value in fields.items() if value is not None}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def check_tools(tools: Sequence[FunctionTool], param: str = "tools", inner: str = ".function") -> None:
+    """What OpenAI's API refuses in tools. `inner` is the way from a tool to its fields in the shape of the request."""
+    if len(tools) > _MAX_TOOLS:
+        raise RequestError(
+            f"Invalid '{param}': array too long. Expected an array with maximum length {_MAX_TOOLS}, but got an array "
+            f"with length {len(tools)} instead.",
+            param=param,
+            code="array_above_max_length",
+        )
+    seen: set[str] = set()
+    for number, tool in enumerate(tools):
+        path = f"{param}[{number}]{inner}"
+        _check_name(tool.name, f"{path}.name")
+        if tool.name in seen:
+            raise RequestError(
+                f"Invalid '{path}.name': two tools are called '{tool.name}'. Expected a name of its own for each tool.",
+                param=f"{path}.name",
+                code="invalid_value",
+            )
+        seen.add(tool.name)
+        _check_parameters(tool, f"{path}.parameters")
+
+
+def _check_name(name: str, param: str) -> None:
+    if not name:
+        raise RequestError(
+            f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an empty string instead.",
+            param=param,
+            code="empty_string",
+        )
+    if len(name) > _MAX_NAME:
+        raise RequestError(
+            f"Invalid '{param}': string too long. Expected a string with maximum length {_MAX_NAME}, but got a string "
+            f"with length {len(name)} instead.",
+            param=param,
+            code="string_above_max_length",
+        )
+    if not _NAME.fullmatch(name):
+        raise RequestError(
+            f"Invalid '{param}': string does not match pattern. Expected a string that matches the pattern "
+            "'^[a-zA-Z0-9_-]+$'.",
+            param=param,
+            code="invalid_value",
+        )
+
+
+def _check_parameters(tool: FunctionTool, param: str) -> None:
+    if not tool.parameters:
+        return
+    fault = ""
+    kind = tool.parameters.get("type")
+    if kind != "object":
+        shown = "null" if kind is None else f'"{kind}"'
+        fault = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: {shown}'."
+    if any(key in tool.parameters for key in _UNIONS):
+        fault = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+    if fault:
+        raise RequestError(
+            f"Invalid schema for function '{tool.name}': {fault}", param=param, code="invalid_function_parameters"
+        )
+
+
+def check_choice(conversation: Conversation, *, choice_given: bool, parallel_given: bool) -> None:
+    """What OpenAI's chat API refuses in the choice."""
+    choice, tools = conversation.tool_choice, conversation.tools
+    if not tools:
+        for given, field in (
+            (choice_given and choice != "none", "tool_choice"),
+            (parallel_given, "parallel_tool_calls"),
+        ):
+            if given:
+                raise RequestError(
+                    f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified.", param=field
+                )
+    if isinstance(choice, NamedTool) and all(tool.name != choice.name for tool in tools):
+        names = [tool.name for tool in tools]
+        raise RequestError(
+            f"Invalid value for 'tool_choice': no tool is called '{choice.name}'.{did_you_mean(choice.name, names)} "
+            f"The tools of this request are: {', '.join(names)}.",
+            param="tool_choice",
+            code="invalid_value",
+        )
+
+
+def _typed(error: msgspec.ValidationError, param: str) -> RequestError:
+    """The error of a part of the request, with its path from the request's root."""
+    what, at, path = str(error).partition(" - at `$")
+    inner = path.removesuffix("`") if at else ""
+    return from_validation(msgspec.ValidationError(f"{what} - at `$.{param}{inner}`"), None, {})
+
+
+def _kind(value: object) -> str:
+    names = {bool: "bool", int: "int", float: "float", str: "str", list: "array", dict: "object", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
