@@ -7,7 +7,7 @@ import msgspec
 
 from toolwright.check import Check
 from toolwright.collect import Turn, collect
-from toolwright.conversation import Call, Conversation
+from toolwright.conversation import AssistantTurn, Call, Conversation
 from toolwright.dialects.base import dialect_names, get_dialect, read_options
 from toolwright.events import Event, FinishReason
 from toolwright.parser import OutputParser, PassThrough
@@ -102,7 +102,7 @@ def render(
 def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None = None) -> str:
     """What a model of this family would write to make these calls: `[{"name", "arguments"}]`, arguments as value or JSON."""
     read_tools(tools)
-    return get_dialect(dialect).write([_call(call) for call in calls])
+    return get_dialect(dialect).write(AssistantTurn(calls=[_call(call) for call in calls]))
 
 
 def _call(given: Json) -> Call:

@@ -19,6 +19,7 @@ from toolwright.events import (
     Problem,
     ReasoningDelta,
 )
+from toolwright.jsontext import NotJsonError, decode
 from toolwright.toolset import Toolset
 
 __all__ = ["Check"]
@@ -102,8 +103,8 @@ class Check:
 
     def _judge(self, name: str, arguments: str, call: int, out: list[Event]) -> None:
         try:
-            value = msgspec.json.decode(arguments)
-        except (msgspec.DecodeError, RecursionError) as error:
+            value = decode(arguments)
+        except NotJsonError as error:
             out.append(Problem("non_json_arguments", f"the arguments of {name!r} are no JSON: {error}", call=call))
             return
         if name not in self._tools:

@@ -5,10 +5,11 @@ as a JSON string, parameters beside the name. The arguments keep the model's byt
 a call at all; `toolwright.recover` weighs that for free text, a dialect's own markers say it for marked calls.
 """
 
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from toolwright.jsontext import NotJsonError, decode
 from toolwright.toolset import Toolset
 
 __all__ = ["ARGUMENT_KEYS", "NAME_KEYS", "Form", "call_keys", "read_forms"]
@@ -23,7 +24,8 @@ _IGNORED_KEYS: Final = frozenset(("id", "type", "call_id", "index", "role", "con
 _RECORD_KEYS: Final = frozenset(("result", "output", "response", "error", "status", "description"))
 _MAX_WRAPPERS: Final = 5
 
-_Object = dict[str, msgspec.Raw]
+_Object: TypeAlias = dict[str, msgspec.Raw]
+_Shape: Any = _Object | list[msgspec.Raw]
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -51,14 +53,14 @@ def call_keys(tools: Toolset) -> frozenset[str]:
 def read_forms(text: str, tools: Toolset) -> list[Form] | None:
     """The calls that a JSON text holds; None when it is no JSON or anything in it is no call."""
     try:
-        value = msgspec.json.decode(text, type=_Object | list[msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
+        value = decode(text, _Shape)
+    except NotJsonError:
         return None
     return _from_value(value, tools, _MAX_WRAPPERS)
 
 
 def _from_raw(raw: msgspec.Raw, tools: Toolset, depth: int) -> list[Form] | None:
-    return _from_value(_value(raw, _Object | list[msgspec.Raw]), tools, depth) if depth else None
+    return _from_value(_value(raw, _Shape), tools, depth) if depth else None
 
 
 def _from_value(value: object, tools: Toolset, depth: int) -> list[Form] | None:
@@ -119,8 +121,8 @@ def _own_keys(given: _Object, name_key: str, tools: Toolset) -> list[str]:
     return list(((tool.parameters if tool else None) or {}).get("properties") or ())
 
 
-def _value(raw: msgspec.Raw, kind: object) -> object:
+def _value(raw: msgspec.Raw, kind: Any) -> object:
     try:
-        return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+        return decode(raw, kind)
+    except NotJsonError:
         return None

@@ -13,6 +13,7 @@ import msgspec
 
 from toolwright.conversation import NamedTool
 from toolwright.forms import Form, read_forms
+from toolwright.jsontext import NotJsonError, decode
 from toolwright.source import JsonSpan
 from toolwright.toolset import Toolset
 
@@ -221,8 +222,8 @@ def _inferred(value: str, tools: Toolset, place: Place) -> list[Form]:
     if place not in ("whole", "fence"):
         return []
     try:
-        given = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
+        given = decode(value, dict[str, msgspec.Raw])
+    except NotJsonError:
         return []
     if len(given) == 1 and place == "whole":
         (key,) = given
@@ -230,7 +231,7 @@ def _inferred(value: str, tools: Toolset, place: Place) -> list[Form]:
             return [Form(key, bytes(given[key]).decode(), explicit=True)]
     if not given or given.keys() & {"tool", "name"}:
         return []
-    fitting = tools.fitting(msgspec.json.decode(value))
+    fitting = tools.fitting(decode(value))
     return [Form(fitting[0], value, explicit=False)] if len(fitting) == 1 else []
 
 
@@ -238,8 +239,8 @@ def _fits(form: Form, tools: Toolset) -> bool:
     if not form.arguments:
         return not tools.requires_something(form.name)
     try:
-        value = msgspec.json.decode(form.arguments)
-    except (msgspec.DecodeError, RecursionError):
+        value = decode(form.arguments)
+    except NotJsonError:
         return False
     return not tools.faults(form.name, value) and not _is_placeholder(value)
 

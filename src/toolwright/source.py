@@ -203,7 +203,7 @@ class JsonSpan:
     value is worth is for others to say. The value must begin with a bracket or a quote.
     """
 
-    __slots__ = ("escaped", "depth", "in_string")
+    __slots__ = ("depth", "escaped", "in_string")
 
     def __init__(self) -> None:
         self.depth = 0

@@ -7,23 +7,24 @@ how one model family is prompted and how its output reads:
     models    the model families that speak it, for people
     source    where the format was taken from
     stops     texts at which a raw completion must stop
+    stop_token_ids  their ids, where the vocabulary is one (`()` where it differs by model)
     Options   what `render` and `messages` can be told (a subclass of `RenderOptions`)
     render    Conversation -> Prompt: the whole prompt, for raw completion endpoints
     messages  Conversation -> chat messages that hold the tools as text, for chat endpoints
     parse     reads an output as events
-    write     what the model would write to make these calls
+    write     what the model would write to say and call this
 """
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from toolwright import dialects
-from toolwright.conversation import Call, Conversation
+from toolwright.conversation import AssistantTurn, Conversation
 from toolwright.errors import RequestError, did_you_mean
 from toolwright.prompt import Prompt
 from toolwright.source import Source, Steps
@@ -45,6 +46,7 @@ class Dialect(Protocol):
     models: str
     source: str
     stops: tuple[str, ...]
+    stop_token_ids: tuple[int, ...]
     Options: type[RenderOptions]
 
     def render(self, conversation: Conversation, options: Any) -> Prompt: ...
@@ -53,7 +55,7 @@ class Dialect(Protocol):
 
     def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]: ...
 
-    def write(self, calls: Sequence[Call]) -> str: ...
+    def write(self, turn: AssistantTurn) -> str: ...
 
 
 _NOT_DIALECTS = {"base"}

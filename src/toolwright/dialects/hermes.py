@@ -7,12 +7,11 @@ Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
+from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, TextPart, ToolTurn
 from toolwright.dialects._chat import chat_content, chat_role, choice_note, plain_text, split_instructions
 from toolwright.dialects._marked_json import MarkedJson
 from toolwright.dialects.base import RenderOptions
@@ -21,12 +20,13 @@ from toolwright.prompt import Prompt, PromptBuilder, neutralise
 from toolwright.source import JsonStops, Markers, Source, Steps, gather, markup, stream_text
 from toolwright.toolset import Toolset
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stops", "write"]
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 
 aliases = ("qwen", "qwen25", "qwen3", "qwen3_json", "granite4", "trinity", "reka", "ernie45")
 models = "Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes"
 source = "chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling"
 stops = ("<|im_end|>",)
+stop_token_ids = ()
 
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
@@ -99,9 +99,11 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS, start=start, prefill=prefill)
 
 
-def write(calls: Sequence[Call]) -> str:
-    """One block for each call."""
-    return "\n".join(f"{_OPEN}\n{_call_json(call)}\n{_CLOSE}" for call in calls)
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for each call."""
+    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+    said = [turn.text] if turn.text else []
+    return thought + "\n".join(said + [f"{_OPEN}\n{_call_json(call)}\n{_CLOSE}" for call in turn.calls])
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
@@ -120,8 +122,9 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
                 chat.append({"role": chat_role(role), "content": chat_content(parts, _CONTROLS)})
             case AssistantTurn(_, message, calls):
                 # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-                said = [neutralise(message.text, _CONTROLS)] if message and message.text else []
-                chat.append({"role": "assistant", "content": "\n".join([*said, write(calls)] if calls else said)})
+                said = neutralise(message.text, _CONTROLS) if message else ""
+                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=calls))
+                chat.append({"role": "assistant", "content": text})
             case ToolTurn(outputs):
                 texts = [neutralise(plain_text(output.parts, 0), _CONTROLS) for _, output in outputs]
                 blocks = [f"<tool_response>\n{text}\n</tool_response>" for text in texts]

@@ -16,19 +16,20 @@ from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionT
 from toolwright.dialects._chat import chat_content, chat_role, choice_note, plain_text, split_instructions
 from toolwright.dialects.base import RenderOptions
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Markup, Problem, ReasoningDelta
-from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.forms import call_keys
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.recover import END_TOKENS, JSON_TAGS, OPENERS, Found, Prose, recover
 from toolwright.schema.typescript import declaration
 from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, markup, stream, stream_text
 from toolwright.toolset import Toolset
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stops", "write"]
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 
 aliases = ("prompt", "generic", "generic_json", "bare_json")
 models = "any model that follows instructions"
 source = "no template: tools and calls are told in words"
-stops: tuple[str, ...] = ()
+stops = ("### User", "### System")
+stop_token_ids = ()
 
 _FORM: Final = '```json\n{"tool": "tool_name", "arguments": {"parameter": "value"}}\n```'
 _HEADINGS: Final = ("### System", "### User", "### Assistant")
@@ -68,8 +69,8 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
             case Message(role, parts):
                 chat.append({"role": chat_role(role), "content": chat_content(parts, ())})
             case AssistantTurn(_, message, calls):
-                said = [message.text] if message and message.text else []
-                chat.append({"role": "assistant", "content": "\n\n".join([*said, write(calls)] if calls else said)})
+                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+                chat.append({"role": "assistant", "content": write(AssistantTurn(None, message, calls))})
             case ToolTurn(outputs):
                 texts = [f"Result of {name or 'the tool'}:\n{plain_text(output.parts, 0)}" for name, output in outputs]
                 chat.append({"role": "user", "content": "\n\n".join(texts)})
@@ -88,12 +89,16 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _HEADINGS)
 
 
-def write(calls: Sequence[Call]) -> str:
-    """One fenced block for each call."""
-    return "\n".join(
-        f'```json\n{{"tool": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments or "{}"}}}\n```'
-        for call in calls
-    )
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one fenced block for each call."""
+    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+    said = [turn.text + "\n" if turn.calls else turn.text] if turn.text else []
+    return thought + "\n".join(said + [_block(call) for call in turn.calls])
+
+
+def _block(call: Call) -> str:
+    name = json.dumps(call.name, ensure_ascii=False)
+    return f'```json\n{{"tool": {name}, "arguments": {call.arguments or "{}"}}}\n```'
 
 
 def _tool_section(conversation: Conversation) -> list[str]:
@@ -101,7 +106,7 @@ def _tool_section(conversation: Conversation) -> list[str]:
     if not conversation.tools:
         return []
     several = "use several by writing several blocks" if conversation.parallel_tool_calls else "use one at a time"
-    return [
+    section = (
         "# Tools\n\nYou can use the tools below where they help. To use one, write a block of exactly this form:\n\n"
         f"{_FORM}\n\n"
         "The tools and their parameters (? marks those that may be left out):\n\n"
@@ -109,9 +114,9 @@ def _tool_section(conversation: Conversation) -> list[str]:
         "- Write the block only when you really use the tool, and write nothing behind it: its result comes next.\n"
         f"- You may {several}.\n"
         "- Leave optional parameters out unless they are needed; never make up a value that you do not know.\n"
-        "- When no tool is needed, answer in text.",
-        *choice_note(conversation),
-    ]
+        "- When no tool is needed, answer in text."
+    )
+    return [section, *choice_note(conversation)]
 
 
 def _declarations(tools: Sequence[FunctionTool]) -> str:

@@ -143,13 +143,17 @@ _SUPPORTED: Mapping[str, Sequence[str]] = {
 }
 # What this gateway does itself; everything else in a request goes to the upstream as it came.
 _CONSUMED = frozenset(
-    ("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "functions")
-    + ("function_call", "stream", "stream_options", "n", "modalities")
+    {
+        *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
+        *("functions", "function_call", "stream", "stream_options", "n", "modalities"),
+    }
 )
 _REFUSED = ("audio", "web_search_options")
 _MESSAGE_FIELDS = frozenset(
-    ("role", "content", "name", "refusal", "tool_calls", "function_call", "reasoning", "reasoning_content")
-    + ("tool_call_id",)
+    {
+        *("role", "content", "name", "refusal", "reasoning", "reasoning_content"),
+        *("tool_calls", "function_call", "tool_call_id"),
+    }
 )
 
 

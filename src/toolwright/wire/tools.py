@@ -84,7 +84,7 @@ def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = 
         case None:
             return "auto" if tools else "none"
         case "none" | "auto" | "required":
-            return given  # type: ignore[return-value]  # mypy does not narrow object by a literal pattern
+            return given
         case str():
             raise RequestError(
                 f"Invalid value: '{given}'. Supported values are: 'none', 'auto', and 'required'."

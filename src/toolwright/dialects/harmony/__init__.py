@@ -8,9 +8,10 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 from toolwright.dialects.harmony.output import parse
 from toolwright.dialects.harmony.prompt import Options, messages, render, write
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stops", "write"]
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 
 aliases = ("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony")
 models = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
 source = "openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11"
 stops = ("<|return|>", "<|call|>")
+stop_token_ids = (200002, 200012)

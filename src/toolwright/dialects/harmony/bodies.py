@@ -12,10 +12,10 @@ from toolwright.events import (
     CallEnded,
     CallStarted,
     ContentDelta,
-    Markup,
     Problem,
     ReasoningDelta,
 )
+from toolwright.jsontext import NotJsonError, decode
 from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, markup, stream
 from toolwright.toolset import Toolset
 
@@ -32,8 +32,8 @@ _JSON_STOPS = JsonStops(*CONTROLS)
 def json_value(text: str) -> object:
     """The value of a JSON text, None when it is none."""
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        return decode(text)
+    except NotJsonError:
         return None
 
 
@@ -178,8 +178,8 @@ class Bodies:
 
     def _parallel(self, body: str) -> Steps[None]:
         try:
-            uses = msgspec.json.decode(body, type=_Parallel).tool_uses
-        except (msgspec.DecodeError, RecursionError) as error:
+            uses = decode(body, _Parallel).tool_uses
+        except NotJsonError as error:
             yield Problem("malformed_call", f"{PARALLEL}: {error}", text=body)
             return
         # The arguments go out as they are; what held them together is structure.

@@ -97,11 +97,18 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(pieces=out.pieces(), controls=CONTROLS, prefill=prefill)
 
 
-def write(calls: Sequence[Call]) -> str:
-    """The calls as the model writes them behind `<|start|>assistant`."""
-    return f"{START}assistant".join(
-        f"{CHANNEL}commentary to=functions.{call.name} {CONSTRAIN}json{MESSAGE}{call.arguments}{CALL}" for call in calls
-    )
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it behind `<|start|>assistant`."""
+    written = [f"{CHANNEL}analysis{MESSAGE}{turn.reasoning}{END}"] if turn.reasoning else []
+    if turn.text and turn.calls:
+        written.append(f"{CHANNEL}commentary{MESSAGE}{turn.text}{END}")
+    elif turn.text or not (turn.calls or written):
+        written.append(f"{CHANNEL}final{MESSAGE}{turn.text}{RETURN}")
+    written += [
+        f"{CHANNEL}commentary to=functions.{call.name} {CONSTRAIN}json{MESSAGE}{call.arguments}{CALL}"
+        for call in turn.calls
+    ]
+    return f"{START}assistant".join(written)
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:

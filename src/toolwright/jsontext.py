@@ -1,0 +1,44 @@
+"""Strict JSON: the one place where JSON texts of models and servers become values."""
+
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+__all__ = ["NotJsonError", "decode", "encode"]
+
+T = TypeVar("T")
+
+
+class NotJsonError(ValueError):
+    """The text is no JSON, or not of the shape that was asked for; the message says where."""
+
+
+@overload
+def decode(text: str | bytes | msgspec.Raw) -> Any: ...
+@overload
+def decode(text: str | bytes | msgspec.Raw, kind: type[T]) -> T: ...
+def decode(text: str | bytes | msgspec.Raw, kind: Any = Any) -> Any:
+    """The value of a JSON text. Raises `NotJsonError`, also for texts nested too deeply and for halves of surrogate pairs."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise NotJsonError(str(error)) from error
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON text. A half of a surrogate pair, which UTF-8 cannot hold, becomes the replacement character."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_whole(value))
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list() | tuple():
+            return [_whole(item) for item in value]
+        case dict():
+            return {_whole(key): _whole(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,168 @@
+"""One turn of a model: render, ask, read, check. The place where the pure core meets an upstream.
+
+The gateway and the agent loop both go through here. Events come out as they become certain; what the upstream counted comes
+as a last `Usage`. An upstream that fails raises out of the stream, before or after the first event.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Literal, TypeAlias, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from toolwright.check import Check
+from toolwright.conversation import Conversation
+from toolwright.dialects.base import RenderOptions, get_dialect
+from toolwright.errors import ConfigError
+from toolwright.events import Event, FinishReason
+from toolwright.native import NativeCalls
+from toolwright.parser import OutputParser
+from toolwright.toolset import Toolset
+from toolwright.upstreams.base import (
+    Delta,
+    Generation,
+    ReasoningText,
+    Stopped,
+    TextDelta,
+    ToolCallDelta,
+    Upstream,
+    Usage,
+)
+from toolwright.wire.chat import write_messages
+from toolwright.wire.tools import write_response_format, write_tool_choice
+
+__all__ = ["MODES", "Mode", "Model", "plan", "run_turn"]
+
+Mode: TypeAlias = Literal["native", "prompt", "raw"]
+MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
+
+
+class Model(Struct, frozen=True):
+    """A model that can be asked.
+
+    `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply is read
+    here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with every request.
+    """
+
+    name: str
+    upstream: Upstream
+    upstream_model: str
+    mode: Mode = "native"
+    dialect: str | None = None
+    options: RenderOptions = RenderOptions()
+    fields: Mapping[str, Any] = {}
+
+
+def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:
+    """What the upstream is asked for. `today` (YYYY-MM-DD) goes into prompts that show the date."""
+    asked = Generation(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
+    if model.mode == "native":
+        return _native(asked, conversation)
+    if model.dialect is None:
+        raise ConfigError(f"Model {model.name!r} in mode {model.mode!r} needs a dialect.")
+    dialect = get_dialect(model.dialect)
+    asked = msgspec.structs.replace(asked, dialect=model.dialect)
+    options = _options(model.options, fields, today)
+    if model.mode == "raw":
+        prompt = dialect.render(conversation, options)
+        return msgspec.structs.replace(asked, prompt=prompt, stops=dialect.stops, stop_token_ids=dialect.stop_token_ids)
+    format_ = conversation.response_format
+    if format_ is not None and not conversation.tools:
+        asked = msgspec.structs.replace(
+            asked, fields={**asked.fields, "response_format": write_response_format(format_)}
+        )
+    return msgspec.structs.replace(asked, messages=dialect.messages(conversation, options))
+
+
+def _native(asked: Generation, conversation: Conversation) -> Generation:
+    fields = dict(asked.fields)
+    if conversation.response_format is not None:
+        fields["response_format"] = write_response_format(conversation.response_format)
+    if conversation.tools and not conversation.parallel_tool_calls:
+        fields["parallel_tool_calls"] = False
+    choice = conversation.tool_choice
+    return msgspec.structs.replace(
+        asked,
+        fields=fields,
+        messages=write_messages(conversation),
+        tools=[tool.as_openai() for tool in conversation.tools] or None,
+        tool_choice=None if choice == "auto" else write_tool_choice(choice),
+    )
+
+
+def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> RenderOptions:
+    """The configured options, with what the request and the day say where the configuration does not."""
+    wanted: dict[str, Any] = {}
+    if getattr(options, "current_date", today) is None:
+        wanted["current_date"] = today
+    if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
+        wanted["reasoning_effort"] = fields["reasoning_effort"]
+    return msgspec.structs.replace(options, **wanted)
+
+
+async def run_turn(
+    model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str
+) -> AsyncGenerator[Event | Usage, None]:
+    """Ask the model and answer its checked events, then what the upstream counted, if it counts.
+
+    Raises `UpstreamError` when the upstream fails, `RequestError` when it says that the request was wrong.
+    """
+    generation = plan(model, conversation, fields, today)
+    reader = _Reader(model, generation)
+    usage: Usage | None = None
+    async with aclosing(model.upstream.stream(generation)) as deltas:
+        async for delta in deltas:
+            if isinstance(delta, Usage):
+                usage = delta
+                continue
+            for event in reader.read(delta):
+                yield event
+    for event in reader.finish():
+        yield event
+    if usage is not None:
+        yield usage
+
+
+class _Reader:
+    """Turns the deltas of one generation into checked events."""
+
+    def __init__(self, model: Model, generation: Generation) -> None:
+        conversation = generation.conversation
+        tools = Toolset(conversation.tools, conversation.tool_choice, parallel=conversation.parallel_tool_calls)
+        self._check = Check(tools)
+        self._reason: FinishReason = "stop"
+        self._native = NativeCalls(self._check)
+        self._parser: OutputParser | None = None
+        self._early: list[Event] = []
+        if model.mode != "native" and model.dialect is not None:
+            prompt = generation.prompt
+            # A chat endpoint hands on the whole message; in a raw prompt the header of it was ours.
+            start = prompt.start if prompt else "message"
+            self._parser = OutputParser(get_dialect(model.dialect), tools, self._check, start)
+            if prompt and prompt.prefill:
+                self._early = self._parser.feed(prompt.prefill)
+
+    def read(self, delta: Delta) -> list[Event]:
+        early, self._early = self._early, []
+        match delta:
+            case TextDelta(text):
+                return early + (self._parser.feed(text) if self._parser else self._native.text(text))
+            case ReasoningText(text):
+                return early + self._native.reasoning(text)
+            case ToolCallDelta():
+                return early + self._native.call(delta)
+            case Stopped(reason):
+                self._reason = reason
+                return early
+            case Usage():
+                return early
+            case _:
+                assert_never(delta)
+
+    def finish(self) -> list[Event]:
+        if self._parser is not None:
+            return self._early + self._native.end() + self._parser.finish(self._reason)
+        out = self._native.end(cut=self._reason == "length")
+        self._check.finish(self._reason, out)
+        return out

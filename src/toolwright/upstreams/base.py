@@ -1,0 +1,93 @@
+"""What an upstream is: something that is asked for a generation and answers deltas.
+
+An upstream speaks to one server in that server's words and knows nothing of dialects: the text that it hands on is what
+the model wrote. It raises `UpstreamError` for a server that fails, and `RequestError` where the server says that the
+request itself was at fault.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from toolwright.conversation import Conversation
+from toolwright.events import FinishReason
+from toolwright.prompt import Prompt
+
+__all__ = ["Delta", "Generation", "ReasoningText", "Stopped", "TextDelta", "ToolCallDelta", "Upstream", "Usage"]
+
+
+class TextDelta(Struct, frozen=True, gc=False):
+    """More of what the model wrote: an answer in chat, the completion of a raw prompt."""
+
+    text: str
+
+
+class ReasoningText(Struct, frozen=True, gc=False):
+    """More reasoning, which the server has told apart from the answer."""
+
+    text: str
+
+
+class ToolCallDelta(Struct, frozen=True, gc=False):
+    """More of a call that the server has parsed. `index` is the server's; `id` and `name` come once or not at all."""
+
+    index: int
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+
+
+class Usage(Struct, frozen=True):
+    """Tokens, as the server counts them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class Stopped(Struct, frozen=True):
+    """The model ended (`stop`, also behind calls) or was stopped."""
+
+    reason: FinishReason
+
+
+Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | Usage | Stopped
+
+
+class Generation(Struct, frozen=True):
+    """What a model is asked for.
+
+    `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
+    only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
+    `conversation` is what all of it means.
+    """
+
+    model: str
+    conversation: Conversation
+    fields: Mapping[str, Any] = {}
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: object = None
+    prompt: Prompt | None = None
+    dialect: str | None = None
+    stops: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+
+
+class Upstream(Protocol):
+    """A model server, or what stands in for one."""
+
+    @property
+    def name(self) -> str:
+        """How errors name it: its address without credentials."""
+        ...
+
+    def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+        """Ask, and answer deltas as they come. Closing the generator ends the generation on the server."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...

@@ -1,0 +1,165 @@
+"""HTTP to model servers: one pool of connections each, server-sent events in, failures named.
+
+Every answer is asked for as a stream, also for clients that want it whole: only then is the text of a generation that ends
+in a server's error not lost.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from typing import Any
+
+import aiohttp
+from msgspec import Struct
+
+from toolwright.errors import RequestError, UpstreamError
+from toolwright.jsontext import NotJsonError, decode, encode
+
+__all__ = ["HttpUpstream", "Timeouts"]
+
+# A server that sends more than this without a line end does not speak server-sent events.
+_MAX_LINE_BYTES = 16_777_216
+_MAX_ERROR_BYTES = 65_536
+_MAX_TOLD = 500
+# How long a finished stream may take to close, so that its connection can be used again.
+_CLOSING_S = 0.2
+# What a server answers when the fault is the request's own, not its.
+_CALLERS_FAULT = (400, 413, 422)
+
+
+class Timeouts(Struct, frozen=True):
+    """Seconds to wait for a connection, and between two pieces of an answer."""
+
+    connect_s: float = 10.0
+    idle_s: float = 300.0
+
+
+class HttpUpstream:
+    """The connections to one server. `headers` go with every request; keys among them are never shown."""
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
+        self.url = url.rstrip("/")
+        self.name = re.sub(r"//[^/@]*@", "//", self.url)
+        self._headers = dict(headers or {})
+        self._timeouts = timeouts or Timeouts()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """POST and answer the JSON of each event; of a server that does not stream, its whole answer as the only one.
+
+        The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
+        """
+        try:
+            async with self._client().post(self.url + path, data=encode(body)) as response:
+                if response.status >= 400:
+                    raise await self._refused(response)
+                kind = response.content_type
+                if kind == "text/event-stream":
+                    async with aclosing(self._read_events(response)) as events:
+                        async for event in events:
+                            yield event
+                elif kind == "application/json":
+                    yield self._decoded(await response.read())
+                else:
+                    raise self._lied(f"answered {kind} instead of events", await response.content.read(_MAX_TOLD))
+        except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
+        except TimeoutError as error:
+            waited = f"{self._timeouts.idle_s:g} s"
+            raise self._failed(f"was silent for too long (more than {waited})", "timeout") from error
+        except aiohttp.ClientPayloadError as error:
+            raise self._failed("closed the connection in the middle of its answer", "cut") from error
+        except aiohttp.ClientError as error:
+            raise self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol") from error
+
+    def cut(self) -> UpstreamError:
+        """The error for a stream that ended before its answer did."""
+        return self._failed("ended its stream in the middle of the answer", "cut")
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self._timeouts.connect_s, sock_read=self._timeouts.idle_s
+                ),
+            )
+        return self._session
+
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[Any, None]:
+        rest = b""
+        async for chunk in response.content.iter_any():
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if line.startswith(b"data:"):
+                    data = line[5:].strip()
+                    if data == b"[DONE]":
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                        return
+                    yield self._decoded(data)
+            if len(rest) > _MAX_LINE_BYTES:
+                raise self._lied("sent a line of more than 16 MB", rest[:_MAX_TOLD])
+        if rest.startswith(b"data:") and rest[5:].strip() != b"[DONE]":
+            yield self._decoded(rest[5:])
+
+    def _decoded(self, data: bytes) -> Any:
+        try:
+            event = decode(data)
+        except NotJsonError as error:
+            raise self._lied("sent something that is no JSON", data[:_MAX_TOLD]) from error
+        if isinstance(event, dict) and (failure := event.get("error")):
+            raise self._failed(f"reports an error: {_told(failure)}", "status")
+        return event
+
+    async def _refused(self, response: aiohttp.ClientResponse) -> RequestError | UpstreamError:
+        body = await response.content.read(_MAX_ERROR_BYTES)
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            told = _plain(body)
+            code = None
+        else:
+            failure = answer.get("error", answer) if isinstance(answer, dict) else answer
+            told = _told(failure)
+            code = failure.get("code") if isinstance(failure, dict) else None
+        if response.status in _CALLERS_FAULT:
+            return RequestError(told, code=code if isinstance(code, str) else None, status=response.status)
+        error = self._failed(f"answered {response.status}: {told}", "status")
+        error.status = response.status
+        error.retry_after_s = response.headers.get("retry-after")
+        return error
+
+    def _lied(self, what: str, shown: bytes) -> UpstreamError:
+        return self._failed(f"{what}: {_plain(shown)}", "protocol")
+
+    def _failed(self, what: str, fault: Any) -> UpstreamError:
+        return UpstreamError(f"The upstream at {self.name} {what}.", fault=fault, upstream=self.name)
+
+
+def _told(failure: object) -> str:
+    """The words of a server's error, whatever form it has."""
+    if isinstance(failure, dict):
+        for key in ("message", "detail", "error"):
+            if failure.get(key):
+                return _told(failure[key])
+    return str(failure).strip().rstrip(".")[:_MAX_TOLD]
+
+
+def _plain(body: bytes) -> str:
+    """Readable text of a body that is no JSON: without its HTML tags."""
+    text = re.sub(r"<[^>]{0,200}>", " ", body.decode(errors="replace"))
+    return " ".join(text.split())[:_MAX_TOLD] or "(nothing)"
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

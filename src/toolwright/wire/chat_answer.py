@@ -1,0 +1,165 @@
+"""Chat Completions answers: one JSON object, or chunks as OpenAI's API sends them.
+
+Reasoning has no official place there; it goes out under the two names that clients look for.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, assert_never
+
+from toolwright.collect import Turn
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+from toolwright.jsontext import encode
+from toolwright.upstreams.base import Usage
+from toolwright.wire.sse import DONE, data
+
+__all__ = ["ChatChunks", "ReasoningField", "completion", "usage_body"]
+
+ReasoningField: TypeAlias = Literal["both", "reasoning_content", "reasoning", "none"]
+_REASONING_NAMES: dict[str, tuple[str, ...]] = {
+    "both": ("reasoning_content", "reasoning"),
+    "reasoning_content": ("reasoning_content",),
+    "reasoning": ("reasoning",),
+    "none": (),
+}
+
+
+def usage_body(usage: Usage) -> dict[str, Any]:
+    """Token counts as the API writes them."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def completion(
+    turn: Turn,
+    usage: Usage | None,
+    *,
+    id_: str,
+    created: int,
+    model: str,
+    call_id: Callable[[], str],
+    legacy: bool = False,
+    reasoning: ReasoningField = "both",
+) -> dict[str, Any]:
+    """The whole answer. `call_id` makes ids for calls that have none; `legacy`: the client knows `function_call` only."""
+    message: dict[str, Any] = {"role": "assistant", "content": turn.content, "refusal": None}
+    if turn.reasoning is not None:
+        message |= dict.fromkeys(_REASONING_NAMES[reasoning], turn.reasoning)
+    calls = [call for call in turn.calls if call.complete]
+    reason: str = turn.finish_reason
+    if calls and legacy:
+        message["function_call"] = {"name": calls[0].name, "arguments": calls[0].arguments}
+        reason = "function_call" if reason == "tool_calls" else reason
+    elif calls:
+        message["tool_calls"] = [
+            {
+                "id": call.id or call_id(),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+    answer: dict[str, Any] = {
+        "id": id_,
+        "object": "chat.completion",
+        "created": created,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
+    }
+    if usage is not None:
+        answer["usage"] = usage_body(usage)
+    return answer
+
+
+class ChatChunks:
+    """Writes the events of one turn as chunks, each a whole server-sent event."""
+
+    def __init__(
+        self,
+        *,
+        id_: str,
+        created: int,
+        model: str,
+        call_id: Callable[[], str],
+        include_usage: bool = False,
+        legacy: bool = False,
+        reasoning: ReasoningField = "both",
+    ) -> None:
+        head = encode({"id": id_, "object": "chat.completion.chunk", "created": created, "model": model})
+        usage = b',"usage":null' if include_usage else b""
+        # A chunk is this, its delta, and one of the tails.
+        self._head = b"data: " + head[:-1] + b',"choices":[{"index":0,"delta":'
+        self._tail = b',"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
+        self._last = b"}]" + usage + b"}\n\n"
+        self._usage = head[:-1] + b',"choices":[],"usage":' if include_usage else b""
+        self._call_id = call_id
+        self._legacy = legacy
+        self._reasoning = _REASONING_NAMES[reasoning]
+
+    def begin(self) -> bytes:
+        """The first chunk: it says who speaks."""
+        return self._chunk({"role": "assistant", "content": None, "refusal": None})
+
+    def heartbeat(self) -> bytes:
+        """A chunk without news."""
+        return self._chunk({})
+
+    def event(self, event: Event) -> bytes:
+        """The chunk for an event; empty when clients are not told."""
+        match event:
+            case ContentDelta(text):
+                return self._head + b'{"content":' + encode(text) + b"}" + self._tail
+            case ReasoningDelta(text):
+                return self._chunk(dict.fromkeys(self._reasoning, text)) if self._reasoning else b""
+            case ArgumentsDelta(index, text):
+                return self._arguments(index, text)
+            case CallStarted():
+                return self._started(event)
+            case Finished(reason):
+                told = "function_call" if self._legacy and reason == "tool_calls" else reason
+                return self._head + b'{},"logprobs":null,"finish_reason":' + encode(told) + self._last
+            case CallEnded() | Markup() | Problem():
+                return b""
+            case _:
+                assert_never(event)
+
+    def end(self, usage: Usage | None) -> bytes:
+        """Behind the last chunk: the token counts, where they are wanted and known, and the end mark."""
+        if usage is None or not self._usage:
+            return DONE
+        return data(self._usage + encode(usage_body(usage)) + b"}") + DONE
+
+    def _chunk(self, delta: dict[str, Any]) -> bytes:
+        return self._head + encode(delta) + self._tail
+
+    def _arguments(self, index: int, text: str) -> bytes:
+        if self._legacy:
+            return self._chunk({"function_call": {"arguments": text}}) if index == 0 else b""
+        return (
+            self._head
+            + b'{"tool_calls":[{"index":%d,"function":{"arguments":' % index
+            + encode(text)
+            + b"}}]}"
+            + self._tail
+        )
+
+    def _started(self, call: CallStarted) -> bytes:
+        function = {"name": call.name, "arguments": ""}
+        if self._legacy:
+            return self._chunk({"function_call": function}) if call.index == 0 else b""
+        id_ = call.id or self._call_id()
+        return self._chunk({"tool_calls": [{"index": call.index, "id": id_, "type": "function", "function": function}]})

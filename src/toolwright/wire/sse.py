@@ -1,0 +1,15 @@
+"""Server-sent events, written so that every reader bears them: one event, one write."""
+
+__all__ = ["DONE", "HEADERS", "data"]
+
+HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+}
+DONE = b"data: [DONE]\n\n"
+
+
+def data(json_text: bytes) -> bytes:
+    """One event without a type."""
+    return b"data: " + json_text + b"\n\n"
