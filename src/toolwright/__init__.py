@@ -1,8 +1,10 @@
 """OpenAI-grade tool calling for any model server: the library.
 
-`parse` and `Parser` read what a model wrote, `render` makes its prompt, `write` makes what it would write. Errors of the
-caller are `RequestError`; what the model does wrong is in `Turn.problems`.
+`parse` and `Parser` read what a model wrote, `render` makes its prompt, `write` makes what it would write. Errors
+of the caller are `RequestError`; what the model does wrong is in `Turn.problems`.
 """
+
+from importlib.metadata import version
 
 from toolwright.api import Parser, dialects, parse, render, typescript, write
 from toolwright.collect import Turn, collect
@@ -20,6 +22,8 @@ from toolwright.events import (
     ReasoningDelta,
 )
 from toolwright.prompt import Control, Prompt, Text
+
+__version__ = version("toolwright")
 
 __all__ = [
     "ArgumentsDelta",

@@ -26,9 +26,9 @@ CheckMode = Literal["repair", "verbatim"]
 class Parser:
     """Reads one output of a model as it streams.
 
-    `tools` are function tools in the Chat or the Responses shape; `tool_choice` is OpenAI's, in either shape. `start` says
-    where the output begins, if not at the dialect's usual place: `assistant`, `reasoning` (the prompt left it open) or
-    `message`. `check="verbatim"` reports what the model wrote and judges nothing.
+    `tools` are function tools in the Chat or the Responses shape; `tool_choice` is OpenAI's, in either shape.
+    `start` says where the output begins, if not at the dialect's usual place: `assistant`, `reasoning` (the prompt
+    left it open) or `message`. `check="verbatim"` reports what the model wrote and judges nothing.
 
     Raises `RequestError` for an unknown dialect and for tools that are no tools. What the model writes raises nothing.
     """
@@ -100,7 +100,9 @@ def render(
 
 
 def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None = None) -> str:
-    """What a model of this family would write to make these calls: `[{"name", "arguments"}]`, arguments as value or JSON."""
+    """What a model of this family would write to make these calls: `[{"name", "arguments"}]`, arguments as value or
+    JSON.
+    """
     read_tools(tools)
     return get_dialect(dialect).write(AssistantTurn(calls=[_call(call) for call in calls]))
 

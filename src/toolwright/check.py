@@ -30,9 +30,9 @@ _MAX_TOLD: Final = 3
 class Check:
     """Takes the events of one turn in order and passes on those that may leave.
 
-    Calls that the choice forbids do not leave: under `none` no call, without parallel calls only the first. A call of an
-    unknown tool, or with arguments that do not fit, leaves with a problem: its intent is beyond doubt, and the client
-    answers it with an error the model learns from.
+    Calls that the choice forbids do not leave: under `none` no call, without parallel calls only the first. A call
+    of an unknown tool, or with arguments that do not fit, leaves with a problem: its intent is beyond doubt, and
+    the client answers it with an error the model learns from.
     """
 
     def __init__(self, tools: Toolset) -> None:

@@ -32,13 +32,21 @@ class Turn(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def to_chat_message(self) -> dict[str, Any]:
-        """The assistant message of Chat Completions. Calls that were cut off are left out: nobody may run them."""
+        """The assistant message of Chat Completions.
+
+        A call without an id of its own gets one from its place in the turn. Calls that were cut off are left out:
+        nobody may run them.
+        """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning is not None:
             message["reasoning_content"] = self.reasoning
         calls = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in self.calls
+            {
+                "id": call.id or f"call_{number}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for number, call in enumerate(self.calls)
             if call.complete
         ]
         if calls:
@@ -83,7 +91,7 @@ def collect(events: Iterable[Event]) -> Turn:
         Call(
             name=call.name,
             arguments="".join(texts),
-            id=call.id or f"call_{call.index}",
+            id=call.id or "",
             kind=call.kind,
             namespace=call.namespace,
             complete=whole,

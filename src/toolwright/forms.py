@@ -1,8 +1,9 @@
 """The forms in which models write a call as JSON, read from a whole value.
 
-`{"name": …, "arguments": {…}}` and its relatives: other keys, any order, wrappers, envelopes of several calls, arguments
-as a JSON string, parameters beside the name. The arguments keep the model's bytes. Nothing here decides whether there is
-a call at all; `toolwright.recover` weighs that for free text, a dialect's own markers say it for marked calls.
+`{"name": …, "arguments": {…}}` and its relatives: other keys, any order, wrappers, envelopes of several calls,
+arguments as a JSON string, parameters beside the name. The arguments keep the model's bytes. Nothing here decides
+whether there is a call at all; `toolwright.recover` weighs that for free text, a dialect's own markers say it for
+marked calls.
 """
 
 from typing import Any, Final, TypeAlias

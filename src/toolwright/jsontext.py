@@ -18,7 +18,9 @@ def decode(text: str | bytes | msgspec.Raw) -> Any: ...
 @overload
 def decode(text: str | bytes | msgspec.Raw, kind: type[T]) -> T: ...
 def decode(text: str | bytes | msgspec.Raw, kind: Any = Any) -> Any:
-    """The value of a JSON text. Raises `NotJsonError`, also for texts nested too deeply and for halves of surrogate pairs."""
+    """The value of a JSON text. Raises `NotJsonError`, also for texts nested too deeply and for halves of surrogate
+    pairs.
+    """
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:

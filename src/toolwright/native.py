@@ -1,7 +1,7 @@
 """What a server has parsed itself, as events: text, reasoning, and calls in pieces.
 
-Servers send the pieces of one call behind the other, but not all of them, and not always with an end: a call is over when
-the next one begins and its own arguments are a whole JSON value, or when the answer ends.
+Servers send the pieces of one call behind the other, but not all of them, and not always with an end: a call is
+over when the next one begins and its own arguments are a whole JSON value, or when the answer ends.
 """
 
 from msgspec import Struct

@@ -1,8 +1,9 @@
 """Finds calls in free text: replies of models that were asked in words to write a call as JSON.
 
-The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then the place counts
-(a reply of its own, a fence, the end of the reply) against what speaks for an example, a quotation, a question or a record.
-In doubt the text stays text: one executed example costs more than ten calls that are asked for again.
+The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then the place
+counts (a reply of its own, a fence, the end of the reply) against what speaks for an example, a quotation, a
+question or a record. In doubt the text stays text: one executed example costs more than ten calls that are asked
+for again.
 """
 
 import re

@@ -154,8 +154,8 @@ def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> St
 def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[tuple[str, str]]:
     """Like `stream`, for text that stands between other things.
 
-    White space before a marker is not passed on but answered beside it: it is structure when the marker is. White space at
-    the very end of the output is text.
+    White space before a marker is not passed on but answered beside it: it is structure when the marker is. White
+    space at the very end of the output is text.
     """
     held = ""
     while True:

@@ -1,7 +1,7 @@
 """One turn of a model: render, ask, read, check. The place where the pure core meets an upstream.
 
-The gateway and the agent loop both go through here. Events come out as they become certain; what the upstream counted comes
-as a last `Usage`. An upstream that fails raises out of the stream, before or after the first event.
+The gateway and the agent loop both go through here. Events come out as they become certain; what the upstream
+counted comes as a last `Usage`. An upstream that fails raises out of the stream, before or after the first event.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -41,8 +41,9 @@ MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
 class Model(Struct, frozen=True):
     """A model that can be asked.
 
-    `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply is read
-    here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with every request.
+    `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply
+    is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
+    every request.
     """
 
     name: str
@@ -52,6 +53,10 @@ class Model(Struct, frozen=True):
     dialect: str | None = None
     options: RenderOptions = RenderOptions()
     fields: Mapping[str, Any] = {}
+
+    def called(self, name: str) -> "Model":
+        """The same, for another model of the same upstream."""
+        return msgspec.structs.replace(self, name=name, upstream_model=name)
 
 
 def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:

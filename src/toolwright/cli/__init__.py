@@ -1,1 +1,5 @@
+"""The command line: `toolwright serve | parse | render | dialects`."""
 
+from toolwright.cli.main import main
+
+__all__ = ["main"]

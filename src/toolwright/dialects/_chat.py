@@ -30,7 +30,7 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
 
 
 def choice_note(conversation: Conversation) -> list[str]:
-    """What the choice asks for, in words, for prompts that have no other way to say it; empty when it asks for nothing."""
+    """What the choice asks for, in words, for prompts that cannot say it otherwise; empty when it asks for nothing."""
     match conversation.tool_choice:
         case "none":
             return ["For this answer the tools are switched off: answer in text, without calling a tool."]
@@ -51,8 +51,8 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
     for part in parts:
         if isinstance(part, MediaPart):
             raise RequestError(
-                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} in item {number} "
-                "of the conversation. Send text, or use a model in native mode.",
+                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} in turn {number}. "
+                "Send text, or use a model in native mode.",
                 param="messages",
                 code="unsupported_value",
             )

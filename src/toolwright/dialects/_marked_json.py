@@ -1,7 +1,7 @@
 """Calls as JSON between markers: the part that all such formats share.
 
-The trained form, `{"name": "f", "arguments": {…}}`, streams: its arguments go out as they come. Any other object is held
-to the end of its block and read as a whole by `toolwright.forms`.
+The trained form, `{"name": "f", "arguments": {…}}`, streams: its arguments go out as they come. Any other object is
+held to the end of its block and read as a whole by `toolwright.forms`.
 """
 
 import re

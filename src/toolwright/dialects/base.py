@@ -1,7 +1,7 @@
 """What a dialect is, and how one is found.
 
-A dialect is a module (or a package) in `toolwright.dialects`; its file name is its name and there is no registry. It says
-how one model family is prompted and how its output reads:
+A dialect is a module (or a package) in `toolwright.dialects`; its file name is its name and there is no registry.
+It says how one model family is prompted and how its output reads:
 
     aliases   other names engines and users know it by
     models    the model families that speak it, for people

@@ -1,8 +1,8 @@
 """Hermes: `<tool_call>` around `{"name": …, "arguments": {…}}`.
 
-The format of Qwen2.5, QwQ, Qwen3, Hermes 2 to 4, Granite 4, SmolLM3 and most fine-tunes. Prompts follow Qwen's template:
-the tools stand as JSON lines in the system turn, outputs come back in a user turn. Source: the chat templates of
-Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
+The format of Qwen2.5, QwQ, Qwen3, Hermes 2 to 4, Granite 4, SmolLM3 and most fine-tunes. Prompts follow Qwen's
+template: the tools stand as JSON lines in the system turn, outputs come back in a user turn. Source: the chat
+templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
 """
 
 import json
@@ -45,7 +45,9 @@ _BLOCK = JsonStops(_CLOSE, _OPEN, *_ENDS)
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty one."""
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one.
+    """
 
     thinking: Literal["model", "open", "off"] = "model"
 

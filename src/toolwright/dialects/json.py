@@ -1,8 +1,9 @@
 """Plain JSON calls, for any model: the tools are told in words, and a call is a fenced block of JSON.
 
-For servers without tool support, with a broken parser, or without a template for the model. What a reply may look like is
-wide; `toolwright.recover` reads it. Text before the first thing that may be a call flows; from there on the reply is held,
-because what follows (a question, a record's output) may still make it text. Source of the forms: docs/dialects.md.
+For servers without tool support, with a broken parser, or without a template for the model. What a reply may look
+like is wide; `toolwright.recover` reads it. Text before the first thing that may be a call flows; from there on the
+reply is held, because what follows (a question, a record's output) may still make it text. Source of the forms:
+docs/dialects.md.
 """
 
 import json

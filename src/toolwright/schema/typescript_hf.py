@@ -1,7 +1,7 @@
 """Function tools as TypeScript, the way the gpt-oss chat template shows them.
 
-Source: the jinja template of gpt-oss (the copies of 2026), which every server without a Harmony renderer of its own runs.
-Only for prompts that must equal what such a server makes.
+Source: the jinja template of gpt-oss (the copies of 2026), which every server without a Harmony renderer of its own
+runs. Only for prompts that must equal what such a server makes.
 """
 
 import json

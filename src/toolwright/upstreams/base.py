@@ -88,6 +88,10 @@ class Upstream(Protocol):
         """Ask, and answer deltas as they come. Closing the generator ends the generation on the server."""
         ...
 
+    async def models(self) -> list[str]:
+        """The names of the models that it serves, as far as it tells."""
+        ...
+
     async def close(self) -> None:
         """Give back connections."""
         ...

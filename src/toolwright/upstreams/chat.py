@@ -1,7 +1,7 @@
 """Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
 
-Reads what servers really send: reasoning under two names, tool calls without an index, whole calls in one chunk, arguments
-as objects, the old `function_call`, an answer that is not streamed at all.
+Reads what servers really send: reasoning under two names, tool calls without an index, whole calls in one chunk,
+arguments as objects, the old `function_call`, an answer that is not streamed at all.
 """
 
 import json

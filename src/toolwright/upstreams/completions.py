@@ -1,7 +1,7 @@
 """Raw completion endpoints: a prompt with control tokens in, the model's text with its control tokens out.
 
-What must be said so that control tokens survive differs from server to server. Sources: the request schemas of vLLM 0.33,
-SGLang 0.5.23 and llama.cpp b11549.
+What must be said so that control tokens survive differs from server to server. Sources: the request schemas of vLLM
+0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping

@@ -1,7 +1,7 @@
 """The ways in which models and their servers go wrong, by name, for the simulated model.
 
-A fault changes what is meant (`meaning`: the turn), how it is written (`writing`: the text in one dialect or in any), or
-what the server does with it (`server`). Each was seen in the wild; `about` says how it shows.
+A fault changes what is meant (`meaning`: the turn), how it is written (`writing`: the text in one dialect or in
+any), or what the server does with it (`server`). Each was seen in the wild; `about` says how it shows.
 """
 
 import random

@@ -1,7 +1,7 @@
 """HTTP to model servers: one pool of connections each, server-sent events in, failures named.
 
-Every answer is asked for as a stream, also for clients that want it whole: only then is the text of a generation that ends
-in a server's error not lost.
+Every answer is asked for as a stream, also for clients that want it whole: only then is the text of a generation
+that ends in a server's error not lost.
 """
 
 import asyncio
@@ -45,6 +45,15 @@ class HttpUpstream:
         self._headers = dict(headers or {})
         self._timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
+
+    async def models(self) -> list[str]:
+        """What `GET /models` lists; nothing when the server does not answer it."""
+        try:
+            async with self._client().get(f"{self.url}/models", timeout=aiohttp.ClientTimeout(total=5)) as response:
+                listed = decode(await response.read())
+            return [model["id"] for model in listed["data"]]
+        except (aiohttp.ClientError, TimeoutError, NotJsonError, KeyError, TypeError):
+            return []
 
     async def close(self) -> None:
         """Close all connections."""

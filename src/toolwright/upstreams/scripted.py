@@ -29,5 +29,9 @@ class ScriptedUpstream:
                 raise delta
             yield delta
 
+    async def models(self) -> list[str]:
+        """None that could be named."""
+        return []
+
     async def close(self) -> None:
         """Nothing to give back."""

@@ -1,8 +1,9 @@
 """A simulated model: no weights, no network, the same answer to the same request.
 
-It picks a tool by the words of the last user message, fills the arguments from the tool's schema and from what the message
-says, writes the call in the dialect or in the way of a chat server, whichever it is asked in, and answers from the outputs.
-It can be told to misbehave in the ways that real models and servers do (`toolwright.upstreams.faults`).
+It picks a tool by the words of the last user message, fills the arguments from the tool's schema and from what the
+message says, writes the call in the dialect or in the way of a chat server, whichever it is asked in, and answers
+from the outputs. It can be told to misbehave in the ways that real models and servers do
+(`toolwright.upstreams.faults`).
 """
 
 import asyncio
@@ -57,8 +58,8 @@ _BY_FORMAT: Final = {
     "uuid": (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "00000000-0000-4000-8000-000000000000"),
 }
 _STOP_WORDS: Final = frozenset(  # words that say nothing about what is asked for
-    "a an and are at be but by can could do does for from get give have how i in is it its let like me my of on or please "
-    "show tell that the there this to use was we what when where which who will with would you your".split()
+    "a an and are at be but by can could do does for from get give have how i in is it its let like me my of on or "
+    "please show tell that the there this to use was we what when where which who will with would you your".split()
 )
 
 
@@ -86,6 +87,10 @@ class SimulatedUpstream:
         await self._fail(server)
         yield Stopped("length" if limit < len(deltas) else "stop")
         yield Usage(prompt_tokens=_prompt_tokens(generation), completion_tokens=min(limit, len(deltas)))
+
+    async def models(self) -> list[str]:
+        """None that could be named."""
+        return []
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -221,7 +226,9 @@ def _stem(word: str) -> str:
 
 
 def _several(tool: FunctionTool, asked: str, parallel: bool) -> list[dict[str, Any]]:
-    """The arguments of each call: one for every proper name, where the tool takes exactly one and calls may be parallel."""
+    """The arguments of each call: one for every proper name, where the tool takes exactly one and calls may be
+    parallel.
+    """
     schema = tool.parameters or {}
     required = schema.get("required") or list(schema.get("properties") or ())[:1]
     names = _PROPER.findall(asked)

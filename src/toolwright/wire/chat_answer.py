@@ -55,7 +55,7 @@ def completion(
     legacy: bool = False,
     reasoning: ReasoningField = "both",
 ) -> dict[str, Any]:
-    """The whole answer. `call_id` makes ids for calls that have none; `legacy`: the client knows `function_call` only."""
+    """The whole answer. `call_id` makes ids for calls without one; `legacy`: the client knows `function_call` only."""
     message: dict[str, Any] = {"role": "assistant", "content": turn.content, "refusal": None}
     if turn.reasoning is not None:
         message |= dict.fromkeys(_REASONING_NAMES[reasoning], turn.reasoning)

@@ -185,7 +185,8 @@ def check_tools(tools: Sequence[FunctionTool], param: str = "tools", inner: str 
 def _check_name(name: str, param: str) -> None:
     if not name:
         raise RequestError(
-            f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an empty string instead.",
+            f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an empty string "
+            "instead.",
             param=param,
             code="empty_string",
         )

@@ -1,7 +1,7 @@
 """Reads the header of a Harmony message, however bent: who speaks, on which channel, and to whom.
 
-It gets the text between `<|start|>` (or the prompt's `<|start|>assistant`) and `<|message|>`, control tokens included, and
-judges it against the offered tools. It never fails: what makes no sense is named in `problems`.
+It gets the text between `<|start|>` (or the prompt's `<|start|>assistant`) and `<|message|>`, control tokens
+included, and judges it against the offered tools. It never fails: what makes no sense is named in `problems`.
 """
 
 import re
@@ -122,7 +122,9 @@ def _glued(text: str, tools: Toolset) -> str:
 
 
 def _role(first: str, *, has_role: bool) -> tuple[str, str, list[str]]:
-    """Role (`""` = assistant), a channel word that stands in its place, and loose words, from the part before any token."""
+    """Role (`""` = assistant), a channel word that stands in its place, and loose words, from the part before any
+    token.
+    """
     words = _RECIPIENT.sub("", first).split()
     role = words[0] if words and has_role else ""
     rest = words[1:] if role else words

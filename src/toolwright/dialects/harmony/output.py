@@ -1,8 +1,9 @@
 """Reads what a Harmony model wrote, by the text of its control tokens.
 
-The recipient decides what a call is, not the channel; the last known channel counts; a body that begins as JSON is read
-with its strings, so that control tokens in a string are content; after the first call only further calls count, everything
-else the model says to itself. Each way in which models bend the format has a name among the problems.
+The recipient decides what a call is, not the channel; the last known channel counts; a body that begins as JSON is
+read with its strings, so that control tokens in a string are content; after the first call only further calls
+count, everything else the model says to itself. Each way in which models bend the format has a name among the
+problems.
 """
 
 import re

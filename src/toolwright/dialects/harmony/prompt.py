@@ -1,8 +1,9 @@
 """Renders conversations as Harmony.
 
-Three forms of one content: a raw prompt as the Harmony library makes it, the same as the gpt-oss chat template makes it
-(`flavour="hf"`), and chat messages for servers that do not template for Harmony at all (`messages`).
-Sources: openai/harmony 0.0.8; gpt-oss chat template, copies of 2026; OpenAI's guide on handling the raw chain of thought.
+Three forms of one content: a raw prompt as the Harmony library makes it, the same as the gpt-oss chat template
+makes it (`flavour="hf"`), and chat messages for servers that do not template for Harmony at all (`messages`).
+Sources: openai/harmony 0.0.8; gpt-oss chat template, copies of 2026; OpenAI's guide on handling the raw chain of
+thought.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Harmony output whose control tokens a server has removed: `analysisThey ask …assistantfinalIt is nine.`
 
-What is left of a header is the role, glued to a channel word, and the recipient. Only a text that begins so, or in which
-`assistant` is glued to a channel word, is read this way; prose that merely begins with such a word is prose.
+What is left of a header is the role, glued to a channel word, and the recipient. Only a text that begins so, or in
+which `assistant` is glued to a channel word, is read this way; prose that merely begins with such a word is prose.
 """
 
 import re

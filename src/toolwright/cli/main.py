@@ -1,0 +1,261 @@
+"""The commands. Each shows an example in its help; an error says what was expected and what was meant."""
+
+import json
+import logging
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import msgspec
+
+import toolwright
+from toolwright.api import Parser
+from toolwright.collect import collect
+from toolwright.conversation import Conversation
+from toolwright.dialects.base import dialect_names, get_dialect, read_options
+from toolwright.errors import ConfigError, RequestError, ToolwrightError
+from toolwright.events import FinishReason
+from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, ServerConfig, load_config, simulated_config
+from toolwright.turn import MODES
+from toolwright.wire.chat import read_messages
+from toolwright.wire.tools import read_tool_choice, read_tools
+
+__all__ = ["main"]
+
+_TOOLS_EXAMPLE = '[{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
+
+
+class _Commands(click.Group):
+    """A group that maps our errors to one line and an exit status: 2 for what the caller can mend, 1 for the rest."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ConfigError, RequestError) as error:
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(2)
+        except ToolwrightError as error:
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(toolwright.__version__, prog_name="toolwright")
+def main() -> None:
+    """OpenAI-grade tool calling for any model server."""
+
+
+@main.command()
+@click.option("--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1.")
+@click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
+@click.option("--dialect", metavar="D", help="How the model writes calls; `toolwright dialects` lists them.")
+@click.option("--mode", type=click.Choice(MODES), help="Who renders and reads; default native, with --dialect prompt.")
+@click.option("--server", type=click.Choice(["openai", "vllm", "sglang", "llamacpp"]), help="Which server, for raw.")
+@click.option("--key-env", metavar="VAR", help="Environment variable that holds the upstream's API key.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="A toolwright.toml instead of the above."
+)
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on.  [default: 8080]")
+@click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
+def serve(
+    upstream: str | None,
+    model: str | None,
+    dialect: str | None,
+    mode: str | None,
+    server: str | None,
+    key_env: str | None,
+    config: Path | None,
+    host: str | None,
+    port: int | None,
+    faults: str,
+) -> None:
+    """Start the gateway. Without an upstream it serves a simulated model.
+
+    \b
+    Examples:
+      toolwright serve
+      toolwright serve --upstream http://localhost:8000/v1
+      toolwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
+          --mode raw --dialect harmony --server vllm
+      toolwright serve --config toolwright.toml
+    """
+    settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults)
+    listen = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    _run(msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, **listen)))
+
+
+def _settings(
+    upstream: str | None,
+    model: str | None,
+    dialect: str | None,
+    mode: str | None,
+    server: str | None,
+    key_env: str | None,
+    config: Path | None,
+    faults: str,
+) -> Config:
+    short = {"model": model, "dialect": dialect, "mode": mode, "server": server, "api_key_env": key_env}
+    given = {key: value for key, value in short.items() if value is not None}
+    if config is not None:
+        if upstream or given or faults:
+            raise ConfigError("--config has everything in it: leave out --upstream and its options.")
+        return load_config(config)
+    if upstream is None:
+        if given:
+            raise ConfigError(f"--{next(iter(given)).replace('_', '-')} needs an upstream: add --upstream URL.")
+        return simulated_config(ServerConfig(), faults)
+    if faults:
+        raise ConfigError("--faults is for the simulated model: leave out --upstream.")
+    given |= {"name": model or ANY_MODEL, "upstream": upstream}
+    return Config(models=(msgspec.convert(given, ModelConfig),))
+
+
+def _run(config: Config) -> None:
+    import uvicorn  # here, so that the other commands start without it
+
+    from toolwright.gateway.app import create_app
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    app = create_app(config)
+    listener = _listen(config.server.host, config.server.port)
+    host, port = listener.getsockname()[:2]
+    _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    settings = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=10)
+    uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port, or --port 0 for any."
+        ) from error
+
+
+def _welcome(config: Config, address: str) -> None:
+    width = max(len(model.name) for model in config.models)
+    click.echo(f"Toolwright {toolwright.__version__} at {address}/v1")
+    for model in config.models:
+        mode = model.mode or ("prompt" if model.dialect else "native")
+        name = "(any)" if model.name == ANY_MODEL else model.name
+        how = f"{mode} {model.dialect}" if model.dialect else mode
+        click.echo(f"  {name:{width}}  {how:16} {model.upstream}")
+    click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
+
+
+@main.command()
+@click.option("--dialect", required=True, metavar="D", help="How the model writes calls; see `toolwright dialects`.")
+@click.option("--tools", type=click.File(encoding="utf-8"), help="JSON list of tools in OpenAI's shape.")
+@click.option("--tool-choice", metavar="CHOICE", help="none, auto, required, or the name of a tool.")
+@click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
+@click.option("--finish-reason", type=click.Choice(["stop", "length"]), default="stop", help="How the output ended.")
+@click.option("--events", is_flag=True, help="Print the events, one JSON object a line, instead of the result.")
+@click.argument("output", type=click.File(encoding="utf-8", errors="replace"), default="-")
+def parse(
+    dialect: str,
+    tools: IO[str] | None,
+    tool_choice: str | None,
+    start: str | None,
+    finish_reason: FinishReason,
+    events: bool,
+    output: IO[str],
+) -> None:
+    """Read what a model wrote, from OUTPUT or standard input, and print it as one JSON object.
+
+    \b
+    Example:
+      echo '<tool_call>{"name": "get_time", "arguments": {"tz": "UTC"}}</tool_call>' \\
+        | toolwright parse --dialect hermes --tools tools.json
+    """
+    choice: Any = tool_choice
+    if tool_choice not in (None, "none", "auto", "required"):
+        choice = {"type": "function", "function": {"name": tool_choice}}
+    parser = Parser(dialect, tools=_json(tools) if tools else None, tool_choice=choice, start=start)
+    found = parser.feed(output.read()) + parser.finish(finish_reason)
+    if events:
+        for event in found:
+            click.echo(json.dumps({"event": type(event).__name__, **msgspec.to_builtins(event)}, ensure_ascii=False))
+        return
+    turn = collect(found)
+    calls = [{"name": call.name, "arguments": call.arguments, "complete": call.complete} for call in turn.calls]
+    result = {
+        "content": turn.content,
+        "reasoning": turn.reasoning,
+        "calls": calls,
+        "finish_reason": turn.finish_reason,
+        "problems": msgspec.to_builtins(turn.problems),
+    }
+    click.echo(json.dumps(result, ensure_ascii=False, indent=2))
+
+
+@main.command()
+@click.option("--dialect", required=True, metavar="D", help="The format to render; see `toolwright dialects`.")
+@click.option("--option", "-o", "options", multiple=True, metavar="NAME=VALUE", help="An option of the dialect.")
+@click.option(
+    "--messages", "as_messages", is_flag=True, help="The chat messages of mode prompt instead of a raw prompt."
+)
+@click.argument("request", type=click.File(encoding="utf-8"), default="-")
+def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[str]) -> None:
+    """Print the prompt of a chat request (messages, tools, tool_choice), from REQUEST or standard input.
+
+    \b
+    Example:
+      echo '{"messages": [{"role": "user", "content": "hi"}]}' \\
+        | toolwright render --dialect harmony -o reasoning_effort=low
+    """
+    given = _json(request)
+    if not isinstance(given, dict) or "messages" not in given:
+        raise RequestError('Expected a JSON object with messages, such as {"messages": [{"role": "user", …}]}.')
+    tools = read_tools(given.get("tools"))
+    conversation = Conversation(
+        items=read_messages(given["messages"]),
+        tools=tools,
+        tool_choice=read_tool_choice(given.get("tool_choice"), tools),
+    )
+    chosen = read_options(dialect, dict(map(_option, options)))
+    if as_messages:
+        messages = get_dialect(dialect).messages(conversation, chosen)
+        click.echo(json.dumps(messages, ensure_ascii=False, indent=2))
+    else:
+        click.echo(get_dialect(dialect).render(conversation, chosen).text)
+
+
+@main.command()
+def dialects() -> None:
+    """List the dialects: name, models, source, other names.
+
+    \b
+    Example:
+      toolwright dialects
+    """
+    for name in dialect_names():
+        dialect = get_dialect(name)
+        click.echo(f"{name}\n  models   {dialect.models}\n  source   {dialect.source}")
+        click.echo(
+            f"  aliases  {', '.join(dialect.aliases)}\n  options  {', '.join(dialect.Options.__struct_fields__)}"
+        )
+
+
+def _json(file: IO[str]) -> Any:
+    try:
+        return json.load(file)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"{file.name} is no JSON: {error}. Tools look like {_TOOLS_EXAMPLE}") from error
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """`name=value`, the value as JSON where it is JSON, else as text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"expected NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value

@@ -1,0 +1,225 @@
+"""The gateway: OpenAI's endpoints over the configured models. Plain ASGI, no state between requests."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from datetime import date
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import toolwright
+from toolwright.collect import collect
+from toolwright.errors import RequestError, UpstreamError, did_you_mean
+from toolwright.events import Event
+from toolwright.gateway.config import ANY_MODEL, Config, build_models
+from toolwright.gateway.responses import (
+    ClientLeft,
+    EventStream,
+    error_response,
+    json_response,
+    read_body,
+    unless_left,
+)
+from toolwright.jsontext import NotJsonError, decode, encode
+from toolwright.turn import Model, run_turn
+from toolwright.upstreams.base import Usage
+from toolwright.wire.chat import ChatRequest, read_request
+from toolwright.wire.chat_answer import ChatChunks, completion
+from toolwright.wire.errors import error_body
+from toolwright.wire.sse import DONE, data
+
+__all__ = ["create_app"]
+
+log = logging.getLogger("toolwright.gateway")
+Events = AsyncGenerator[Event | Usage, None]
+_OUR_FAULT = RequestError(
+    "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
+)
+
+
+def create_app(config: Config) -> Starlette:
+    """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work."""
+    gateway = _Gateway(config)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await gateway.close()
+
+    routes = [
+        Route("/v1/chat/completions", gateway.answer(gateway.chat_completions), methods=["POST"]),
+        Route("/v1/models", gateway.answer(gateway.list_models), methods=["GET"]),
+        Route("/v1/models/{name:path}", gateway.answer(gateway.show_model), methods=["GET"]),
+        Route("/healthz", gateway.answer(gateway.healthz), methods=["GET"]),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_route, 405: _no_route})
+
+
+async def _no_route(request: Request, _: Exception) -> Response:
+    message = f"Invalid URL ({request.method} {request.url.path})"
+    return error_response(RequestError(message, status=404))
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class _Gateway:
+    def __init__(self, config: Config) -> None:
+        self._server = config.server
+        self._models = build_models(config)
+        self._started = int(time.time())
+
+    async def close(self) -> None:
+        for model in self._models.values():
+            await model.upstream.close()
+
+    def answer(self, handler: Handler) -> Handler:
+        """A handler whose errors are told the way OpenAI's API tells them."""
+
+        async def answered(request: Request) -> Response:
+            request_id = f"req_{secrets.token_hex(16)}"
+            try:
+                response = await handler(request)
+            except (RequestError, UpstreamError) as error:
+                log.info("%s %s refused: %s", request_id, request.url.path, error)
+                response = error_response(error)
+            except ClientLeft:
+                response = Response(status_code=499)
+            except Exception:
+                log.exception("%s %s failed", request_id, request.url.path)
+                response = error_response(_OUR_FAULT)
+            response.headers["x-request-id"] = request_id
+            return response
+
+        return answered
+
+    # --- endpoints ---
+
+    async def healthz(self, _: Request) -> Response:
+        return json_response({"status": "ok", "version": toolwright.__version__})
+
+    async def list_models(self, _: Request) -> Response:
+        names = [name for name in self._models if name != ANY_MODEL]
+        if (any_model := self._models.get(ANY_MODEL)) is not None:
+            names += [name for name in await any_model.upstream.models() if name not in names]
+        return json_response({"object": "list", "data": [self._described(name) for name in names]})
+
+    async def show_model(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        self._model(name)
+        return json_response(self._described(name))
+
+    async def chat_completions(self, request: Request) -> Response:
+        body = await read_body(request, self._server.max_body_bytes)
+        chat = read_request(_decoded(body))
+        model = self._model(chat.model)
+        events = run_turn(model, chat.conversation, chat.fields, today=date.today().isoformat())
+        if not chat.stream:
+            return await unless_left(request.receive, self._whole(chat, events))
+        chunks = self._chunks(chat)
+        first = asyncio.ensure_future(anext(events, None))
+        try:
+            await unless_left(request.receive, asyncio.wait({first}, timeout=self._server.heartbeat_s))
+            if first.done():
+                first.result()  # what fails before the first byte is a plain error
+        except BaseException:
+            first.cancel()
+            await events.aclose()
+            raise
+        return EventStream(_stream(chunks, first, events), chunks.heartbeat(), self._server.heartbeat_s)
+
+    # --- parts ---
+
+    def _model(self, name: str) -> Model:
+        model = self._models.get(name)
+        if model is None and (any_model := self._models.get(ANY_MODEL)) is not None:
+            return any_model.called(name)
+        if model is None:
+            known = ", ".join(self._models)
+            raise RequestError(
+                f"The model '{name}' does not exist.{did_you_mean(name, self._models)} This gateway serves: {known}.",
+                param="model",
+                code="model_not_found",
+                status=404,
+            )
+        return model
+
+    def _described(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._started, "owned_by": "toolwright"}
+
+    async def _whole(self, chat: ChatRequest, events: Events) -> Response:
+        kept: list[Event] = []
+        usage: Usage | None = None
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Usage):
+                    usage = event
+                else:
+                    kept.append(event)
+        answer = completion(
+            collect(kept),
+            usage,
+            legacy=chat.legacy,
+            reasoning=self._server.reasoning,
+            **self._identity(chat),
+        )
+        return json_response(answer)
+
+    def _chunks(self, chat: ChatRequest) -> ChatChunks:
+        return ChatChunks(
+            include_usage=chat.include_usage,
+            legacy=chat.legacy,
+            reasoning=self._server.reasoning,
+            **self._identity(chat),
+        )
+
+    def _identity(self, chat: ChatRequest) -> Mapping[str, Any]:
+        return {
+            "id_": f"chatcmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": chat.model,
+            "call_id": _call_id,
+        }
+
+
+async def _stream(
+    chunks: ChatChunks, first: "asyncio.Future[Event | Usage | None]", events: Events
+) -> AsyncGenerator[bytes, None]:
+    """The chunks of a turn whose first event is awaited in `first`. A failure becomes an event."""
+    usage: Usage | None = None
+    yield chunks.begin()
+    try:
+        async with aclosing(events):
+            event = await first
+            while event is not None:
+                if isinstance(event, Usage):
+                    usage = event
+                elif chunk := chunks.event(event):
+                    yield chunk
+                event = await anext(events, None)
+    except (RequestError, UpstreamError) as error:
+        log.info("stream failed: %s", error)
+        yield data(encode(error_body(error))) + DONE
+    except Exception:
+        log.exception("stream failed")
+        yield data(encode(error_body(_OUR_FAULT))) + DONE
+    else:
+        yield chunks.end(usage)
+
+
+def _decoded(body: bytes) -> object:
+    try:
+        return decode(body)
+    except NotJsonError as error:
+        raise RequestError(f"We could not parse the JSON body of your request. ({error})") from error
+
+
+def _call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"
