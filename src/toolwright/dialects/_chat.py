@@ -51,7 +51,8 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
     for part in parts:
         if isinstance(part, MediaPart):
             raise RequestError(
-                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} in turn {number}. "
+                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} "
+                f"in turn {number}. "
                 "Send text, or use a model in native mode.",
                 param="messages",
                 code="unsupported_value",

@@ -1,0 +1,72 @@
+"""What every reading of an output must hold, whatever the output is."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from toolwright import (
+    ArgumentsDelta,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    Markup,
+    Parser,
+    Problem,
+    ReasoningDelta,
+)
+
+
+def read(pieces: Iterable[str], finish: str = "stop", **request: Any) -> list[Event]:
+    """The events of an output in pieces."""
+    parser = Parser(request.pop("dialect"), **request)
+    events: list[Event] = []
+    for piece in pieces:
+        events += parser.feed(piece)
+    return events + parser.finish(finish)  # type: ignore[arg-type]
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """The events with neighbouring deltas joined: what is left does not depend on how the stream was cut.
+
+    Structure is joined over what stands between, because a delta may or may not wait for it.
+    """
+    out: list[Event] = []
+    for event in events:
+        last = out[-1] if out else None
+        if isinstance(event, Markup):
+            continue
+        if isinstance(event, ContentDelta) and isinstance(last, ContentDelta):
+            out[-1] = ContentDelta(last.text + event.text)
+        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
+            out[-1] = ReasoningDelta(last.text + event.text)
+        elif isinstance(event, ArgumentsDelta) and isinstance(last, ArgumentsDelta) and event.index == last.index:
+            out[-1] = ArgumentsDelta(last.index, last.text + event.text)
+        else:
+            out.append(event)
+    return out
+
+
+def pieces(text: str, seed: int) -> Iterator[str]:
+    """The text in random pieces."""
+    chance = random.Random(seed)
+    at = 0
+    while at < len(text):
+        size = chance.choice((1, 2, 3, 5, 8, 21))
+        yield text[at : at + size]
+        at += size
+
+
+def lost(output: str, events: Iterable[Event]) -> Counter[str]:
+    """The characters of an output that stand in no event; names of calls were written, too."""
+    told: Counter[str] = Counter()
+    for event in events:
+        match event:
+            case (
+                ContentDelta(text) | ReasoningDelta(text) | ArgumentsDelta(_, text) | Markup(text) | Problem(text=text)
+            ):
+                told.update(text)
+            case CallStarted() | Finished():
+                pass
+    return Counter(output) - told

@@ -1,0 +1,40 @@
+"""The cases of tests/vectors, each read in every way."""
+
+import pytest
+
+from tests.cases import Case, load_cases
+from tests.reading import lost, merged, pieces, read
+from toolwright import collect
+
+CASES = load_cases()
+cases = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.dialect}: {case.title}")
+
+
+@cases
+def test_a_case_means_what_it_says(case: Case) -> None:
+    events = read([case.output], case.finish, **case.request())
+    assert not case.misread(collect(events))
+
+
+@cases
+def test_the_cut_of_the_stream_changes_nothing(case: Case) -> None:
+    whole = merged(read([case.output], case.finish, **case.request()))
+    assert merged(read(case.output, case.finish, **case.request())) == whole
+    for seed in range(5):
+        assert merged(read(pieces(case.output, seed), case.finish, **case.request())) == whole
+
+
+@cases
+def test_no_character_is_lost(case: Case) -> None:
+    assert not lost(case.output, read(pieces(case.output, 7), case.finish, check="verbatim", **case.request()))
+
+
+@cases
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_an_output_may_end_anywhere(case: Case, finish: str) -> None:
+    for end in range(len(case.output)):
+        output = case.output[:end]
+        events = read(pieces(output, end), finish, **case.request())
+        turn = collect(events)
+        assert turn.finish_reason == "length" if finish == "length" else turn.finish_reason in ("stop", "tool_calls")
+        assert merged(events) == merged(read([output], finish, **case.request()))
