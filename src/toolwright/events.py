@@ -25,6 +25,7 @@ __all__ = [
     "Problem",
     "ProblemKind",
     "ReasoningDelta",
+    "Usage",
 ]
 
 CallKind = Literal["function", "custom"]
@@ -132,6 +133,15 @@ class Finished(Struct, frozen=True, gc=False):
     """The last event of a turn."""
 
     reason: FinishReason
+
+
+class Usage(Struct, frozen=True):
+    """Tokens, as the upstream counts them. It comes beside the events of a turn, not among them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 Event: TypeAlias = (

@@ -15,7 +15,7 @@ from toolwright.check import Check
 from toolwright.conversation import Conversation
 from toolwright.dialects.base import RenderOptions, get_dialect
 from toolwright.errors import ConfigError
-from toolwright.events import Event, FinishReason
+from toolwright.events import Event, FinishReason, Usage
 from toolwright.native import NativeCalls
 from toolwright.parser import OutputParser
 from toolwright.toolset import Toolset
@@ -27,7 +27,6 @@ from toolwright.upstreams.base import (
     TextDelta,
     ToolCallDelta,
     Upstream,
-    Usage,
 )
 from toolwright.wire.chat import write_messages
 from toolwright.wire.tools import write_response_format, write_tool_choice

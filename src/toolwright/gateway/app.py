@@ -17,7 +17,7 @@ from starlette.routing import Route
 import toolwright
 from toolwright.collect import collect
 from toolwright.errors import RequestError, UpstreamError, did_you_mean
-from toolwright.events import Event
+from toolwright.events import Event, Usage
 from toolwright.gateway.config import ANY_MODEL, Config, build_models
 from toolwright.gateway.responses import (
     ClientLeft,
@@ -29,7 +29,6 @@ from toolwright.gateway.responses import (
 )
 from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.turn import Model, run_turn
-from toolwright.upstreams.base import Usage
 from toolwright.wire.chat import ChatRequest, read_request
 from toolwright.wire.chat_answer import ChatChunks, completion
 from toolwright.wire.errors import error_body

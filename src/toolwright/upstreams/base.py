@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from toolwright.conversation import Conversation
-from toolwright.events import FinishReason
+from toolwright.events import FinishReason, Usage
 from toolwright.prompt import Prompt
 
-__all__ = ["Delta", "Generation", "ReasoningText", "Stopped", "TextDelta", "ToolCallDelta", "Upstream", "Usage"]
+__all__ = ["Delta", "Generation", "ReasoningText", "Stopped", "TextDelta", "ToolCallDelta", "Upstream"]
 
 
 class TextDelta(Struct, frozen=True, gc=False):
@@ -36,15 +36,6 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     id: str | None = None
     name: str | None = None
     arguments: str = ""
-
-
-class Usage(Struct, frozen=True):
-    """Tokens, as the server counts them."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
 
 
 class Stopped(Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from toolwright.events import FinishReason
+from toolwright.events import FinishReason, Usage
 from toolwright.upstreams.base import (
     Delta,
     Generation,
@@ -17,7 +17,6 @@ from toolwright.upstreams.base import (
     Stopped,
     TextDelta,
     ToolCallDelta,
-    Usage,
 )
 from toolwright.upstreams.http import HttpUpstream
 

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeAlias
 
+from toolwright.events import Usage
 from toolwright.prompt import Prompt
-from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta, Usage
+from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
 from toolwright.upstreams.chat import read_usage
 from toolwright.upstreams.http import HttpUpstream, Timeouts
 

@@ -25,6 +25,7 @@ from toolwright.conversation import (
 )
 from toolwright.dialects.base import get_dialect
 from toolwright.errors import UpstreamError, UpstreamFault
+from toolwright.events import Usage
 from toolwright.jsontext import encode
 from toolwright.upstreams.base import (
     Delta,
@@ -33,7 +34,6 @@ from toolwright.upstreams.base import (
     Stopped,
     TextDelta,
     ToolCallDelta,
-    Usage,
 )
 from toolwright.upstreams.faults import Fault, Faults
 

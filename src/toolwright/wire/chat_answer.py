@@ -17,9 +17,9 @@ from toolwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    Usage,
 )
 from toolwright.jsontext import encode
-from toolwright.upstreams.base import Usage
 from toolwright.wire.sse import DONE, data
 
 __all__ = ["ChatChunks", "ReasoningField", "completion", "usage_body"]

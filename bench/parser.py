@@ -1,0 +1,115 @@
+"""What reading costs: µs for each 4-character piece of a call with one long string argument.
+
+    python bench/parser.py [--sizes 1,10,100,1000] [--dialect harmony]
+
+Each dialect reads the call that it writes itself. Beside them, on the same Harmony text, the StreamableParser of the Harmony
+library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and delta as a server must. One process, best
+of some runs: the ratios are what counts. The last column is the time for the largest size over that for a tenth of it.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+from toolwright import Parser, dialects, write
+
+CODE = 'def add(a, b):\n    """Adds; isn\'t it?"""\n    return {"sum": [a + b], "<ok>": True}\n'
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "save_file",
+            "description": "Saves a file.",
+            "parameters": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
+                "required": ["path", "text"],
+            },
+        },
+    }
+]
+PIECE = 4
+
+
+def main() -> None:
+    """Measure and print one table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--sizes", default="1,10,100,1000", help="KB of argument text, with commas")
+    options.add_argument("--dialect", default="", help="only this one")
+    given = options.parse_args()
+    sizes = [int(size) * 1000 for size in given.sizes.split(",")]
+    print(f"{'':34}" + "".join(f"{f'{size // 1000} KB':>10}" for size in sizes) + f"{'growth':>10}")
+    for dialect in dialects():
+        if given.dialect in ("", dialect):
+            row(f"toolwright {dialect}", sizes, lambda size, name=dialect: _ours(name, size))  # type: ignore[misc]
+    if given.dialect in ("", "harmony"):
+        row("oss-harmony StreamableParser", sizes, _harmony_library())
+
+
+def row(name: str, sizes: list[int], prepare: Callable[[int], tuple[int, Callable[[], object]]]) -> None:
+    """One line: µs a piece at each size, and how the total grows."""
+    totals = []
+    cells = []
+    for size in sizes:
+        pieces, run = prepare(size)
+        totals.append(best(run, 20 if size < 50_000 else 3))
+        cells.append(totals[-1] / pieces * 1e6)
+    growth = f"{totals[-1] / totals[-2]:9.1f}x" if len(totals) > 1 else ""
+    print(f"{name:34}" + "".join(f"{cell:10.2f}" for cell in cells) + growth)
+
+
+def best(run: Callable[[], object], times: int) -> float:
+    """Seconds of the fastest of some runs."""
+    found = float("inf")
+    for _ in range(times):
+        started = time.perf_counter()
+        run()
+        found = min(found, time.perf_counter() - started)
+    return found
+
+
+def call_text(dialect: str, size: int) -> str:
+    """A call whose text argument has about `size` characters."""
+    text = (CODE * (size // len(CODE) + 1))[:size]
+    return write([{"name": "save_file", "arguments": {"path": "sum.py", "text": text}}], tools=TOOLS, dialect=dialect)
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+
+
+def _ours(dialect: str, size: int) -> tuple[int, Callable[[], object]]:
+    pieces = _pieces(call_text(dialect, size))
+
+    def run() -> None:
+        parser = Parser(dialect, tools=TOOLS)
+        for piece in pieces:
+            parser.feed(piece)
+        parser.finish()
+
+    return len(pieces), run
+
+
+def _harmony_library() -> Callable[[int], tuple[int, Callable[[], object]]]:
+    import openai_harmony
+
+    encoding = openai_harmony.load_harmony_encoding(openai_harmony.HarmonyEncodingName.HARMONY_GPT_OSS)
+
+    def prepare(size: int) -> tuple[int, Callable[[], object]]:
+        text = call_text("harmony", size)
+        tokens = encoding.encode(text, allowed_special="all")
+
+        def run() -> None:
+            parser = openai_harmony.StreamableParser(encoding, openai_harmony.Role.ASSISTANT)
+            for token in tokens:
+                parser.process(token)
+                _ = parser.current_channel, parser.current_recipient, parser.last_content_delta
+
+        # Per piece of our size, so that the rows compare.
+        return len(_pieces(text)), run
+
+    return prepare
+
+
+if __name__ == "__main__":
+    main()
