@@ -23,7 +23,7 @@ Json: TypeAlias = Mapping[str, Any]
 CheckMode = Literal["repair", "verbatim"]
 
 
-class Parser:
+class Parser(OutputParser):
     """Reads one output of a model as it streams.
 
     `tools` are function tools in the Chat or the Responses shape; `tool_choice` is OpenAI's, in either shape.
@@ -46,15 +46,7 @@ class Parser:
         choice = read_tool_choice("auto" if tool_choice is None else tool_choice, ())
         toolset = Toolset(read_tools(tools), choice, parallel=parallel_tool_calls)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
-        self._parser = OutputParser(get_dialect(dialect), toolset, filter_, start or "assistant")
-
-    def feed(self, text: str) -> list[Event]:
-        """Read more text; answers the events that are certain now."""
-        return self._parser.feed(text)
-
-    def finish(self, finish_reason: FinishReason = "stop") -> list[Event]:
-        """The output is over; `length` when the model was cut off. Answers the remaining events."""
-        return self._parser.finish(finish_reason)
+        super().__init__(get_dialect(dialect), toolset, filter_, start or "assistant")
 
 
 def parse(

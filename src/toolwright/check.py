@@ -3,6 +3,7 @@
 It knows the tools and the choice, not the format the call was written in. Text and arguments pass through as they come.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from toolwright.events import (
     Event,
     Finished,
     FinishReason,
+    Markup,
     Problem,
     ReasoningDelta,
 )
@@ -43,20 +45,23 @@ class Check:
         self._open: dict[int, tuple[CallStarted, list[str]]] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
 
-    def push(self, event: Event, out: list[Event]) -> None:
-        """Check one event; what may leave is appended to `out`."""
-        if isinstance(event, ContentDelta | ReasoningDelta):  # deltas are by far the most frequent: not by pattern
-            out.append(event)
-            return
-        if isinstance(event, ArgumentsDelta):
-            index = event.index
-            self._open[index][1].append(event.text)
-            ours = self._index[index]
-            if ours == index:
+    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+        """Check some events; what may leave is appended to `out`."""
+        for event in events:
+            if isinstance(event, ArgumentsDelta):  # by far the most frequent: not by pattern
+                index = event.index
+                self._open[index][1].append(event.text)
+                ours = self._index[index]
+                if ours == index:
+                    out.append(event)
+                elif ours is not None:
+                    out.append(ArgumentsDelta(ours, event.text))
+            elif isinstance(event, ContentDelta | ReasoningDelta | Markup):
                 out.append(event)
-            elif ours is not None:
-                out.append(ArgumentsDelta(ours, event.text))
-            return
+            else:
+                self._judge_event(event, out)
+
+    def _judge_event(self, event: Event, out: list[Event]) -> None:
         match event:
             case CallStarted(index):
                 self._start(event, out)

@@ -76,6 +76,5 @@ class NativeCalls:
 
     def _pushed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
-        for event in events:
-            self._filter.push(event, out)
+        self._filter.push(events, out)
         return out

@@ -1,5 +1,6 @@
 """Drives a dialect over text in pieces: `feed`, `finish`. The whole-text case is the same with one piece."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from toolwright.events import CallStarted, Event, Finished, FinishReason
@@ -18,7 +19,7 @@ class Reads(Protocol):
 class Filter(Protocol):
     """What stands between the dialect and the consumer; see `toolwright.check.Check`."""
 
-    def push(self, event: Event, out: list[Event]) -> None: ...
+    def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None: ...
 
@@ -29,10 +30,11 @@ class PassThrough:
     def __init__(self) -> None:
         self._called = False
 
-    def push(self, event: Event, out: list[Event]) -> None:
-        """Hand the event on."""
-        self._called = self._called or isinstance(event, CallStarted)
-        out.append(event)
+    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+        """Hand the events on."""
+        for event in events:
+            self._called = self._called or isinstance(event, CallStarted)
+            out.append(event)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
         """Say how the turn ended."""
@@ -43,30 +45,29 @@ class OutputParser:
     """Reads one output of a model."""
 
     def __init__(self, dialect: Reads, tools: Toolset, filter_: Filter, start: str = "assistant") -> None:
-        self._source = Source()
+        self._events: list[Event] = []
+        self._source = Source(self._events.append)
         self._steps = dialect.parse(self._source, start, tools)
-        self._push = filter_.push
-        self._finish = filter_.finish
+        self._filter = filter_
 
     def feed(self, text: str) -> list[Event]:
-        """Read more text; answers what has become certain."""
+        """Read more text; answers the events that have become certain."""
         self._source.push(text)
-        out: list[Event] = []
-        push = self._push
-        for event in self._steps:
-            if event is None:
-                break
-            push(event, out)
-        return out
+        next(self._steps, None)
+        return self._checked()
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
-        source = self._source
-        source.end(cut=reason != "stop")
+        self._source.end(cut=reason != "stop")
+        for _ in self._steps:
+            raise AssertionError("a dialect asked for more text behind the end")
+        assert self._source.done, "a dialect left text unread"
+        out = self._checked()
+        self._filter.finish(reason, out)
+        return out
+
+    def _checked(self) -> list[Event]:
         out: list[Event] = []
-        for event in self._steps:
-            assert event is not None, "a dialect asked for more text behind the end"
-            self._push(event, out)
-        assert source.done, "a dialect left text unread"
-        self._finish(reason, out)
+        self._filter.push(self._events, out)
+        self._events.clear()
         return out

@@ -1,7 +1,8 @@
 """Text that arrives in pieces, read by generators.
 
-A parser is a generator over a `Source`: it yields events, yields None when it needs more text, and reads top to bottom
-like its format. `Steps` is its type. The driver pushes a piece, then runs the generator to the next None.
+A parser is a generator over a `Source`: it emits events, yields when it needs more text, and reads top to bottom like
+its format. `Steps` is its type, `Emit` what it emits with. The driver pushes a piece, then runs the generator to its
+next yield.
 
 Every character is looked at a bounded number of times. A source holds back only what may still become a marker, so its
 unread rest is short; whoever holds more (a header, a body whose meaning is open) collects pieces and names its limit.
@@ -15,6 +16,7 @@ from toolwright.events import Event, Markup
 
 __all__ = [
     "MAX_HELD_BLANKS",
+    "Emit",
     "JsonSpan",
     "JsonStops",
     "Markers",
@@ -22,13 +24,13 @@ __all__ = [
     "Steps",
     "gather",
     "json_text",
-    "markup",
     "stream",
     "stream_text",
 ]
 
 T = TypeVar("T")
-Steps: TypeAlias = Generator[Event | None, None, T]
+Steps: TypeAlias = Generator[None, None, T]
+Emit: TypeAlias = Callable[[Event], object]
 
 # How much white space before a possible marker is held back; what is longer is text and flows.
 MAX_HELD_BLANKS = 256
@@ -69,14 +71,15 @@ def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
 
 
 class Source:
-    """The text pushed so far and not yet read: `text` from `at` on.
+    """What a parser reads from and emits to: the text pushed so far and not yet read is `text` from `at` on.
 
     `ended` says that no more will come, `cut` that the model was stopped by its limit and had more to say.
     """
 
-    __slots__ = ("at", "cut", "ended", "text")
+    __slots__ = ("at", "cut", "emit", "ended", "text")
 
-    def __init__(self) -> None:
+    def __init__(self, emit: Emit) -> None:
+        self.emit = emit
         self.text = ""
         self.at = 0
         self.ended = False
@@ -91,6 +94,11 @@ class Source:
         """Nothing more will be pushed."""
         self.ended = True
         self.cut = cut
+
+    def markup(self, text: str) -> None:
+        """Emit structure, if there is any."""
+        if text:
+            self.emit(Markup(text))
 
     @property
     def done(self) -> bool:
@@ -134,21 +142,15 @@ _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
-def markup(text: str) -> Steps[None]:
-    """Structure, if there is any."""
-    if text:
-        yield Markup(text)
-
-
 def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[str]:
     """Pass text on as events up to the next marker and answer it; `""` when the output ended first."""
     while True:
         text, marker = source.scan(markers)
         if text:
-            yield make(text)
+            source.emit(make(text))
         if marker or source.done:
             return marker
-        yield None
+        yield
 
 
 def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[tuple[str, str]]:
@@ -163,16 +165,16 @@ def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) 
         text = held + text
         if source.done and not marker:
             if text:
-                yield make(text)
+                source.emit(make(text))
             return "", ""
         # The search looks at the last characters only, so a run of blanks costs no more than any other text.
         blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
         held = blanks.group() if blanks else ""
         if len(text) > len(held):
-            yield make(text[: len(text) - len(held)])
+            source.emit(make(text[: len(text) - len(held)]))
         if marker:
             return held, marker
-        yield None
+        yield
 
 
 def gather(source: Source, markers: Markers, limit: int) -> Steps[tuple[str, str]]:
@@ -193,7 +195,7 @@ def gather(source: Source, markers: Markers, limit: int) -> Steps[tuple[str, str
         size += len(text)
         if marker or source.done:
             return "".join(pieces), marker
-        yield None
+        yield
 
 
 class JsonSpan:
@@ -277,18 +279,18 @@ def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) ->
     while True:
         text = source.text
         if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
-            yield make(source.take(len(text)))
-            yield None
+            source.emit(make(source.take(len(text))))
+            yield
             continue
         end, closed = span.end(text, source.at + seen, stop=stops.first)
         if closed:
-            yield make(source.take(end))
+            source.emit(make(source.take(end)))
             return True, ""
         if end < len(text):  # what may be a stop, and is nothing that JSON knows
             found = stops.outside.search(text, end)
             if found is not None and found.start() == end:
                 if end > source.at:
-                    yield make(source.take(end))
+                    source.emit(make(source.take(end)))
                 source.at = found.end()
                 return False, found.group()
             if source.ended or stops.outside.hold(text, end) > end:
@@ -298,11 +300,11 @@ def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) ->
         elif source.ended:
             stop = next((literal for literal in stops.literals if text.endswith(literal, source.at)), "")
             if rest := source.take(len(text)).removesuffix(stop):
-                yield make(rest)
+                source.emit(make(rest))
             return False, stop
         else:
             hold = stops.last.hold(text, source.at) if span.in_string else end
         if hold > source.at:
-            yield make(source.take(hold))
+            source.emit(make(source.take(hold)))
         seen = end - hold
-        yield None
+        yield

@@ -30,6 +30,8 @@ class MarkedJson:
     def __init__(self, source: Source, tools: Toolset, stops: JsonStops) -> None:
         self.calls = 0
         self._source = source
+        self.emit = source.emit
+        self.markup = source.markup
         self._tools = tools
         self._stops = stops
 
@@ -41,15 +43,15 @@ class MarkedJson:
         head = yield from self._head()
         if head is None:
             return (yield from self._whole())
-        yield Markup(self._source.take(head.end()))
+        self.emit(Markup(self._source.take(head.end())))
         index = self._start()
-        yield CallStarted(index, self._tools.resolve(head[1]))
+        self.emit(CallStarted(index, self._tools.resolve(head[1])))
         closed, stop = yield from json_text(self._source, self._stops, partial(ArgumentsDelta, index))
-        yield CallEnded(index, complete=closed or bool(stop) or not self._source.cut)
+        self.emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
         if stop:
             return stop, ""
         rest, stop = yield from gather(self._source, self._stops.outside, _MAX_BLOCK)
-        return stop, (yield from self._behind(rest, stop))
+        return stop, self._behind(rest, stop)
 
     def _head(self) -> Steps[re.Match[str] | None]:
         source = self._source
@@ -59,24 +61,24 @@ class MarkedJson:
             short = len(source.text) - source.at < _MAX_HEAD
             if source.ended or not short or self._stops.outside.search(source.text, source.at):
                 return None
-            yield None
+            yield
 
-    def _behind(self, rest: str, stop: str) -> Steps[str]:
+    def _behind(self, rest: str, stop: str) -> str:
         """Behind the first object: its closer, more calls, or text."""
         closer = rest.find("}")
         if closer >= 0 and not rest[:closer].strip():
-            yield Markup(rest[: closer + 1])
+            self.emit(Markup(rest[: closer + 1]))
             rest = rest[closer + 1 :]
         if _CLOSERS.match(rest):
             if rest:
-                yield Markup(rest)
+                self.emit(Markup(rest))
             return ""
         more = self._forms(rest.strip().strip(",;"))
         if more:
-            yield from self._calls(more, rest)
+            self._calls(more, rest)
             return ""
         if stop:
-            yield Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest)
+            self.emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
             return ""
         return rest
 
@@ -84,11 +86,11 @@ class MarkedJson:
         block, stop = yield from gather(self._source, self._stops.outside, _MAX_BLOCK)
         forms = self._forms(block)
         if forms:
-            yield from self._calls(forms, block)
+            self._calls(forms, block)
         else:
             cut = self._source.cut and not stop
             detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
-            yield Problem("incomplete_arguments" if cut else "malformed_call", detail, text=block)
+            self.emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=block))
         return stop, ""
 
     def _forms(self, block: str) -> list[Form] | None:
@@ -102,7 +104,7 @@ class MarkedJson:
             forms = [form for forms in each if forms for form in forms] if all(each) else None
         return forms
 
-    def _calls(self, forms: list[Form], block: str) -> Steps[None]:
+    def _calls(self, forms: list[Form], block: str) -> None:
         frame = block
         for form in forms:
             arguments = form.arguments
@@ -111,12 +113,12 @@ class MarkedJson:
             frame = frame.replace(form.arguments, "", 1)
             index = self._start()
             if form.decoded:
-                yield Problem("arguments_decoded", "the arguments were a JSON string", call=index)
-            yield CallStarted(index, form.name)
+                self.emit(Problem("arguments_decoded", "the arguments were a JSON string", call=index))
+            self.emit(CallStarted(index, form.name))
             if arguments:
-                yield ArgumentsDelta(index, arguments)
-            yield CallEnded(index)
-        yield Markup(frame)
+                self.emit(ArgumentsDelta(index, arguments))
+            self.emit(CallEnded(index))
+        self.emit(Markup(frame))
 
     def _start(self) -> int:
         self.calls += 1

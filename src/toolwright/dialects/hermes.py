@@ -17,7 +17,7 @@ from toolwright.dialects._marked_json import MarkedJson
 from toolwright.dialects.base import RenderOptions
 from toolwright.events import ContentDelta, Markup, Problem, ReasoningDelta
 from toolwright.prompt import Prompt, PromptBuilder, neutralise
-from toolwright.source import JsonStops, Markers, Source, Steps, gather, markup, stream_text
+from toolwright.source import JsonStops, Markers, Source, Steps, gather, stream_text
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
@@ -179,6 +179,8 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader:
     def __init__(self, source: Source, tools: Toolset) -> None:
         self._source = source
+        self.emit = source.emit
+        self.markup = source.markup
         self._tools = tools
         self._blocks = MarkedJson(source, tools, _BLOCK)
         self._said = False  # something stands in the answer, so that a thought can no longer begin
@@ -204,26 +206,28 @@ class _Reader:
             case "<tool_call>" if not (self._in_fence or (self._last == "`" and not blanks)):
                 yield from self._call(blanks)
             case "```" if not self._said:
-                yield from markup(blanks)
+                self.markup(blanks)
                 yield from self._opening_fence()
             case "```" if self._wrapped:
-                yield Markup(blanks + marker)
+                self.emit(Markup(blanks + marker))
             case "```":
                 self._in_fence = not self._in_fence
-                yield self._say(blanks + marker)
+                self.emit(self._say(blanks + marker))
             case "<think>" if not self._said:
-                yield Markup(blanks + marker)
+                self.emit(Markup(blanks + marker))
                 yield from self._part("", (yield from self._reasoning()))
             case "</think>" if not (self._blocks.calls or self._last == "`"):
-                yield Markup(blanks + marker)
+                self.emit(Markup(blanks + marker))
                 if self._said:
-                    yield Problem("unopened_reasoning", "</think> without <think>: the text before it was reasoning")
+                    self.emit(
+                        Problem("unopened_reasoning", "</think> without <think>: what stood before it was thought")
+                    )
                 self._said = False
                 yield from self._skip_blanks()
             case "<|im_end|>" | "<|endoftext|>":
-                yield Markup(blanks + marker)
+                self.emit(Markup(blanks + marker))
             case _:
-                yield self._say(blanks + marker)
+                self.emit(self._say(blanks + marker))
 
     def _say(self, text: str) -> ContentDelta:
         self._said = True
@@ -237,10 +241,10 @@ class _Reader:
             begin = source.text[source.at :]
             if source.ended or len(begin) > _MAX_FENCE or not _MAY_BE_WRAPPED.match(begin):
                 self._in_fence = True
-                yield self._say("```")
+                self.emit(self._say("```"))
                 return
-            yield None
-        yield Markup("```" + source.take(found.end()))
+            yield
+        self.emit(Markup("```" + source.take(found.end())))
         self._wrapped = True
 
     # --- calls ---
@@ -249,20 +253,20 @@ class _Reader:
         """Behind `<tool_call>`: a block, or the mention of the tag in a text."""
         inner = yield from self._held_blanks()
         if self._source.text[self._source.at : self._source.at + 1] not in ("{", "[", "`"):
-            yield self._say(blanks + _OPEN + inner)
+            self.emit(self._say(blanks + _OPEN + inner))
             return
-        yield Markup(blanks + _OPEN + inner)
+        self.emit(Markup(blanks + _OPEN + inner))
         stop, rest = yield from self._blocks.read()
         self._said = False
         self._last = ""
         if rest.strip():
-            yield self._say(rest)
+            self.emit(self._say(rest))
         else:
-            yield from markup(rest)
+            self.markup(rest)
         if stop in (_OPEN, *_ENDS):
             yield from self._part("", stop)
         else:
-            yield from markup(stop)
+            self.markup(stop)
             yield from self._skip_blanks()
 
     # --- reasoning ---
@@ -278,7 +282,7 @@ class _Reader:
                 draft = blanks + _OPEN + inner
                 blanks = marker = ""
                 if self._source.text[self._source.at : self._source.at + 1] != "{":
-                    yield ReasoningDelta(draft)
+                    self.emit(ReasoningDelta(draft))
                     continue
                 body, marker = yield from gather(self._source, _DRAFT_END, _MAX_DRAFT)
                 draft += body
@@ -286,18 +290,18 @@ class _Reader:
                 yield from self._replay(draft)
             elif draft:
                 stripped = draft.rstrip() if marker else draft
-                yield ReasoningDelta(stripped)
+                self.emit(ReasoningDelta(stripped))
                 blanks = draft.removeprefix(stripped)
             if marker == "</think>":
-                yield Markup(blanks + marker)
+                self.emit(Markup(blanks + marker))
                 yield from self._skip_blanks()
                 return ""
-            yield from markup(blanks)
+            self.markup(blanks)
             return marker
 
     def _replay(self, text: str) -> Steps[None]:
         """Read held text again, as what it turned out to be."""
-        held = Source()
+        held = Source(self.emit)
         held.push(text)
         held.end(cut=self._source.cut)
         yield from _Reader(held, self._tools).read("assistant")
@@ -305,7 +309,7 @@ class _Reader:
     # --- blanks ---
 
     def _skip_blanks(self) -> Steps[None]:
-        yield from markup((yield from self._held_blanks()))
+        self.markup((yield from self._held_blanks()))
 
     def _held_blanks(self) -> Steps[str]:
         """Read white space up to something else, or the end."""
@@ -314,13 +318,13 @@ class _Reader:
             blanks += self._source.blanks()
             if self._source.at < len(self._source.text) or self._source.ended:
                 return blanks
-            yield None
+            yield
 
     def _skip(self, literal: str) -> Steps[None]:
         while self._source.more(len(literal)) and literal.startswith(self._source.text[self._source.at :]):
-            yield None
+            yield
         if self._source.text.startswith(literal, self._source.at):
-            yield Markup(self._source.take(self._source.at + len(literal)))
+            self.emit(Markup(self._source.take(self._source.at + len(literal))))
 
 
 # A fence whose first content is a call.

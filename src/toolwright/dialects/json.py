@@ -21,7 +21,7 @@ from toolwright.forms import call_keys
 from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.recover import END_TOKENS, JSON_TAGS, OPENERS, Found, Prose, recover
 from toolwright.schema.typescript import declaration
-from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, markup, stream, stream_text
+from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, stream, stream_text
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
@@ -139,6 +139,8 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader:
     def __init__(self, source: Source, tools: Toolset) -> None:
         self._source = source
+        self.emit = source.emit
+        self.markup = source.markup
         self._tools = tools
         self._before = ""  # the end of what was said
         self._keys = call_keys(tools)
@@ -151,15 +153,15 @@ class _Reader:
                 case "":
                     pass
                 case "</think>":
-                    yield Markup(blanks + marker)
+                    self.emit(Markup(blanks + marker))
                     if self._before:
-                        yield Problem(
-                            "unopened_reasoning", "</think> without <think>: the text before it was reasoning"
+                        self.emit(
+                            Problem("unopened_reasoning", "</think> without <think>: what stood before it was thought")
                         )
                         self._before = ""
                     yield from self._skip_blanks()
                 case "`":
-                    yield self._say(blanks + marker)
+                    self.emit(self._say(blanks + marker))
                     yield from self._pass(_CODE_END)
                 case "```" | "~~~":
                     yield from self._fence(blanks, marker)
@@ -167,7 +169,7 @@ class _Reader:
                     self._source.at -= 1
                     yield from self._value(blanks)
                 case _ if marker in END_TOKENS:
-                    yield Markup(blanks + marker)
+                    self.emit(Markup(blanks + marker))
                 case _:
                     yield from self._held(blanks, marker)
 
@@ -179,30 +181,30 @@ class _Reader:
         """Hand text on, up to and with a marker."""
         marker = yield from stream(self._source, end, self._say)
         if marker:
-            yield self._say(marker)
+            self.emit(self._say(marker))
 
     def _thought(self, *, open_: bool) -> Steps[None]:
         """Reasoning at the begin of the reply."""
         source = self._source
         begin = source.text
         while not source.ended and "<think>".startswith(begin.lstrip()[:7]) and len(begin.lstrip()) < 7:
-            yield None
+            yield
             begin = source.text
         if begin.lstrip().startswith("<think>"):
-            yield Markup(source.take(begin.index("<think>") + 7))
+            self.emit(Markup(source.take(begin.index("<think>") + 7)))
         elif not open_:
             return
         yield from self._skip_blanks()
         blanks, marker = yield from stream_text(source, _THOUGHT_END, ReasoningDelta)
-        yield from markup(blanks + marker)
+        self.markup(blanks + marker)
         yield from self._skip_blanks()
 
     def _skip_blanks(self) -> Steps[None]:
         while not self._source.done:
-            yield from markup(self._source.blanks())
+            self.markup(self._source.blanks())
             if self._source.at < len(self._source.text):
                 return
-            yield None
+            yield
 
     # --- what may be a call ---
 
@@ -210,13 +212,13 @@ class _Reader:
         """A fenced block: an object in it may be a call; everything else is text up to the fence's end."""
         source = self._source
         while not (head := _FENCE_HEAD.match(source.text, source.at)) and source.more(_MAX_PEEK):
-            yield None
+            yield
         if head and head["tag"].lower() in JSON_TAGS and source.text[head.end()] in "{[":
             opening = blanks + ticks + source.take(head.end())
             if (yield from self._value(opening)):
                 return
         else:
-            yield self._say(blanks + ticks)
+            self.emit(self._say(blanks + ticks))
         yield from self._pass(_FENCE_END)
 
     def _value(self, lead: str) -> Steps[bool]:
@@ -226,9 +228,9 @@ class _Reader:
             yield from self._held(lead, "")
             return True
         if lead:
-            yield self._say(lead)
+            self.emit(self._say(lead))
         if key is None:
-            yield self._say(self._source.take(self._source.at + 1))
+            self.emit(self._say(self._source.take(self._source.at + 1)))
         else:
             # Data, whatever stands deeper in it.
             yield from json_text(self._source, _NO_STOPS, self._say)
@@ -243,7 +245,7 @@ class _Reader:
                 return found[1]
             if source.ended or len(begin) == _MAX_PEEK or not _MAY_BE_OBJECT.match(begin):
                 return None
-            yield None
+            yield
 
     def _held(self, lead: str, marker: str) -> Steps[None]:
         """Hold the rest of the reply, then find the calls in it."""
@@ -251,21 +253,21 @@ class _Reader:
         text = lead + marker + rest
         pieces = recover(text, self._tools, before=self._before, cut=self._source.cut)
         if not any(isinstance(piece, Found) for piece in pieces):
-            yield self._say(text)
+            self.emit(self._say(text))
             return
         calls = 0
         for piece in pieces:
             match piece:
                 case Prose(words):
                     said = words.strip()
-                    yield self._say(f"\n\n{said}" if self._before else said)
+                    self.emit(self._say(f"\n\n{said}" if self._before else said))
                 case Found():
                     if piece.decoded:
-                        yield Problem("arguments_decoded", "the arguments were a JSON string", call=calls)
-                    yield CallStarted(calls, piece.name)
-                    yield ArgumentsDelta(calls, piece.arguments)
-                    yield CallEnded(calls)
-                    yield from markup(piece.text)
+                        self.emit(Problem("arguments_decoded", "the arguments were a JSON string", call=calls))
+                    self.emit(CallStarted(calls, piece.name))
+                    self.emit(ArgumentsDelta(calls, piece.arguments))
+                    self.emit(CallEnded(calls))
+                    self.markup(piece.text)
                     calls += 1
                 case _:
                     assert_never(piece)

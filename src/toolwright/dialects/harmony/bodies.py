@@ -16,7 +16,7 @@ from toolwright.events import (
     ReasoningDelta,
 )
 from toolwright.jsontext import NotJsonError, decode
-from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, markup, stream
+from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, stream
 from toolwright.toolset import Toolset
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
@@ -50,17 +50,19 @@ class Bodies:
 
     def __init__(self, source: Source, tools: Toolset) -> None:
         self.source = source
+        self.emit = source.emit
+        self.markup = source.markup
         self.tools = tools
         self.calls = 0
         self._begun: set[type] = set()
 
     # --- text ---
 
-    def say(self, channel: str, text: str) -> Steps[None]:
+    def say(self, channel: str, text: str) -> None:
         """The first text of a message; a second message of its kind begins on a new line."""
         make = _maker(channel)
         if text:
-            yield make("\n" + text if make in self._begun else text)
+            self.emit(make("\n" + text if make in self._begun else text))
             self._begun.add(make)
 
     def text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
@@ -68,10 +70,10 @@ class Bodies:
         while True:
             text, token = self.source.scan(end)
             if text:
-                yield from self.say(channel, text)
+                self.say(channel, text)
             if token or self.source.done:
                 return token
-            yield None
+            yield
             if text:
                 return (yield from self.more_text(channel, end))
 
@@ -82,10 +84,10 @@ class Bodies:
     def skip_blanks(self) -> Steps[None]:
         """Pass over white space, up to something else or the end."""
         while True:
-            yield from markup(self.source.blanks())
+            self.markup(self.source.blanks())
             if self.source.at < len(self.source.text) or self.source.ended:
                 return
-            yield None
+            yield
 
     # --- calls ---
 
@@ -93,41 +95,41 @@ class Bodies:
         """Read the body of a call and answer the token that ended it."""
         if name == PARALLEL and name not in self.tools:
             body, token = yield from gather(self.source, BODY_END, MAX_BODY)
-            yield from self._parallel(body)
+            self._parallel(body)
             return token
         index = self._start()
-        yield CallStarted(index, name)
+        self.emit(CallStarted(index, name))
         yield from self.skip_blanks()
         if self.source.text[self.source.at : self.source.at + 1] in ("{", "["):
             token = yield from self.json_arguments(index)
             if not token:
                 trailing, token = yield from gather(self.source, ANY, MAX_BODY)
-                yield from self.trailing(index, trailing)
+                self.trailing(index, trailing)
         else:
             token = yield from self._raw_arguments(index, name)
-        yield from markup(token)
+        self.markup(token)
         if token in (END, RETURN):
-            yield Problem("wrong_stop", f"a call closed by {token}", call=index)
+            self.emit(Problem("wrong_stop", f"a call closed by {token}", call=index))
         elif token and token not in STOPS:
-            yield Problem("missing_stop", f"{token} inside a call", call=index)
+            self.emit(Problem("missing_stop", f"{token} inside a call", call=index))
         return token
 
-    def begin(self, name: str) -> Steps[int]:
+    def begin(self, name: str) -> int:
         """Start a call whose arguments are read with `json_arguments`."""
         index = self._start()
-        yield CallStarted(index, name)
+        self.emit(CallStarted(index, name))
         return index
 
-    def whole_call(self, name: str, body: str) -> Steps[None]:
+    def whole_call(self, name: str, body: str) -> None:
         """A call whose arguments are all there."""
         arguments = body.strip()
         lead, _, tail = body.partition(arguments)
         index = self._start()
-        yield from markup(lead)
-        yield CallStarted(index, name)
-        yield ArgumentsDelta(index, arguments)
-        yield CallEnded(index)
-        yield from markup(tail)
+        self.markup(lead)
+        self.emit(CallStarted(index, name))
+        self.emit(ArgumentsDelta(index, arguments))
+        self.emit(CallEnded(index))
+        self.markup(tail)
 
     def json_arguments(self, index: int) -> Steps[str]:
         """Pass a JSON value on and end the call.
@@ -136,59 +138,59 @@ class Bodies:
         """
         source = self.source
         closed, token = yield from json_text(source, _JSON_STOPS, partial(ArgumentsDelta, index))
-        yield CallEnded(index, complete=closed or bool(token) or not source.cut)
+        self.emit(CallEnded(index, complete=closed or bool(token) or not source.cut))
         return token
 
-    def trailing(self, index: int, text: str) -> Steps[None]:
+    def trailing(self, index: int, text: str) -> None:
         """What stands between the arguments and the end of the message."""
         if text.strip():
-            yield Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text)
+            self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
         else:
-            yield from markup(text)
+            self.markup(text)
 
-    def discard(self, text: str) -> Steps[None]:
+    def discard(self, text: str) -> None:
         """What the model said behind its call."""
         words = text
         for stop in STOPS:
             words = words.replace(stop, "")
         if words.strip():
-            yield Problem("text_after_call_discarded", "text behind a call", text=text)
+            self.emit(Problem("text_after_call_discarded", "text behind a call", text=text))
         else:
-            yield from markup(text)
+            self.markup(text)
 
     def _raw_arguments(self, index: int, name: str) -> Steps[str]:
         empty = True
         while True:
             text, token = self.source.scan(BODY_END)
             if text:
-                yield ArgumentsDelta(index, text)
+                self.emit(ArgumentsDelta(index, text))
                 empty = False
             if token or self.source.done:
                 break
-            yield None
+            yield
         cut = self.source.cut and not token
         if empty and not cut and self.tools.takes_nothing(name):
-            yield ArgumentsDelta(index, "{}")
-        yield CallEnded(index, complete=not cut)
+            self.emit(ArgumentsDelta(index, "{}"))
+        self.emit(CallEnded(index, complete=not cut))
         return token
 
     def _start(self) -> int:
         self.calls += 1
         return self.calls - 1
 
-    def _parallel(self, body: str) -> Steps[None]:
+    def _parallel(self, body: str) -> None:
         try:
             uses = decode(body, _Parallel).tool_uses
         except NotJsonError as error:
-            yield Problem("malformed_call", f"{PARALLEL}: {error}", text=body)
+            self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=body))
             return
         # The arguments go out as they are; what held them together is structure.
         frame = body
         for use in uses:
             arguments = bytes(use.parameters).decode()
             frame = frame.replace(arguments, "", 1)
-            yield from self.whole_call(resolve(use.recipient_name, self.tools)[0], arguments)
-        yield from markup(frame)
+            self.whole_call(resolve(use.recipient_name, self.tools)[0], arguments)
+        self.markup(frame)
 
 
 def _maker(channel: str) -> type[ContentDelta] | type[ReasoningDelta]:

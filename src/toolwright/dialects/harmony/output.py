@@ -16,7 +16,7 @@ from toolwright.dialects.harmony.header import Header, read_header, resolve
 from toolwright.dialects.harmony.stripped import MARKS, begins_stripped, read_stripped
 from toolwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, CONTROLS, MESSAGE, START
 from toolwright.events import Markup, Problem, ProblemKind
-from toolwright.source import Markers, Source, Steps, gather, markup
+from toolwright.source import Markers, Source, Steps, gather
 from toolwright.toolset import Toolset
 
 __all__ = ["parse"]
@@ -63,6 +63,8 @@ class _Pending(Struct, frozen=True):
 class _Reader:
     def __init__(self, source: Source, tools: Toolset) -> None:
         self.source = source
+        self.emit = source.emit
+        self.markup = source.markup
         self.tools = tools
         self.bodies = Bodies(source, tools)
         self.pending: _Pending | None = None
@@ -72,7 +74,7 @@ class _Reader:
     def read(self, start: str) -> Steps[None]:
         place: Place = "boundary" if start == "message" else "assistant"
         if start == "reasoning":
-            place = yield from self._close((yield from self.bodies.text("analysis")))
+            place = self._close((yield from self.bodies.text("analysis")))
         elif (yield from self._begins_stripped()):
             yield from read_stripped(self.bodies)
             return
@@ -81,7 +83,7 @@ class _Reader:
         while not self.source.done and not self.bodies.calls:
             place = yield from self._one(place)
             self.opening = False
-        yield from self._settle(followed=False)
+        self._settle(followed=False)
         if self.bodies.calls:
             yield from self._after_call(place)
 
@@ -90,17 +92,17 @@ class _Reader:
             answer = begins_stripped(self.source.text[self.source.at :], ended=self.source.ended)
             if answer is not None:
                 return answer
-            yield None
+            yield
 
     def _text_without_header(self, place: Place) -> Steps[Place]:
         """At a message's begin a server that reads Harmony itself hands on bare text: that is the answer and flows."""
         while self.source.more(1):
-            yield None
+            yield
         begin = self.source.text[self.source.at :]
         if not begin.strip() or begin.lstrip().startswith(("<|", "<")) or begin.startswith("assistant"):
             return place
-        yield Problem("missing_header", "text without a header, read as the answer")
-        return (yield from self._close((yield from self.bodies.text("final", ANY))))
+        self.emit(Problem("missing_header", "text without a header, read as the answer"))
+        return self._close((yield from self.bodies.text("final", ANY)))
 
     # --- one message ---
 
@@ -108,19 +110,19 @@ class _Reader:
         """Read from one message's begin to the next one's."""
         lead, token = yield from gather(self.source, _OPENING if self.opening else ANY, _MAX_HEADERLESS)
         if token in MARKS:
-            yield from self.bodies.say("analysis", lead)
+            self.bodies.say("analysis", lead)
             yield from read_stripped(self.bodies, token)
             return "boundary"
         if token in (CHANNEL, CONSTRAIN, MESSAGE):
             return (yield from self._headed(lead, token, place))
         if token == START:
             if place == "start":
-                yield Problem("malformed_header", f"{START} twice", text=lead)
+                self.emit(Problem("malformed_header", f"{START} twice", text=lead))
             elif lead.strip():
-                yield from self._stray(lead, place)
+                self._stray(lead, place)
             else:
-                yield from markup(lead)
-            yield Markup(START)
+                self.markup(lead)
+            self.emit(Markup(START))
             return "start"
         yield from self._headless(lead, token, place)
         return "boundary"
@@ -128,69 +130,69 @@ class _Reader:
     def _headed(self, lead: str, token: str, place: Place) -> Steps[Place]:
         """A message whose header goes on with `token`."""
         if place == "boundary" and not self.opening:
-            yield Problem("missing_start", f"a message began without {START}")
+            self.emit(Problem("missing_start", f"a message began without {START}"))
         written = lead + token
         if place != "start" and not _HEADER_LIKE.match(lead):
-            yield from self._stray(lead, place)
+            self._stray(lead, place)
             written = token
         if token != MESSAGE:
             rest, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
             written += rest + token
-        yield from self._settle(followed=True)
+        self._settle(followed=True)
         has_role = place == "start" or lead.lstrip().startswith("assistant")
         if token != MESSAGE:
             return (yield from self._without_message_token(written.removesuffix(token), token, has_role=has_role))
         header = read_header(written.removesuffix(MESSAGE), self.tools, has_role=has_role)
-        yield Markup(written)
+        self.emit(Markup(written))
         return (yield from self._message(header, written))
 
     def _headless(self, lead: str, token: str, place: Place) -> Steps[None]:
         """The message ended, or the output did, before a header came."""
         if place == "start":
-            yield from self._settle(followed=True)
+            self._settle(followed=True)
             if self.source.cut and not token:
-                yield Problem("incomplete_header", "the output was cut in a header", text=lead)
+                self.emit(Problem("incomplete_header", "the output was cut in a header", text=lead))
             else:
-                yield Problem("malformed_header", "a header without channel and body", text=lead)
+                self.emit(Problem("malformed_header", "a header without channel and body", text=lead))
         elif not lead.strip():
-            yield from markup(lead)
+            self.markup(lead)
             if token and not self.opening:
-                yield Problem("redundant_stop", f"{token} where no message was open")
+                self.emit(Problem("redundant_stop", f"{token} where no message was open"))
         elif place == "assistant" and token:
             self.pending = _Pending(lead, "missing_header", if_followed="analysis", if_last="final")
         else:
-            yield from self._settle(followed=True)
-            yield Problem("missing_header", "text without a header, read as the answer")
-            yield from self.bodies.say("final", lead)
+            self._settle(followed=True)
+            self.emit(Problem("missing_header", "text without a header, read as the answer"))
+            self.bodies.say("final", lead)
             if not token and not self.source.done:
                 token = yield from self.bodies.more_text("final", ANY)
-        yield from markup(token)
+        self.markup(token)
 
-    def _stray(self, text: str, place: Place) -> Steps[None]:
+    def _stray(self, text: str, place: Place) -> None:
         """Text that stands before a message: at the very start it is reasoning without a header."""
         if place == "assistant":
-            yield Problem("missing_header", "text without a header before a message, read as reasoning")
-            yield from self.bodies.say("analysis", text)
+            self.emit(Problem("missing_header", "text without a header before a message, read as reasoning"))
+            self.bodies.say("analysis", text)
         else:
-            yield Problem("stray_text", "text between two messages", text=text)
+            self.emit(Problem("stray_text", "text between two messages", text=text))
 
-    def _settle(self, *, followed: bool) -> Steps[None]:
+    def _settle(self, *, followed: bool) -> None:
         """Say what a pending text was, now that it is known."""
         pending, self.pending = self.pending, None
         if pending is None:
             return
         channel = pending.if_followed if followed else pending.if_last
         if channel is None:
-            yield Problem("malformed_header", "a message that was begun and dropped", text=pending.text)
+            self.emit(Problem("malformed_header", "a message that was begun and dropped", text=pending.text))
         else:
-            yield Problem(pending.kind, "a message without its whole header")
-            yield from self.bodies.say(channel, pending.text)
+            self.emit(Problem(pending.kind, "a message without its whole header"))
+            self.bodies.say(channel, pending.text)
 
     def _message(self, header: Header, written: str) -> Steps[Place]:
         """Read the body behind a header."""
         self.spaced = self.spaced or header.spaced
         for kind in header.problems:
-            yield Problem(kind, f"header {written!r}", call=self.bodies.calls if header.name else None)
+            self.emit(Problem(kind, f"header {written!r}", call=self.bodies.calls if header.name else None))
         if header.role:
             return (yield from self._foreign(header))
         yield from self._skip_one_space()
@@ -198,12 +200,12 @@ class _Reader:
             return _place((yield from self.bodies.call(header.name)))
         if len(self.tools) and (yield from self._may_be_call()):
             return (yield from self._guess(header))
-        return (yield from self._close((yield from self.bodies.text(header.channel or "final"))))
+        return self._close((yield from self.bodies.text(header.channel or "final")))
 
-    def _close(self, token: str) -> Steps[Place]:
-        yield from markup(token)
+    def _close(self, token: str) -> Place:
+        self.markup(token)
         if token == START:
-            yield Problem("missing_stop", f"{START} inside a message")
+            self.emit(Problem("missing_stop", f"{START} inside a message"))
         return _place(token)
 
     def _skip_one_space(self) -> Steps[None]:
@@ -211,9 +213,9 @@ class _Reader:
         if not self.spaced:
             return
         while self.source.more(1):
-            yield None
+            yield
         if self.source.text.startswith(" ", self.source.at):
-            yield Markup(self.source.take(self.source.at + 1))
+            self.emit(Markup(self.source.take(self.source.at + 1)))
 
     # --- messages with something missing ---
 
@@ -227,7 +229,7 @@ class _Reader:
                 return self.tools.declares(found[1])
             if (head and head[0] != "{") or len(begin) == _MAX_FIRST_KEY or source.ended:
                 return False
-            yield None
+            yield
 
     def _guess(self, header: Header) -> Steps[Place]:
         """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
@@ -237,61 +239,61 @@ class _Reader:
         whole = token or (self.source.done and not self.source.cut)
         fitting = self.tools.fitting(json_value(body)) if evidence and whole else []
         if len(fitting) == 1:
-            yield Problem(
-                "recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", self.bodies.calls
+            self.emit(
+                Problem("recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", self.bodies.calls)
             )
-            yield from self.bodies.whole_call(fitting[0], body)
+            self.bodies.whole_call(fitting[0], body)
         else:
-            yield from self.bodies.say(channel, body)
+            self.bodies.say(channel, body)
             if not token and not self.source.done:
                 token = yield from self.bodies.more_text(channel)
-        return (yield from self._close(token))
+        return self._close(token)
 
     def _foreign(self, header: Header) -> Steps[Place]:
         """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
         body, token = yield from gather(self.source, BODY_END, MAX_BODY)
         name, _ = resolve(header.role, self.tools)
         if token == CALL and name in self.tools and isinstance(json_value(body), dict):
-            yield Problem("malformed_header", f"the tool {name!r} as role", call=self.bodies.calls)
-            yield from self.bodies.whole_call(name, body)
+            self.emit(Problem("malformed_header", f"the tool {name!r} as role", call=self.bodies.calls))
+            self.bodies.whole_call(name, body)
         else:
-            yield Problem("imagined_message", f"a message in the name of {header.role!r}", text=body)
-        return (yield from self._close(token))
+            self.emit(Problem("imagined_message", f"a message in the name of {header.role!r}", text=body))
+        return self._close(token)
 
     def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Steps[Place]:
         """A header that ended with a stop token, another header, or the output."""
         if self.source.cut and not token and self.source.done:
-            yield Problem("incomplete_header", "the output was cut in a header", text=text)
+            self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
             return "boundary"
         header = read_header(text, self.tools, has_role=has_role)
         found = _AFTER_CHANNEL.match(text.rpartition(CHANNEL)[2])
         if token == START:
-            yield Problem("malformed_header", "a message that was begun and dropped", text=text)
+            self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
         elif header.name:
-            yield from self._call_in_header(header.name, text)
+            self._call_in_header(header.name, text)
         elif found and not header.role and found[3].strip() not in (*_CONTENT_TYPES, *CHANNELS):
             channel, blanks, said = found.groups()
-            yield from markup(text.removesuffix(said))
+            self.markup(text.removesuffix(said))
             if blanks:
-                yield Problem("missing_message_token", f"a message without {MESSAGE}")
-                yield from self.bodies.say(channel, said)
+                self.emit(Problem("missing_message_token", f"a message without {MESSAGE}"))
+                self.bodies.say(channel, said)
                 if not token and not self.source.done:
                     token = yield from self.bodies.more_text(channel)
             else:
                 self.pending = _Pending(said, "missing_message_token", if_followed=None, if_last=channel)
         else:
-            yield Problem("malformed_header", "a header without a body", text=text)
-        yield from markup(token)
+            self.emit(Problem("malformed_header", "a header without a body", text=text))
+        self.markup(token)
         return _place(token)
 
-    def _call_in_header(self, name: str, text: str) -> Steps[None]:
+    def _call_in_header(self, name: str, text: str) -> None:
         head, brace, rest = text.partition("{")
         if isinstance(json_value(brace + rest), dict):
-            yield Markup(head)
-            yield Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls)
-            yield from self.bodies.whole_call(name, brace + rest)
+            self.emit(Markup(head))
+            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls))
+            self.bodies.whole_call(name, brace + rest)
         else:
-            yield Problem("malformed_header", "a recipient without arguments", text=text)
+            self.emit(Problem("malformed_header", "a recipient without arguments", text=text))
 
     # --- after the first call ---
 
@@ -300,17 +302,17 @@ class _Reader:
         while not self.source.done:
             if place != "start":
                 text, token = yield from gather(self.source, _START, MAX_BODY)
-                yield from self.bodies.discard(text)
-                yield from markup(token)
+                self.bodies.discard(text)
+                self.markup(token)
                 place = _place(token)
                 continue
             written, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
             place = _place(token)
             header = read_header(written, self.tools, has_role=True)
             if token == MESSAGE and header.name and not header.role:
-                yield Markup(written + token)
+                self.emit(Markup(written + token))
                 for kind in header.problems:
-                    yield Problem(kind, f"header {written!r}", call=self.bodies.calls)
+                    self.emit(Problem(kind, f"header {written!r}", call=self.bodies.calls))
                 yield from self._skip_one_space()
                 place = _place((yield from self.bodies.call(header.name)))
                 continue
@@ -318,11 +320,11 @@ class _Reader:
                 body, token = yield from gather(self.source, BODY_END, MAX_BODY)
                 place = _place(token)
                 written += MESSAGE + body
-            yield from self.bodies.discard(written + token)
+            self.bodies.discard(written + token)
             while header.role and not self.source.done:
                 # The model plays other parts now: no call that it writes from here on is meant for us.
                 text, _ = yield from gather(self.source, _NEVER, MAX_BODY)
-                yield from self.bodies.discard(text)
+                self.bodies.discard(text)
 
 
 def _place(token: str) -> Place:

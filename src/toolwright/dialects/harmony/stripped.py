@@ -11,7 +11,7 @@ from toolwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
 from toolwright.dialects.harmony.header import resolve
 from toolwright.dialects.harmony.tokens import CHANNELS
 from toolwright.events import Problem
-from toolwright.source import Markers, Steps, gather, markup
+from toolwright.source import Markers, Steps, gather
 
 __all__ = ["MARKS", "begins_stripped", "read_stripped"]
 
@@ -47,21 +47,21 @@ def begins_stripped(text: str, *, ended: bool) -> bool | None:
 def read_stripped(bodies: Bodies, mark: str = "") -> Steps[None]:
     """Read from the first header on, or behind `mark` when the first one was read already."""
     source = bodies.source
-    yield Problem("control_tokens_stripped", "the server has removed the control tokens from the output")
+    bodies.emit(Problem("control_tokens_stripped", "the server has removed the control tokens from the output"))
     if not mark:
-        yield from markup(source.blanks())
+        bodies.markup(source.blanks())
         found = re.compile(rf"(?:assistant)?({_WORDS}|code)").match(source.text, source.at)
         assert found is not None
-        yield from markup(source.take(found.end()))
+        bodies.markup(source.take(found.end()))
         mark = found[1]
     else:
-        yield from markup(mark.removesuffix("{"))
+        bodies.markup(mark.removesuffix("{"))
     while mark:
         channel = next((word for word in CHANNELS if mark.endswith(word)), "code")
         if mark.endswith("{"):
             source.at -= 1  # the brace belongs to the body
         mark = yield from _segment(bodies, channel)
-        yield from markup(mark.removesuffix("{"))
+        bodies.markup(mark.removesuffix("{"))
 
 
 def _segment(bodies: Bodies, channel: str) -> Steps[str]:
@@ -71,17 +71,17 @@ def _segment(bodies: Bodies, channel: str) -> Steps[str]:
         found = _HEADER.match(bodies.source.text, bodies.source.at)
         assert found is not None
         name, bent = resolve(found[1], bodies.tools)
-        yield from markup(bodies.source.take(found.end()))
+        bodies.markup(bodies.source.take(found.end()))
         if bent:
-            yield Problem(bent, f"recipient {found[1]!r}", call=bodies.calls)
-        index = yield from bodies.begin(name)
+            bodies.emit(Problem(bent, f"recipient {found[1]!r}", call=bodies.calls))
+        index = bodies.begin(name)
         yield from bodies.json_arguments(index)
         trailing, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
-        yield from bodies.trailing(index, trailing)
+        bodies.trailing(index, trailing)
         return mark
     if bodies.calls:
         text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
-        yield from bodies.discard(text)
+        bodies.discard(text)
         return mark
     if kind == "object":
         text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
@@ -89,13 +89,13 @@ def _segment(bodies: Bodies, channel: str) -> Steps[str]:
         arguments = text[begin.end() if begin else 0 :]
         fitting = [] if bodies.source.cut and not mark else bodies.tools.fitting(json_value(arguments))
         if len(fitting) == 1:
-            yield from markup(text.removesuffix(arguments))
-            yield Problem(
-                "recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", call=bodies.calls
+            bodies.markup(text.removesuffix(arguments))
+            bodies.emit(
+                Problem("recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", call=bodies.calls)
             )
-            yield from bodies.whole_call(fitting[0], arguments)
+            bodies.whole_call(fitting[0], arguments)
         else:
-            yield from bodies.say("final" if channel == "code" else channel, text)
+            bodies.say("final" if channel == "code" else channel, text)
         return mark
     return (yield from bodies.text(channel, _NEXT))
 
@@ -115,5 +115,5 @@ def _kind(bodies: Bodies, channel: str) -> Steps[Literal["call", "object", "text
             or not re.fullmatch(r"\s*(?:t|to|to=[^\s{\[]*)?\s*(?:j|js|jso|json|c|co|cod|code)?\s*", rest)
         ):
             break
-        yield None
+        yield
     return "text"
