@@ -1,0 +1,1 @@
+"""JSON Schemas: validation, and the texts that prompts make of them."""

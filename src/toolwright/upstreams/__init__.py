@@ -1,0 +1,1 @@
+"""Model servers, and what stands in for one."""

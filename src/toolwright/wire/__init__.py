@@ -1,0 +1,1 @@
+"""OpenAI's API on the wire: requests in, answers out, errors."""
