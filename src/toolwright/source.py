@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "Steps",
     "gather",
+    "gather_json",
     "json_text",
     "stream",
     "stream_text",
@@ -272,25 +273,57 @@ class JsonStops:
 def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) -> Steps[tuple[bool, str]]:
     """Pass a JSON value on as it is. Answers whether it was closed, and the literal that ended it if it was not.
 
-    A stop inside a string is part of it, unless the output ends with it: then the string was never closed.
+    A stop inside a string is part of it, unless the output ends with it (and was not cut): then the string was never
+    closed.
     """
+    return (yield from _json(source, stops, make, source.emit))
+
+
+def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str, bool, str]]:
+    """Hold a JSON value and answer it, with what `json_text` answers.
+
+    Of a value with more than `limit` characters these are answered, as not closed, and the rest is unread.
+    """
+    pieces: list[str] = []
+    counted = size = 0
+    steps = _json(source, stops, str, pieces.append)
+    closed, stop, ended = False, "", False
+    while not ended:
+        try:
+            next(steps)
+        except StopIteration as end:
+            closed, stop = end.value
+            ended = True
+        size += sum(map(len, pieces[counted:]))
+        counted = len(pieces)
+        if size > limit:
+            source.at -= size - limit + len(stop)
+            return "".join(pieces)[:limit], False, ""
+        if not ended:
+            yield
+    return "".join(pieces), closed, stop
+
+
+def _json(
+    source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object]
+) -> Steps[tuple[bool, str]]:
     span, plain = JsonSpan(), stops.plain
     seen = 0  # how many characters behind source.at the span has read: they are held back
     while True:
         text = source.text
         if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
-            source.emit(make(source.take(len(text))))
+            emit(make(source.take(len(text))))
             yield
             continue
         end, closed = span.end(text, source.at + seen, stop=stops.first)
         if closed:
-            source.emit(make(source.take(end)))
+            emit(make(source.take(end)))
             return True, ""
         if end < len(text):  # what may be a stop, and is nothing that JSON knows
             found = stops.outside.search(text, end)
             if found is not None and found.start() == end:
                 if end > source.at:
-                    source.emit(make(source.take(end)))
+                    emit(make(source.take(end)))
                 source.at = found.end()
                 return False, found.group()
             if source.ended or stops.outside.hold(text, end) > end:
@@ -299,12 +332,13 @@ def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) ->
             hold = end
         elif source.ended:
             stop = next((literal for literal in stops.literals if text.endswith(literal, source.at)), "")
+            stop = "" if source.cut else stop
             if rest := source.take(len(text)).removesuffix(stop):
-                source.emit(make(rest))
+                emit(make(rest))
             return False, stop
         else:
             hold = stops.last.hold(text, source.at) if span.in_string else end
         if hold > source.at:
-            source.emit(make(source.take(hold)))
+            emit(make(source.take(hold)))
         seen = end - hold
         yield

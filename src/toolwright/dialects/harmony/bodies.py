@@ -1,5 +1,6 @@
 """The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -13,10 +14,11 @@ from toolwright.events import (
     CallStarted,
     ContentDelta,
     Problem,
+    ProblemKind,
     ReasoningDelta,
 )
 from toolwright.jsontext import NotJsonError, decode
-from toolwright.source import JsonStops, Markers, Source, Steps, gather, json_text, stream
+from toolwright.source import JsonStops, Markers, Source, Steps, gather, gather_json, json_text, stream
 from toolwright.toolset import Toolset
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
@@ -54,7 +56,17 @@ class Bodies:
         self.markup = source.markup
         self.tools = tools
         self.calls = 0
+        self.spaced = False  # the detokeniser puts a space behind every control token
         self._begun: set[type] = set()
+
+    def replay(self, text: str, read: Callable[[], Steps[object]]) -> None:
+        """Read held text again, as what it turned out to be."""
+        outer, self.source = self.source, Source(self.emit)
+        self.source.push(text)
+        self.source.end(cut=outer.cut)
+        for _ in read():
+            raise AssertionError("held text is whole")
+        self.source = outer
 
     # --- text ---
 
@@ -93,58 +105,88 @@ class Bodies:
 
     def call(self, name: str) -> Steps[str]:
         """Read the body of a call and answer the token that ended it."""
-        if name == PARALLEL and name not in self.tools:
-            body, token = yield from gather(self.source, BODY_END, MAX_BODY)
-            self._parallel(body)
-            return token
-        index = self._start()
-        self.emit(CallStarted(index, name))
         yield from self.skip_blanks()
-        if self.source.text[self.source.at : self.source.at + 1] in ("{", "["):
-            token = yield from self.json_arguments(index)
+        if name == PARALLEL and name not in self.tools:
+            token = yield from self.several()
             if not token:
-                trailing, token = yield from gather(self.source, ANY, MAX_BODY)
-                self.trailing(index, trailing)
+                token = yield from self._behind_arguments()
+        elif self.peek() in ("{", "["):
+            token = yield from self.json_arguments(name)
+            if not token:
+                token = yield from self._behind_arguments()
         else:
-            token = yield from self._raw_arguments(index, name)
+            token = yield from self._raw_arguments(name)
         self.markup(token)
-        if token in (END, RETURN):
-            self.emit(Problem("wrong_stop", f"a call closed by {token}", call=index))
+        if token in (END, RETURN) and not self.spaced:  # LLM-jp ends all but the last of parallel calls so
+            self.emit(Problem("wrong_stop", f"a call closed by {token}", call=self.calls - 1))
         elif token and token not in STOPS:
-            self.emit(Problem("missing_stop", f"{token} inside a call", call=index))
+            self.emit(Problem("missing_stop", f"{token} inside a call", call=self.calls - 1))
         return token
 
-    def begin(self, name: str) -> int:
-        """Start a call whose arguments are read with `json_arguments`."""
-        index = self._start()
-        self.emit(CallStarted(index, name))
-        return index
+    def _behind_arguments(self) -> Steps[str]:
+        trailing, token = yield from gather(self.source, ANY, MAX_BODY)
+        self.trailing(trailing)
+        return token
+
+    def peek(self) -> str:
+        """The next character, `""` when it is not here."""
+        return self.source.text[self.source.at : self.source.at + 1]
 
     def whole_call(self, name: str, body: str) -> None:
         """A call whose arguments are all there."""
         arguments = body.strip()
         lead, _, tail = body.partition(arguments)
-        index = self._start()
         self.markup(lead)
-        self.emit(CallStarted(index, name))
+        index = self._start(name)
         self.emit(ArgumentsDelta(index, arguments))
         self.emit(CallEnded(index))
         self.markup(tail)
 
-    def json_arguments(self, index: int) -> Steps[str]:
-        """Pass a JSON value on and end the call.
+    def json_arguments(self, name: str) -> Steps[str]:
+        """A call whose arguments begin here as JSON, and are passed on.
 
         Control tokens in its strings are content; elsewhere one ends it and is answered.
         """
         source = self.source
+        index = self._start(name)
         closed, token = yield from json_text(source, _JSON_STOPS, partial(ArgumentsDelta, index))
         self.emit(CallEnded(index, complete=closed or bool(token) or not source.cut))
         return token
 
-    def trailing(self, index: int, text: str) -> None:
+    def several(self) -> Steps[str]:
+        """Several calls in the body of one: each goes out by itself."""
+        body, _, token = yield from gather_json(self.source, _JSON_STOPS, MAX_BODY)
+        try:
+            uses = decode(body, _Parallel).tool_uses
+        except NotJsonError as error:
+            self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=body))
+            return token
+        # The arguments go out as they are; what held them together is structure.
+        frame = body
+        for use in uses:
+            arguments = bytes(use.parameters).decode()
+            if "parameters" in body:
+                frame = frame.replace(arguments, "", 1)
+            name, bent = resolve(use.recipient_name, self.tools)
+            if bent:
+                self.emit(Problem(bent, f"recipient {use.recipient_name!r}", call=self.calls))
+            self.whole_call(name, arguments)
+        self.markup(frame)
+        return token
+
+    def held_object(self, limit: int) -> Steps[tuple[str, str]]:
+        """Hold a body that begins as an object, up to its token or `limit` characters; see `gather`."""
+        value, closed, token = yield from gather_json(self.source, _JSON_STOPS, limit)
+        if not closed:
+            return value, token
+        rest, token = yield from gather(self.source, BODY_END, limit - len(value))
+        return value + rest, token
+
+    def trailing(self, text: str) -> None:
         """What stands between the arguments and the end of the message."""
         if text.strip():
-            self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
+            kind: ProblemKind = "arguments_trailing_text"
+            self.emit(Problem(kind, "text behind the arguments", call=self.calls - 1, text=text))
         else:
             self.markup(text)
 
@@ -155,10 +197,13 @@ class Bodies:
             words = words.replace(stop, "")
         if words.strip():
             self.emit(Problem("text_after_call_discarded", "text behind a call", text=text))
-        else:
-            self.markup(text)
+            return
+        self.markup(text)
+        if text.strip():
+            self.emit(Problem("redundant_stop", "a stop token behind a closed call"))
 
-    def _raw_arguments(self, index: int, name: str) -> Steps[str]:
+    def _raw_arguments(self, name: str) -> Steps[str]:
+        index = self._start(name)
         empty = True
         while True:
             text, token = self.source.scan(BODY_END)
@@ -174,23 +219,10 @@ class Bodies:
         self.emit(CallEnded(index, complete=not cut))
         return token
 
-    def _start(self) -> int:
+    def _start(self, name: str) -> int:
+        self.emit(CallStarted(self.calls, name))
         self.calls += 1
         return self.calls - 1
-
-    def _parallel(self, body: str) -> None:
-        try:
-            uses = decode(body, _Parallel).tool_uses
-        except NotJsonError as error:
-            self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=body))
-            return
-        # The arguments go out as they are; what held them together is structure.
-        frame = body
-        for use in uses:
-            arguments = bytes(use.parameters).decode()
-            frame = frame.replace(arguments, "", 1)
-            self.whole_call(resolve(use.recipient_name, self.tools)[0], arguments)
-        self.markup(frame)
 
 
 def _maker(channel: str) -> type[ContentDelta] | type[ReasoningDelta]:

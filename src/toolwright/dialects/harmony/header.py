@@ -12,7 +12,7 @@ from toolwright.dialects.harmony.tokens import CHANNEL, CHANNELS, CONSTRAIN, STA
 from toolwright.events import ProblemKind
 from toolwright.toolset import Toolset
 
-__all__ = ["PARALLEL", "Header", "read_header", "resolve"]
+__all__ = ["NO_RECIPIENT", "PARALLEL", "Header", "read_header", "resolve"]
 
 # Pseudo tool of OpenAI models: its body holds several calls.
 PARALLEL = "multi_tool_use.parallel"
@@ -22,8 +22,8 @@ _RECIPIENT = re.compile(
     r"(?:^|(?<=[\s>])|(?<=analysis)|(?<=commentary)|(?<=final)|(?<=assistant))to=((?:[^\s<]|<(?!\|))*)"
 )
 _FIRST_WORD = re.compile(r"\s*((?:[^\s<]|<(?!\|))*)")
-_GLUED = re.compile(rf"(?:json|code|{'|'.join(CHANNELS)})+$|[^\w.\-]")
-_NO_RECIPIENT = {"assistant", "user", "all", ""}
+_GLUED = re.compile(rf"(?:json|code|{'|'.join(CHANNELS)})+$|[^A-Za-z0-9_.\-]")
+NO_RECIPIENT = {"assistant", "user", "all", ""}
 # Content types that models glue to the channel word.
 _GLUED_CHANNEL = re.compile(rf"({'|'.join(CHANNELS)})(?:json|code|to=.*)?$")
 
@@ -31,6 +31,7 @@ _GLUED_CHANNEL = re.compile(rf"({'|'.join(CHANNELS)})(?:json|code|to=.*)?$")
 class Header(Struct, frozen=True):
     """A header as read. `name` is the tool that is called, `""` when none is; `channel` one of the three or `""`.
 
+    `hidden`: the name stood where another thing belongs, so that only a body of arguments makes it a call.
     `evidence`: something in it (a content type, `<|constrain|>`) says that the body is no plain text. `spaced`: the
     detokeniser has put a space behind `<|channel|>` (LLM-jp). `role` is `""` for the assistant.
     """
@@ -38,6 +39,7 @@ class Header(Struct, frozen=True):
     role: str
     channel: str
     name: str
+    hidden: bool
     evidence: bool
     spaced: bool
     problems: tuple[ProblemKind, ...]
@@ -50,13 +52,14 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
     problems: list[ProblemKind] = []
 
     role, channel_as_role, loose = _role(first, has_role=has_role)
+    doubled = len(re.findall("assistant", first)) > (1 if has_role else 0)
     words = [_word(segment) for token, segment in segments if token == CHANNEL]
     known = [channel for word in words if (channel := _channel(word))]
     channel = known[-1] if known else channel_as_role
     constrained = [segment for token, segment in segments if token == CONSTRAIN]
     leftover = [*loose, *(word for token, segment in segments for word in _leftover(token, segment))]
 
-    recipients = [found for found in _RECIPIENT.finditer(text) if found[1] not in _NO_RECIPIENT]
+    recipients = [found for found in _RECIPIENT.finditer(text) if found[1] not in NO_RECIPIENT]
     name = ""
     if recipients:
         last = recipients[-1]
@@ -66,6 +69,8 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
             problems.append("duplicate_recipient")
         elif CHANNEL in text[: last.start()] and CHANNEL in text[last.end() :]:
             problems.append("recipient_sanitized")
+        elif len(words) > 1:
+            problems.append("malformed_header")
         if " " in name:
             leftover = leftover[-1:]
     else:
@@ -74,7 +79,8 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
         if not name and len(words) > 1:
             stray = _channel(words[0]) == "commentary" and len(set(words)) > 1
             problems.append("stray_header_prefix" if stray else "malformed_header")
-    if channel_as_role or len(leftover) > 1 or len(constrained) > 1 or any(token == START for token, _ in segments):
+    noise = len(leftover) > 1 or any(not word.isalnum() for word in leftover)
+    if channel_as_role or doubled or noise or len(constrained) > 1 or any(token == START for token, _ in segments):
         problems.append("malformed_header")
     if not channel and not name and role == "":
         problems.append("unknown_channel" if any(words) else "missing_channel")
@@ -82,6 +88,7 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
         role=role,
         channel=channel,
         name=name,
+        hidden=bool(name) and not recipients,
         evidence=bool(constrained or leftover),
         spaced=f"{CHANNEL} " in text,
         problems=tuple(dict.fromkeys(problems)),
@@ -117,7 +124,8 @@ def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, Probl
 
 def _glued(text: str, tools: Toolset) -> str:
     """The longest offered name that `text` begins with, if what follows cannot belong to a name."""
-    fitting = [name for name in tools.names() if text.startswith(name) and _GLUED.match(text[len(name) :])]
+    names = (*tools.names(), PARALLEL)
+    fitting = [name for name in names if text.startswith(name) and _GLUED.match(text[len(name) :])]
     return max(fitting, key=len, default="")
 
 
@@ -126,8 +134,9 @@ def _role(first: str, *, has_role: bool) -> tuple[str, str, list[str]]:
     token.
     """
     words = _RECIPIENT.sub("", first).split()
-    role = words[0] if words and has_role else ""
-    rest = words[1:] if role else words
+    named = bool(words) and (has_role or words[0].startswith("assistant") or words[0] in CHANNELS)
+    role = words[0].partition(":")[0] if named else ""
+    rest = words[1:] if named else words
     while role.startswith("assistant"):
         role = role.removeprefix("assistant")
     if role in CHANNELS:

@@ -9,12 +9,13 @@ problems.
 import re
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from toolwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, Bodies, json_value
 from toolwright.dialects.harmony.header import Header, read_header, resolve
-from toolwright.dialects.harmony.stripped import MARKS, begins_stripped, read_stripped
-from toolwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, CONTROLS, MESSAGE, START
+from toolwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
+from toolwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
 from toolwright.events import Markup, Problem, ProblemKind
 from toolwright.source import Markers, Source, Steps, gather
 from toolwright.toolset import Toolset
@@ -22,21 +23,27 @@ from toolwright.toolset import Toolset
 __all__ = ["parse"]
 
 # Text without a header is held until it is known whether a message follows; more than this is an answer and flows.
+# Where a message begins, a server may have read Harmony itself and hand on bare text: there it is held for less.
 _MAX_HEADERLESS = 65_536
+_MAX_BARE = 256
 # Real headers have at most some 150 characters; what is longer lacks its `<|message|>`.
 _MAX_HEADER = 2_000
 # A body that may be a call whose name was lost is held this long.
 _MAX_GUESSED = 16_384
 _MAX_FIRST_KEY = 200
 
-_OPENING = Markers(*CONTROLS, *MARKS)
 _HEADER_END = Markers(MESSAGE, START, *STOPS)
 _START = Markers(START)
 _NEVER = Markers()
-_HEADER_LIKE = re.compile(r"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?\s*)?\Z")
-_FIRST_KEY = re.compile(r'\s*\{\s*"((?:[^"\\]|\\.){0,100})"')
-_AFTER_CHANNEL = re.compile(rf"\s*({'|'.join(CHANNELS)})(\s*)(.*)\Z", re.DOTALL)
-_CONTENT_TYPES = ("", "json", "code")
+_HEADER_LIKE = re.compile(rf"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?|{'|'.join(CHANNELS)})?\s*\Z")
+_FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
+# Behind the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
+_UNHEADED = re.compile(
+    rf"\s*({'|'.join(CHANNELS)})(\s*(?:<\|constrain\|>\s*\w*|(?:json|code)(?=\s*[{{\[]))?\s*)(.*)\Z", re.DOTALL
+)
+_FAILED_START = re.compile(rf"(?:\s|json|code|{'|'.join(CHANNELS)})*\Z")
+# A call without `<|message|>`: its header goes over into its arguments.
+_HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|code))?\s*(?=\{)", re.DOTALL)
 
 # Where reading goes on: behind the prompt's `<|start|>assistant`, behind a `<|start|>`, or between two messages.
 Place = Literal["assistant", "start", "boundary"]
@@ -68,7 +75,6 @@ class _Reader:
         self.tools = tools
         self.bodies = Bodies(source, tools)
         self.pending: _Pending | None = None
-        self.spaced = False
         self.opening = True
 
     def read(self, start: str) -> Steps[None]:
@@ -76,10 +82,8 @@ class _Reader:
         if start == "reasoning":
             place = self._close((yield from self.bodies.text("analysis")))
         elif (yield from self._begins_stripped()):
-            yield from read_stripped(self.bodies)
-            return
-        elif start == "message":
-            place = yield from self._text_without_header(place)
+            place = self._close((yield from read_stripped(self.bodies)))
+            self.opening = False
         while not self.source.done and not self.bodies.calls:
             place = yield from self._one(place)
             self.opening = False
@@ -94,24 +98,14 @@ class _Reader:
                 return answer
             yield
 
-    def _text_without_header(self, place: Place) -> Steps[Place]:
-        """At a message's begin a server that reads Harmony itself hands on bare text: that is the answer and flows."""
-        while self.source.more(1):
-            yield
-        begin = self.source.text[self.source.at :]
-        if not begin.strip() or begin.lstrip().startswith(("<|", "<")) or begin.startswith("assistant"):
-            return place
-        self.emit(Problem("missing_header", "text without a header, read as the answer"))
-        return self._close((yield from self.bodies.text("final", ANY)))
-
     # --- one message ---
 
     def _one(self, place: Place) -> Steps[Place]:
         """Read from one message's begin to the next one's."""
-        lead, token = yield from gather(self.source, _OPENING if self.opening else ANY, _MAX_HEADERLESS)
-        if token in MARKS:
-            self.bodies.say("analysis", lead)
-            yield from read_stripped(self.bodies, token)
+        bare = self.opening and place == "boundary"
+        lead, token = yield from gather(self.source, ANY, _MAX_BARE if bare else _MAX_HEADERLESS)
+        if self.opening and self.source.done and not token and holds_stripped(lead):
+            self.bodies.replay(lead, lambda: read_stripped(self.bodies))
             return "boundary"
         if token in (CHANNEL, CONSTRAIN, MESSAGE):
             return (yield from self._headed(lead, token, place))
@@ -122,6 +116,8 @@ class _Reader:
                 self._stray(lead, place)
             else:
                 self.markup(lead)
+                if self.opening and place == "assistant":
+                    self.emit(Problem("malformed_header", f"{START} where the prompt had one"))
             self.emit(Markup(START))
             return "start"
         yield from self._headless(lead, token, place)
@@ -139,7 +135,7 @@ class _Reader:
             rest, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
             written += rest + token
         self._settle(followed=True)
-        has_role = place == "start" or lead.lstrip().startswith("assistant")
+        has_role = place != "assistant"
         if token != MESSAGE:
             return (yield from self._without_message_token(written.removesuffix(token), token, has_role=has_role))
         header = read_header(written.removesuffix(MESSAGE), self.tools, has_role=has_role)
@@ -148,7 +144,7 @@ class _Reader:
 
     def _headless(self, lead: str, token: str, place: Place) -> Steps[None]:
         """The message ended, or the output did, before a header came."""
-        if place == "start":
+        if place == "start" or (place == "assistant" and lead.strip() and _HEADER_LIKE.match(lead)):
             self._settle(followed=True)
             if self.source.cut and not token:
                 self.emit(Problem("incomplete_header", "the output was cut in a header", text=lead))
@@ -158,7 +154,7 @@ class _Reader:
             self.markup(lead)
             if token and not self.opening:
                 self.emit(Problem("redundant_stop", f"{token} where no message was open"))
-        elif place == "assistant" and token:
+        elif (place == "assistant" or self.opening) and token:
             self.pending = _Pending(lead, "missing_header", if_followed="analysis", if_last="final")
         else:
             self._settle(followed=True)
@@ -170,7 +166,9 @@ class _Reader:
 
     def _stray(self, text: str, place: Place) -> None:
         """Text that stands before a message: at the very start it is reasoning without a header."""
-        if place == "assistant":
+        if _HEADER_LIKE.match(text):
+            self.emit(Problem("malformed_header", "a header that was begun and dropped", text=text))
+        elif place == "assistant" or self.opening:
             self.emit(Problem("missing_header", "text without a header before a message, read as reasoning"))
             self.bodies.say("analysis", text)
         else:
@@ -190,7 +188,9 @@ class _Reader:
 
     def _message(self, header: Header, written: str) -> Steps[Place]:
         """Read the body behind a header."""
-        self.spaced = self.spaced or header.spaced
+        self.bodies.spaced = self.bodies.spaced or header.spaced
+        if header.hidden and not (yield from self._has_arguments()):
+            header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
         for kind in header.problems:
             self.emit(Problem(kind, f"header {written!r}", call=self.bodies.calls if header.name else None))
         if header.role:
@@ -210,7 +210,7 @@ class _Reader:
 
     def _skip_one_space(self) -> Steps[None]:
         """LLM-jp's detokeniser puts a space behind every control token."""
-        if not self.spaced:
+        if not self.bodies.spaced:
             return
         while self.source.more(1):
             yield
@@ -219,21 +219,27 @@ class _Reader:
 
     # --- messages with something missing ---
 
+    def _has_arguments(self) -> Steps[bool]:
+        """Whether the body begins as JSON, or is empty."""
+        yield from self.bodies.skip_blanks()
+        return self.bodies.peek() in ("{", "[", "<", "")
+
     def _may_be_call(self) -> Steps[bool]:
-        """Whether the body begins as an object whose first key is a parameter of some tool."""
+        """Whether the body begins as an object whose first key is a parameter of some tool, or which has none."""
         source = self.source
         while True:
             begin = source.text[source.at : source.at + _MAX_FIRST_KEY]
             head = begin.lstrip()
             if found := _FIRST_KEY.match(begin):
-                return self.tools.declares(found[1])
+                return found[1] is None or self.tools.declares(found[1])
             if (head and head[0] != "{") or len(begin) == _MAX_FIRST_KEY or source.ended:
                 return False
             yield
 
     def _guess(self, header: Header) -> Steps[Place]:
         """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
-        body, token = yield from gather(self.source, BODY_END, _MAX_GUESSED)
+        yield from self.bodies.skip_blanks()
+        body, token = yield from self.bodies.held_object(_MAX_GUESSED)
         channel = header.channel or "final"
         evidence = token == CALL or channel == "commentary" or (header.evidence and channel != "final")
         whole = token or (self.source.done and not self.source.cut)
@@ -251,7 +257,12 @@ class _Reader:
 
     def _foreign(self, header: Header) -> Steps[Place]:
         """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
-        body, token = yield from gather(self.source, BODY_END, MAX_BODY)
+        yield from self.bodies.skip_blanks()
+        body, token = (
+            (yield from self.bodies.held_object(MAX_BODY))
+            if self.bodies.peek() == "{"
+            else (yield from gather(self.source, BODY_END, MAX_BODY))
+        )
         name, _ = resolve(header.role, self.tools)
         if token == CALL and name in self.tools and isinstance(json_value(body), dict):
             self.emit(Problem("malformed_header", f"the tool {name!r} as role", call=self.bodies.calls))
@@ -266,12 +277,12 @@ class _Reader:
             self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
             return "boundary"
         header = read_header(text, self.tools, has_role=has_role)
-        found = _AFTER_CHANNEL.match(text.rpartition(CHANNEL)[2])
+        found = _UNHEADED.match(text.rpartition(f"{CHANNEL}")[2])
         if token == START:
             self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
         elif header.name:
             self._call_in_header(header.name, text)
-        elif found and not header.role and found[3].strip() not in (*_CONTENT_TYPES, *CHANNELS):
+        elif found and not header.role and not _FAILED_START.match(found[3]):
             channel, blanks, said = found.groups()
             self.markup(text.removesuffix(said))
             if blanks:
@@ -287,13 +298,14 @@ class _Reader:
         return _place(token)
 
     def _call_in_header(self, name: str, text: str) -> None:
-        head, brace, rest = text.partition("{")
-        if isinstance(json_value(brace + rest), dict):
-            self.emit(Markup(head))
-            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls))
-            self.bodies.whole_call(name, brace + rest)
-        else:
+        head = _HEADED_ARGUMENTS.match(text)
+        arguments = text[head.end() :] if head else ""
+        if head is None or not isinstance(json_value(arguments), dict):
             self.emit(Problem("malformed_header", "a recipient without arguments", text=text))
+            return
+        self.emit(Markup(head.group()))
+        self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls))
+        self.bodies.replay(arguments, lambda: self.bodies.call(name))
 
     # --- after the first call ---
 

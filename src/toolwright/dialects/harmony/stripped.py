@@ -5,115 +5,135 @@ which `assistant` is glued to a channel word, is read this way; prose that merel
 """
 
 import re
-from typing import Literal
+from typing import Final, Literal
 
 from toolwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
-from toolwright.dialects.harmony.header import resolve
-from toolwright.dialects.harmony.tokens import CHANNELS
+from toolwright.dialects.harmony.header import NO_RECIPIENT, PARALLEL, resolve
+from toolwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from toolwright.events import Problem
 from toolwright.source import Markers, Steps, gather
 
-__all__ = ["MARKS", "begins_stripped", "read_stripped"]
+__all__ = ["begins_stripped", "holds_stripped", "read_stripped"]
 
-MARKS = tuple(f"assistant{word}" for word in (*CHANNELS, "code{"))
-_NEXT = Markers(*MARKS)
+_MARKS: Final = tuple(f"assistant{word}" for word in (*CHANNELS, "code{"))
+_NEXT = Markers(*_MARKS, *CONTROLS)
+# Longest header that is waited for to tell it from prose.
+_MAX_HEADER = 160
 _WORDS = "|".join(CHANNELS)
-# Longest beginning that is waited for to tell a stripped header from prose.
-_MAX_BEGIN = 160
-_BEGIN = re.compile(
-    rf"\s*(?:assistant(?:(?:{_WORDS})|code(?={{))"
-    rf"|(?:{_WORDS})(?:(?=[A-Z0-9{{\[*]|[^\x00-\x7f])|(?= to=[^\s{{\[]+\s*(?:json|code)?\s*[{{\[])))"
-)
-# What may still become a beginning, tried while it is short.
-_MAY_BEGIN = re.compile(rf"\s*(?:assistant)?(?:{_WORDS}|code)?(?: to=[^\s{{\[]*\s*(?:json?|code?)?\s*)?\Z")
-_PREFIXES = {
-    word[:size]
-    for word in (*MARKS, *CHANNELS, *(f"{word} to=" for word in CHANNELS))
-    for size in range(1, len(word) + 1)
-}
-_HEADER = re.compile(r"\s*to=([^\s{\[]+)\s*(?:json|code)?\s*(?=[{\[])")
-_CONTENT_TYPE = re.compile(r"\s*(?:json|code)?\s*(?=\{)")
+_BEGIN = re.compile(rf"\s*(?P<role>assistant)?(?P<word>{_WORDS}|code)")
+_RECIPIENT = re.compile(r"\s*to=([^\s{\[]+)\s*(?:json|code)?\s*(?=[{\[])")
+_CONTENT_TYPE = re.compile(r"\s*(?:to=(?:assistant|user|all)\s*)?(?:json|code)?\s*(?=\{)")
+# The same while it may still come.
+_MAY_BE_HEADER = re.compile(r"\s*(?:t|to|to=[^\s{\[]*\s*)?(?:j|js|jso|json|c|co|cod|code)?\s*\Z")
 
 
 def begins_stripped(text: str, *, ended: bool) -> bool | None:
     """Whether an output begins with a header without control tokens; None while more text is needed."""
-    if _BEGIN.match(text):
+    found = _BEGIN.match(text)
+    if found is None:
+        begin = text.lstrip()
+        may_come = any(word.startswith(begin) for word in (*_MARKS, *CHANNELS))
+        return None if may_come and not ended else False
+    rest = text[found.end() :]
+    if found["role"] and found["word"] != "code":
         return True
-    begin = text.lstrip()
-    open_ = begin in _PREFIXES or not begin or _MAY_BEGIN.match(text)
-    return None if open_ and not ended and len(begin) < _MAX_BEGIN else False
+    if found["word"] == "code":
+        return bool(found["role"]) and rest.startswith("{") if rest or ended else None
+    if rest[:1] in ("{", "[", "*") or (rest[:1].isalnum() and not rest[:1].islower()):
+        return True
+    if _RECIPIENT.match(rest):
+        return True
+    may_come = len(rest) < _MAX_HEADER and (not rest or (rest[0] == " " and bool(_MAY_BE_HEADER.match(rest))))
+    return None if may_come and not ended else False
 
 
-def read_stripped(bodies: Bodies, mark: str = "") -> Steps[None]:
-    """Read from the first header on, or behind `mark` when the first one was read already."""
-    source = bodies.source
+def holds_stripped(text: str) -> bool:
+    """Whether a whole output without control tokens has such a header in it."""
+    return any(mark in text for mark in _MARKS)
+
+
+def read_stripped(bodies: Bodies) -> Steps[str]:
+    """Read messages without control tokens. Answers the control token that ends them after all, or `""`."""
     bodies.emit(Problem("control_tokens_stripped", "the server has removed the control tokens from the output"))
-    if not mark:
-        bodies.markup(source.blanks())
-        found = re.compile(rf"(?:assistant)?({_WORDS}|code)").match(source.text, source.at)
-        assert found is not None
+    source = bodies.source
+    bodies.markup(source.blanks())
+    found = _BEGIN.match(source.text, source.at)
+    if found is not None and begins_stripped(source.text[source.at :], ended=source.ended):
         bodies.markup(source.take(found.end()))
-        mark = found[1]
+        mark = yield from _segment(bodies, found["word"])
     else:
+        mark = yield from bodies.text("analysis", _NEXT)
+    while mark in _MARKS:
         bodies.markup(mark.removesuffix("{"))
-    while mark:
-        channel = next((word for word in CHANNELS if mark.endswith(word)), "code")
         if mark.endswith("{"):
             source.at -= 1  # the brace belongs to the body
-        mark = yield from _segment(bodies, channel)
-        bodies.markup(mark.removesuffix("{"))
+        mark = yield from _segment(bodies, mark.removeprefix("assistant").removesuffix("{"))
+    return mark
 
 
 def _segment(bodies: Bodies, channel: str) -> Steps[str]:
-    """Read one message and answer the mark of the next."""
+    """Read one message behind its channel word and answer the mark of the next."""
     kind = yield from _kind(bodies, channel)
     if kind == "call":
-        found = _HEADER.match(bodies.source.text, bodies.source.at)
-        assert found is not None
-        name, bent = resolve(found[1], bodies.tools)
-        bodies.markup(bodies.source.take(found.end()))
-        if bent:
-            bodies.emit(Problem(bent, f"recipient {found[1]!r}", call=bodies.calls))
-        index = bodies.begin(name)
-        yield from bodies.json_arguments(index)
-        trailing, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
-        bodies.trailing(index, trailing)
-        return mark
+        return (yield from _call(bodies))
+    if kind == "cut":
+        rest = bodies.source.take(len(bodies.source.text))
+        bodies.emit(Problem("incomplete_header", "the output was cut in a header", text=rest))
+        return ""
     if bodies.calls:
         text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
         bodies.discard(text)
         return mark
     if kind == "object":
-        text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
-        begin = _CONTENT_TYPE.match(text)
-        arguments = text[begin.end() if begin else 0 :]
-        fitting = [] if bodies.source.cut and not mark else bodies.tools.fitting(json_value(arguments))
-        if len(fitting) == 1:
-            bodies.markup(text.removesuffix(arguments))
-            bodies.emit(
-                Problem("recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", call=bodies.calls)
-            )
-            bodies.whole_call(fitting[0], arguments)
-        else:
-            bodies.say("final" if channel == "code" else channel, text)
-        return mark
+        return (yield from _object(bodies, "final" if channel == "code" else channel))
     return (yield from bodies.text(channel, _NEXT))
 
 
-def _kind(bodies: Bodies, channel: str) -> Steps[Literal["call", "object", "text"]]:
-    """What the next body is: a call with its recipient, an object that may be a call, or text."""
+def _call(bodies: Bodies) -> Steps[str]:
+    found = _RECIPIENT.match(bodies.source.text, bodies.source.at)
+    assert found is not None
+    name, bent = resolve(found[1], bodies.tools)
+    bodies.markup(bodies.source.take(found.end()))
+    if bent:
+        bodies.emit(Problem(bent, f"recipient {found[1]!r}", call=bodies.calls))
+    if name == PARALLEL and name not in bodies.tools:
+        token = yield from bodies.several()
+    else:
+        token = yield from bodies.json_arguments(name)
+    if token:
+        return token
+    trailing, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
+    bodies.trailing(trailing)
+    return mark
+
+
+def _object(bodies: Bodies, channel: str) -> Steps[str]:
+    """An object without a recipient: the call of the only tool that takes it, or text."""
+    text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
+    begin = _CONTENT_TYPE.match(text)
+    arguments = text[begin.end() if begin else 0 :]
+    fitting = [] if bodies.source.cut and not mark else bodies.tools.fitting(json_value(arguments))
+    if len(fitting) == 1:
+        bodies.markup(text.removesuffix(arguments))
+        detail = f"only {fitting[0]!r} takes these arguments"
+        bodies.emit(Problem("recipient_guessed_by_schema", detail, call=bodies.calls))
+        bodies.whole_call(fitting[0], arguments)
+    else:
+        bodies.say(channel, text)
+    return mark
+
+
+def _kind(bodies: Bodies, channel: str) -> Steps[Literal["call", "object", "text", "cut"]]:
+    """What the next body is: a call with its recipient, an object that may be a call, text, or half a header."""
     source = bodies.source
     while channel != "final":
-        rest = source.text[source.at : source.at + _MAX_BEGIN]
-        if _HEADER.match(rest):
-            return "call"
+        rest = source.text[source.at : source.at + _MAX_HEADER]
         if _CONTENT_TYPE.match(rest):
             return "object"
-        if (
-            source.ended
-            or len(rest) == _MAX_BEGIN
-            or not re.fullmatch(r"\s*(?:t|to|to=[^\s{\[]*)?\s*(?:j|js|jso|json|c|co|cod|code)?\s*", rest)
-        ):
-            break
+        if (found := _RECIPIENT.match(rest)) and found[1] not in NO_RECIPIENT:
+            return "call"
+        may_come = len(rest) < _MAX_HEADER and _MAY_BE_HEADER.match(rest)
+        if source.ended or not may_come:
+            return "cut" if may_come and rest.lstrip().startswith("to=") and source.cut else "text"
         yield
     return "text"
