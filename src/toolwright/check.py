@@ -68,7 +68,8 @@ class Check:
             case CallEnded(index, complete):
                 self._end(index, complete, out)
             case Problem(call=int(index)):
-                out.append(msgspec.structs.replace(event, call=self._index.get(index, self._calls)))
+                ours = self._index[index] if index in self._index else self._calls if self._lets_out() else None
+                out.append(msgspec.structs.replace(event, call=ours))
             case _:
                 out.append(event)
 
@@ -80,7 +81,7 @@ class Check:
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
         self._open[started.index] = (started, [])
-        if self._choice == "none" or (self._calls and not self._parallel):
+        if not self._lets_out():
             self._index[started.index] = None
             return
         ours = self._index[started.index] = self._calls
@@ -90,6 +91,10 @@ class Check:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
         elif isinstance(self._choice, NamedTool) and started.name != self._choice.name:
             out.append(Problem("call_not_allowed", f"{started.name!r} instead of {self._choice.name!r}", call=ours))
+
+    def _lets_out(self) -> bool:
+        """Whether the next call may leave."""
+        return self._choice != "none" and (self._parallel or not self._calls)
 
     def _end(self, index: int, complete: bool, out: list[Event]) -> None:
         started, texts = self._open.pop(index)

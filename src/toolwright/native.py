@@ -7,8 +7,8 @@ over when the next one begins and its own arguments are a whole JSON value, or w
 from msgspec import Struct
 
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, ReasoningDelta
+from toolwright.jsonspan import JsonSpan
 from toolwright.parser import Filter
-from toolwright.source import JsonSpan
 from toolwright.upstreams.base import ToolCallDelta
 
 __all__ = ["NativeCalls"]

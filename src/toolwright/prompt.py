@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise"]
+__all__ = ["Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise", "neutralise_json"]
 
 # WORD JOINER: zero width, no line break, part of no known control token.
 _BREAK = "\u2060"
@@ -88,6 +88,11 @@ class PromptBuilder:
 def neutralise(text: str, controls: Sequence[str]) -> str:
     """`text` with an invisible character inside every literal of `controls` that it holds."""
     return _any_of(tuple(controls)).sub(lambda found: found[0][0] + _BREAK + found[0][1:], text)
+
+
+def neutralise_json(text: str, controls: Sequence[str]) -> str:
+    """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
+    return _any_of(tuple(controls)).sub(lambda found: f"\\u{ord(found[0][0]):04x}{found[0][1:]}", text)
 
 
 @lru_cache(maxsize=64)

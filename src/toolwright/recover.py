@@ -7,18 +7,18 @@ for again.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from toolwright.conversation import NamedTool
 from toolwright.forms import Form, read_forms
-from toolwright.jsontext import NotJsonError, decode
-from toolwright.source import JsonSpan
+from toolwright.jsonspan import JsonSpan
+from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.toolset import Toolset
 
-__all__ = ["END_TOKENS", "JSON_TAGS", "OPENERS", "Found", "Piece", "Prose", "recover"]
+__all__ = ["END_TOKENS", "JSON_TAGS", "OPENERS", "Found", "Piece", "Prose", "beside_values", "recover"]
 
 Place: TypeAlias = Literal["whole", "fence", "marked", "scan"]
 
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     r"|(?P<open>[{\[])",
     re.MULTILINE,
 )
-_TRAILING = re.compile(r"(?:\s|[}\],;]|```|~~~|" + "|".join(map(re.escape, (*END_TOKENS, *_CLOSING_MARKS))) + r")*")
+_TRAILING = re.compile(r"(?:\s|[}\],;]|`+|~+|" + "|".join(map(re.escape, (*END_TOKENS, *_CLOSING_MARKS))) + r")*")
 _BETWEEN_VALUES = re.compile(r"[\s,;]*")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 
@@ -46,7 +46,12 @@ _TEACHING = re.compile(
     r"|placeholder|template|could (?:send|write|call)|you can (?:send|write|call))\b",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"\b(will not|won't|rather not|instead of|do not|don't|cannot|can't|never)\b", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"\b(instead of|rather not|rather than|without (?:calling|using|running|sending)"
+    r"|(?:will not|won't|do not|don't|cannot|can't|must not|never) (?:\w+ )?"
+    r"(?:call|use|run|send|invoke|make|need)\w*)\b",
+    re.IGNORECASE,
+)
 _PAST = re.compile(
     r"\b(earlier|previous(?:ly)?|before that|last time|i called|i ran|was called|had called|changed the)\b",
     re.IGNORECASE,
@@ -60,6 +65,7 @@ _ASKING = re.compile(
 )
 _PLACEHOLDER = re.compile(r"\s*(?:\.{3}|…|<[^<>]{1,60}>|\{[^{}]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE)
 _TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
+_MAX_UNCLOSED = 16
 _NEAR = 240  # characters of prose before a candidate that may be about it
 
 
@@ -89,36 +95,58 @@ class _Candidate(msgspec.Struct):
 
 
 def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -> list[Piece]:
-    """The calls of a reply and the text around them, in order; one `Prose` with the whole text when there is no call.
+    """The calls of a reply and the text around them, white space included, in order; one `Prose` with the whole text
+    when there is no call.
 
     `before` is what was said already. `cut`: the reply ended because of its limit, so that its last value may go on.
     """
     choice = tools.choice
     if choice == "none" or not len(tools):
         return [Prose(text)]
-    pieces: list[Piece] = []
-    at = 0
-    for candidate in _candidates(text, whole=not before.strip(), cut=cut):
+    found: list[tuple[_Candidate, list[Form]]] = []
+    for candidate in _candidates(text, tools, whole=not before.strip()):
         forms = _forms(candidate.values, tools, candidate.place)
         if isinstance(choice, NamedTool) and candidate.place == "whole" and not forms:
             forms = [Form(choice.name, candidate.values[0], explicit=False)]
-        if not forms or not all(_fits(form, tools) for form in forms):
-            continue
-        said = before + text[:at] + text[at : candidate.begin]
-        if not _is_meant(candidate, said, text[candidate.end :]):
-            continue
-        if text[at : candidate.begin].strip():
+        if forms and all(_fits(form, tools) for form in forms):
+            found.append((candidate, forms))
+    calls = [entry for number, entry in enumerate(found) if _is_meant(entry[0], *_around(text, before, found, number))]
+    return _pieces(text, calls)
+
+
+def beside_values(text: str, literal: str) -> int:
+    """Where a literal stands that is no part of a JSON value; -1 when it does nowhere."""
+    at = text.find(literal)
+    if at < 0:
+        return at
+    values = [(candidate.begin, candidate.end) for candidate in _candidates(text, Toolset(), whole=False)]
+    while at >= 0 and any(begin <= at < end for begin, end in values):
+        at = text.find(literal, at + 1)
+    return at
+
+
+def _around(text: str, before: str, found: Sequence[tuple[_Candidate, list[Form]]], number: int) -> tuple[str, str]:
+    """The prose before and behind a candidate: other candidates are no prose."""
+    begins = [candidate.begin for candidate, _ in found] + [len(text)]
+    ends = [0] + [candidate.end for candidate, _ in found]
+    said = text[ends[number] : begins[number]]
+    rest = [text[end:begin] for end, begin in zip(ends[number + 1 :], begins[number + 1 :], strict=True)]
+    return said if number else before + said, "".join(rest)
+
+
+def _pieces(text: str, calls: Sequence[tuple[_Candidate, list[Form]]]) -> list[Piece]:
+    pieces: list[Piece] = []
+    at = 0
+    for candidate, forms in calls:
+        if text[at : candidate.begin]:
             pieces.append(Prose(text[at : candidate.begin]))
-        whole_text = text[candidate.begin : candidate.end]
         for number, form in enumerate(forms):
             if form.content:
                 pieces.append(Prose(form.content))
-            arguments = form.arguments or "{}"
-            pieces.append(Found(form.name, arguments, whole_text if not number else "", form.decoded))
+            whole_text = "" if number else text[candidate.begin : candidate.end]
+            pieces.append(Found(form.name, form.arguments or "{}", whole_text, form.decoded))
         at = candidate.end
-    if not any(isinstance(piece, Found) for piece in pieces):
-        return [Prose(text)]
-    if text[at:].strip():
+    if text[at:] or not pieces:
         pieces.append(Prose(text[at:]))
     return pieces
 
@@ -126,12 +154,12 @@ def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -
 # --- candidates ---
 
 
-def _candidates(text: str, *, whole: bool, cut: bool) -> Iterator[_Candidate]:
+def _candidates(text: str, tools: Toolset, *, whole: bool) -> Iterator[_Candidate]:
     """The places where JSON values stand that may be calls. Each character is read once."""
-    if whole and (candidate := _whole_reply(text)):
+    if whole and (candidate := _whole_reply(text, tools)):
         yield candidate
         return
-    at = 0
+    at = unclosed = 0
     while found := _TOKEN.search(text, at):
         at = found.end()
         if found["fence"]:
@@ -144,28 +172,52 @@ def _candidates(text: str, *, whole: bool, cut: bool) -> Iterator[_Candidate]:
             begin = found.start()
             values, at = _values(text, found.end() if found["mark"] else begin)
             if not values:
-                at = max(at, found.end())
+                # A lone brace: what follows may still be read, but not again and again.
+                unclosed += 1
+                at = found.end() if unclosed < _MAX_UNCLOSED else max(at, found.end())
                 continue
             place: Place = "marked" if found["mark"] else "scan"
             line = text[text.rfind("\n", 0, begin) + 1 : begin]
             if place == "scan" and _QUOTED_LINE.match(line):
                 continue
-            candidate = _Candidate(begin, at, values, place)
-            at = candidate.end = _closed_mark(text, at) if found["mark"] else at
+            at = _closed_mark(text, at) if found["mark"] else at
+            candidate = _Candidate(begin, _behind(text, at), values, place)
         if candidate:
             yield candidate
 
 
-def _whole_reply(text: str) -> _Candidate | None:
+def _whole_reply(text: str, tools: Toolset) -> _Candidate | None:
+    """The reply as one JSON value, or a run of them."""
     begin = len(text) - len(text.lstrip())
+    if text.startswith(_MARKS, begin):
+        return None
     for tag in ("json\n", "json "):  # the word of a fence whose marks were lost
         if text.startswith(tag, begin):
             begin += len(tag)
+    decoded = _decoded(text[begin:])
+    if decoded:
+        return _Candidate(0, len(text), [decoded], "whole")
+    glued = next((name for name in tools.names() if text.startswith(f"{name}{{", begin)), "")
+    begin += len(glued)
     if not text.startswith(("{", "["), begin):
         return None
     values, end = _values(text, begin)
+    if glued and len(values) == 1:
+        values = [f'{{"name": {encode(glued).decode()}, "arguments": {values[0]}}}']
     end = _TRAILING.match(text, end).end()  # type: ignore[union-attr]  # matches always
     return _Candidate(0, len(text), values, "whole") if values and end == len(text) else None
+
+
+def _decoded(text: str) -> str:
+    """The JSON that a reply holds as a JSON string, or with every quote escaped; empty when it does neither."""
+    text = text.strip()
+    if text.startswith('{\\"'):
+        text = f'"{text}"'
+    try:
+        inside = decode(text) if text.startswith('"') else None
+    except NotJsonError:
+        return ""
+    return inside.strip() if isinstance(inside, str) and inside.strip()[:1] in ("{", "[") else ""
 
 
 def _fenced(text: str, fence: re.Match[str]) -> tuple[_Candidate | None, int]:
@@ -175,9 +227,8 @@ def _fenced(text: str, fence: re.Match[str]) -> tuple[_Candidate | None, int]:
         values, end = _values(text, fence.end())
         if values:
             closing = re.compile(rf"\s*(?:{ticks[0]}{{3,}})?[ \t]*").match(text, end)
-            return _Candidate(fence.start(), closing.end() if closing else end, values, "fence"), (
-                closing.end() if closing else end
-            )
+            end = _behind(text, closing.end() if closing else end)
+            return _Candidate(fence.start(), end, values, "fence"), end
     close = re.compile(rf"^[ \t]*{re.escape(ticks)}[{ticks[0]}]*[ \t]*$", re.MULTILINE).search(text, fence.end())
     return None, close.end() if close else len(text)
 
@@ -195,6 +246,12 @@ def _values(text: str, at: int) -> tuple[list[str], int]:
             return values, stop if not values else end
         values.append(text[begin:stop])
         end = stop
+
+
+def _behind(text: str, at: int) -> int:
+    """Where a candidate ends: with the closers, fence rests and end tokens behind it when nothing else follows."""
+    end = _TRAILING.match(text, at).end()  # type: ignore[union-attr]  # matches always
+    return end if end == len(text) else at
 
 
 def _closed_mark(text: str, at: int) -> int:
@@ -260,7 +317,7 @@ def _is_meant(candidate: _Candidate, before: str, after: str) -> bool:
     if candidate.place == "whole":
         return True
     near = before[-_NEAR:]
-    rest = _TRAILING.sub("", after).strip()
+    rest = after[_TRAILING.match(after).end() :].strip()  # type: ignore[union-attr]  # matches always
     if _NEGATED.search(near) or _PAST.search(near) or _QUOTED.search(near) or _TEACHING.search(near):
         return False
     if _ASKING.search(rest) or _ASKING.search(near[-120:]):

@@ -14,20 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from toolwright.events import Event, Markup
 
-__all__ = [
-    "MAX_HELD_BLANKS",
-    "Emit",
-    "JsonSpan",
-    "JsonStops",
-    "Markers",
-    "Source",
-    "Steps",
-    "gather",
-    "gather_json",
-    "json_text",
-    "stream",
-    "stream_text",
-]
+__all__ = ["MAX_HELD_BLANKS", "Emit", "Markers", "Source", "Steps", "gather", "may_come", "stream", "stream_text"]
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
@@ -139,6 +126,14 @@ class Source:
         return not self.ended and len(self.text) - self.at < size
 
 
+def may_come(atoms: Iterable[str]) -> str:
+    """A pattern for any beginning of a text that the atoms match one behind the other, up to the end of the text."""
+    pattern = ""
+    for atom in reversed(list(atoms)):
+        pattern = f"(?:{atom}{pattern})?"
+    return rf"{pattern}\Z"
+
+
 _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
@@ -196,149 +191,4 @@ def gather(source: Source, markers: Markers, limit: int) -> Steps[tuple[str, str
         size += len(text)
         if marker or source.done:
             return "".join(pieces), marker
-        yield
-
-
-class JsonSpan:
-    """Finds where a JSON value ends, piece by piece, without reading what is in it.
-
-    It counts brackets outside strings. Raw control characters, wrong commas and the like do not disturb it; what the
-    value is worth is for others to say. The value must begin with a bracket or a quote.
-    """
-
-    __slots__ = ("depth", "escaped", "in_string")
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.in_string = False
-        self.escaped = False
-
-    def end(self, text: str, at: int, stop: str = "") -> tuple[int, bool]:
-        """Read `text` from `at`: how far, and whether the value ended there.
-
-        A character of `stop` outside a string halts the reading before it.
-        """
-        size = len(text)
-        while at < size:
-            if self.in_string:
-                if self.escaped:
-                    at, self.escaped = at + 1, False
-                at = _IN_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
-                if at == size:
-                    break
-                self.escaped = text[at] == "\\"  # the pair goes on behind this text
-                at += 1
-                if not self.escaped:
-                    self.in_string = False
-                    if not self.depth:
-                        return at, True
-                continue
-            at = _OUT_OF_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
-            if at == size:
-                break
-            mark = text[at]
-            if mark == '"':
-                self.in_string = True
-            elif mark in "{[":
-                self.depth += 1
-            elif mark in "}]":
-                self.depth -= 1
-                if self.depth <= 0:
-                    return at + 1, True
-            elif mark in stop:
-                return at, False
-            at += 1
-        return at, False
-
-
-_IN_STRING = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL).match
-_OUT_OF_STRING = re.compile(r'[^"{}\[\]<]*').match  # < begins every stop in use
-
-
-class JsonStops:
-    """What ends a JSON value that was not closed: literals outside its strings, or at the very end of the output."""
-
-    __slots__ = ("first", "last", "literals", "outside", "plain")
-
-    def __init__(self, *literals: str) -> None:
-        self.literals = literals
-        self.outside = Markers(*literals)
-        # With a character that never comes a whole literal at the end of a piece is held back as well.
-        self.last = Markers(*(f"{literal}\0" for literal in literals))
-        self.first = "".join({literal[0] for literal in literals})
-        # A piece of a string without quotes, escapes and anything that may begin a stop.
-        self.plain = re.compile(rf'[^"\\{re.escape(self.first)}]+\Z').match
-
-
-def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) -> Steps[tuple[bool, str]]:
-    """Pass a JSON value on as it is. Answers whether it was closed, and the literal that ended it if it was not.
-
-    A stop inside a string is part of it, unless the output ends with it (and was not cut): then the string was never
-    closed.
-    """
-    return (yield from _json(source, stops, make, source.emit))
-
-
-def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str, bool, str]]:
-    """Hold a JSON value and answer it, with what `json_text` answers.
-
-    Of a value with more than `limit` characters these are answered, as not closed, and the rest is unread.
-    """
-    pieces: list[str] = []
-    counted = size = 0
-    steps = _json(source, stops, str, pieces.append)
-    closed, stop, ended = False, "", False
-    while not ended:
-        try:
-            next(steps)
-        except StopIteration as end:
-            closed, stop = end.value
-            ended = True
-        size += sum(map(len, pieces[counted:]))
-        counted = len(pieces)
-        if size > limit:
-            source.at -= size - limit + len(stop)
-            return "".join(pieces)[:limit], False, ""
-        if not ended:
-            yield
-    return "".join(pieces), closed, stop
-
-
-def _json(
-    source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object]
-) -> Steps[tuple[bool, str]]:
-    span, plain = JsonSpan(), stops.plain
-    seen = 0  # how many characters behind source.at the span has read: they are held back
-    while True:
-        text = source.text
-        if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
-            emit(make(source.take(len(text))))
-            yield
-            continue
-        end, closed = span.end(text, source.at + seen, stop=stops.first)
-        if closed:
-            emit(make(source.take(end)))
-            return True, ""
-        if end < len(text):  # what may be a stop, and is nothing that JSON knows
-            found = stops.outside.search(text, end)
-            if found is not None and found.start() == end:
-                if end > source.at:
-                    emit(make(source.take(end)))
-                source.at = found.end()
-                return False, found.group()
-            if source.ended or stops.outside.hold(text, end) > end:
-                seen = end + 1 - source.at
-                continue
-            hold = end
-        elif source.ended:
-            stop = next((literal for literal in stops.literals if text.endswith(literal, source.at)), "")
-            stop = "" if source.cut else stop
-            if rest := source.take(len(text)).removesuffix(stop):
-                emit(make(rest))
-            return False, stop
-        else:
-            hold = stops.last.hold(text, source.at) if span.in_string else end
-        if hold > source.at:
-            emit(make(source.take(hold)))
-        seen = end - hold
         yield

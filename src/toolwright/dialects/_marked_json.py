@@ -10,7 +10,8 @@ from typing import Final
 
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from toolwright.forms import Form, read_forms
-from toolwright.source import JsonStops, Source, Steps, gather, json_text
+from toolwright.jsonspan import JsonSpan, JsonStops, gather_json, json_text
+from toolwright.source import Markers, Source, Steps, gather, may_come
 from toolwright.toolset import Toolset
 
 __all__ = ["MarkedJson"]
@@ -20,37 +21,43 @@ _MAX_HEAD: Final = 400
 # A block that must be read as a whole is held up to this size.
 _MAX_BLOCK: Final = 4_194_304
 _HEAD = re.compile(r'\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)')
+_HEAD_ATOMS = [r"\{", r"\s*", *'"name"', r"\s*", ":", r"\s*", '"', r'[^"\\]*', '"', r"\s*", ",", r"\s*"]
+_MAY_BE_HEAD = re.compile(
+    "|".join(may_come([*_HEAD_ATOMS, *key, r"\s*", ":", r"\s*"]) for key in ('"arguments"', '"parameters"'))
+)
+# Members of the call's object behind its arguments, which mean nothing, and its end.
+_MEMBERS = re.compile(r'\s*(?:,\s*"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[^\s,"{}\[\]]+)\s*)*\}')
+_FENCED = re.compile(r"\s*```\w*\s*(.*?)\s*(?:```)?\s*", re.DOTALL)
 # What may stand behind the arguments: closers, a fence, and more of both than was opened.
 _CLOSERS = re.compile(r"[\s}\],;]*(?:```)?\s*\Z")
 
 
 class MarkedJson:
-    """Reads the inside of blocks and counts the calls."""
+    """Reads the inside of one block; `calls` counts on from what it is given."""
 
-    def __init__(self, source: Source, tools: Toolset, stops: JsonStops) -> None:
-        self.calls = 0
+    def __init__(self, source: Source, tools: Toolset, stops: JsonStops, calls: int = 0) -> None:
+        self.calls = calls
         self._source = source
-        self.emit = source.emit
-        self.markup = source.markup
+        self._emit = source.emit
         self._tools = tools
         self._stops = stops
+        self._markers = Markers(*stops.literals)
 
     def read(self) -> Steps[tuple[str, str]]:
         """Read a block from its first brace on.
 
-        Answers the stop that ended it (`""` = the end of the output) and text that was behind the calls without one.
+        Answers the stop that ended it (`""` = the end of the output) and what was read behind it, to be read again.
         """
         head = yield from self._head()
         if head is None:
             return (yield from self._whole())
-        self.emit(Markup(self._source.take(head.end())))
-        index = self._start()
-        self.emit(CallStarted(index, self._tools.resolve(head[1])))
+        self._emit(Markup(self._source.take(head.end())))
+        index = self._start(self._tools.resolve(head[1]))
         closed, stop = yield from json_text(self._source, self._stops, partial(ArgumentsDelta, index))
-        self.emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
+        self._emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
         if stop:
             return stop, ""
-        rest, stop = yield from gather(self._source, self._stops.outside, _MAX_BLOCK)
+        rest, stop = yield from gather(self._source, self._markers, _MAX_BLOCK)
         return stop, self._behind(rest, stop)
 
     def _head(self) -> Steps[re.Match[str] | None]:
@@ -59,45 +66,56 @@ class MarkedJson:
             if found := _HEAD.match(source.text, source.at):
                 return found
             short = len(source.text) - source.at < _MAX_HEAD
-            if source.ended or not short or self._stops.outside.search(source.text, source.at):
+            if source.ended or not short or not _MAY_BE_HEAD.match(source.text, source.at):
                 return None
             yield
 
     def _behind(self, rest: str, stop: str) -> str:
-        """Behind the first object: its closer, more calls, or text."""
-        closer = rest.find("}")
-        if closer >= 0 and not rest[:closer].strip():
-            self.emit(Markup(rest[: closer + 1]))
-            rest = rest[closer + 1 :]
+        """Behind the arguments: the end of their object, more calls, or text."""
+        end = _end_of_object(rest)
+        self._source.markup(rest[:end])
+        rest = rest[end:]
         if _CLOSERS.match(rest):
-            if rest:
-                self.emit(Markup(rest))
+            self._source.markup(rest)
             return ""
         more = self._forms(rest.strip().strip(",;"))
         if more:
             self._calls(more, rest)
             return ""
+        if self._source.cut and not stop and any(literal.startswith(rest.strip()) for literal in self._stops.literals):
+            self._emit(Markup(rest))  # half of the closing tag
+            return ""
         if stop:
-            self.emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
+            self._emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
             return ""
         return rest
 
     def _whole(self) -> Steps[tuple[str, str]]:
-        block, stop = yield from gather(self._source, self._stops.outside, _MAX_BLOCK)
+        """A block in another form, read when it is whole. Tags in its strings are no ends, if its strings have one."""
+        value, closed, stop = yield from gather_json(self._source, self._stops, _MAX_BLOCK)
+        rest = ""
+        if closed:
+            rest, stop = yield from gather(self._source, self._markers, _MAX_BLOCK)
+        elif not stop and (found := self._markers.search(value)):
+            # A quote is missing: the block ends at the first tag after all, and the rest is read anew.
+            self._told(value[: found.start()], found.group())
+            return "", value[found.start() :]
+        self._told(value + rest, stop)
+        return stop, ""
+
+    def _told(self, block: str, stop: str) -> None:
         forms = self._forms(block)
         if forms:
             self._calls(forms, block)
-        else:
-            cut = self._source.cut and not stop
-            detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
-            self.emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=block))
-        return stop, ""
+            return
+        cut = self._source.cut and not stop
+        detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
+        self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=block))
 
     def _forms(self, block: str) -> list[Form] | None:
         """The calls of a block: one value, or several in a row; without its fence and surplus closers."""
-        block = block.strip()
-        fenced = re.fullmatch(r"```\w*\s*(.*?)\s*(?:```)?", block, re.DOTALL)
-        text = fenced[1] if fenced else block
+        fenced = _FENCED.fullmatch(block)
+        text = fenced[1] if fenced else block.strip()
         forms = read_forms(text, self._tools)
         if forms is None and (values := _values(text)):
             each = [read_forms(value, self._tools) for value in values]
@@ -111,24 +129,29 @@ class MarkedJson:
             if not arguments and not self._tools.requires_something(form.name):
                 arguments = "{}"
             frame = frame.replace(form.arguments, "", 1)
-            index = self._start()
             if form.decoded:
-                self.emit(Problem("arguments_decoded", "the arguments were a JSON string", call=index))
-            self.emit(CallStarted(index, form.name))
+                self._emit(Problem("arguments_decoded", "the arguments were a JSON string", call=self.calls))
+                frame = block
+            index = self._start(form.name)
             if arguments:
-                self.emit(ArgumentsDelta(index, arguments))
-            self.emit(CallEnded(index))
-        self.emit(Markup(frame))
+                self._emit(ArgumentsDelta(index, arguments))
+            self._emit(CallEnded(index))
+        self._source.markup(frame)
 
-    def _start(self) -> int:
+    def _start(self, name: str) -> int:
+        self._emit(CallStarted(self.calls, name))
         self.calls += 1
         return self.calls - 1
 
 
+def _end_of_object(rest: str) -> int:
+    """Where the object ends whose arguments ended before `rest`: behind its other members, if it has any."""
+    members = _MEMBERS.match(rest)
+    return members.end() if members else 0
+
+
 def _values(text: str) -> list[str]:
     """The JSON values of a text that holds several, with nothing but white space, commas and closers between."""
-    from toolwright.source import JsonSpan
-
     values: list[str] = []
     at = 0
     while at < len(text):

@@ -6,7 +6,6 @@ templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Cal
 """
 
 import json
-import re
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -14,10 +13,12 @@ import msgspec
 from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, TextPart, ToolTurn
 from toolwright.dialects._chat import chat_content, chat_role, choice_note, plain_text, split_instructions
 from toolwright.dialects._marked_json import MarkedJson
+from toolwright.dialects._prose import ProseReader
 from toolwright.dialects.base import RenderOptions
-from toolwright.events import ContentDelta, Markup, Problem, ReasoningDelta
-from toolwright.prompt import Prompt, PromptBuilder, neutralise
-from toolwright.source import JsonStops, Markers, Source, Steps, gather, stream_text
+from toolwright.events import Markup, Problem
+from toolwright.jsonspan import JsonStops
+from toolwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
+from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
@@ -35,13 +36,7 @@ _CONTROLS: Final = (
     *("<|im_start|>", *_ENDS, _OPEN, _CLOSE, "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     *("<think>", "</think>"),
 )
-# A draft of a call in open reasoning is held up to this size; what is longer is reasoning.
-_MAX_DRAFT: Final = 1_048_576
-
-_IN_TEXT = Markers(_OPEN, "<think>", "</think>", "```", *_ENDS)
-_IN_REASONING = Markers("</think>", _OPEN, *_ENDS)
-_DRAFT_END = Markers("</think>", *_ENDS)
-_BLOCK = JsonStops(_CLOSE, _OPEN, *_ENDS)
+_BLOCK = JsonStops(_CLOSE, _OPEN, *_ENDS, then=(_CLOSE, _OPEN, *_ENDS))
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -78,7 +73,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 out.text(plain_text(message.parts, number) if message else "")
                 for count, call in enumerate(calls):
                     out.text("\n" if count or turn.text else "").control(_OPEN)
-                    out.text(f"\n{_call_json(call)}\n").control(_CLOSE)
+                    out.text(f"\n{_call_json(_safe(call))}\n").control(_CLOSE)
             case ToolTurn(outputs):
                 out.control("<|im_start|>").text("user")
                 for _, output in outputs:
@@ -125,7 +120,8 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
             case AssistantTurn(_, message, calls):
                 # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
                 said = neutralise(message.text, _CONTROLS) if message else ""
-                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=calls))
+                safe = [_safe(call) for call in calls]
+                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
                 chat.append({"role": "assistant", "content": text})
             case ToolTurn(outputs):
                 texts = [neutralise(plain_text(output.parts, 0), _CONTROLS) for _, output in outputs]
@@ -164,6 +160,11 @@ def _call_json(call: Call) -> str:
     return f'{{"name": {name}, "arguments": {call.arguments or "{}"}}}'
 
 
+def _safe(call: Call) -> Call:
+    """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
+    return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, _CONTROLS))
+
+
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<|im_start|>").text(f"{role}\n")
 
@@ -176,161 +177,55 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
     return _Reader(source, tools).read(start)
 
 
-class _Reader:
+class _Reader(ProseReader):
+    """Prose, and between `<tool_call>` and `</tool_call>` a call."""
+
     def __init__(self, source: Source, tools: Toolset) -> None:
-        self._source = source
-        self.emit = source.emit
-        self.markup = source.markup
-        self._tools = tools
-        self._blocks = MarkedJson(source, tools, _BLOCK)
-        self._said = False  # something stands in the answer, so that a thought can no longer begin
-        self._last = ""  # the last character of it
-        self._in_fence = False
-        self._wrapped = False  # a fence around the whole answer
+        super().__init__(source, tools, tags=(_OPEN, _CLOSE))
 
-    def read(self, start: str) -> Steps[None]:
-        blanks = stop = ""
-        if start == "reasoning":
-            yield from self._skip_blanks()
-            yield from self._skip("<think>")
-            stop = yield from self._reasoning()
-        while not self._source.done or stop:
-            yield from self._part(blanks, stop)
-            blanks, stop = yield from stream_text(self._source, _IN_TEXT, self._say)
-
-    def _part(self, blanks: str, marker: str) -> Steps[None]:
-        """Read what begins with `marker`, which stood behind `blanks`."""
-        match marker:
-            case "":
-                pass
-            case "<tool_call>" if not (self._in_fence or (self._last == "`" and not blanks)):
-                yield from self._call(blanks)
-            case "```" if not self._said:
-                self.markup(blanks)
-                yield from self._opening_fence()
-            case "```" if self._wrapped:
-                self.emit(Markup(blanks + marker))
-            case "```":
-                self._in_fence = not self._in_fence
-                self.emit(self._say(blanks + marker))
-            case "<think>" if not self._said:
-                self.emit(Markup(blanks + marker))
-                yield from self._part("", (yield from self._reasoning()))
-            case "</think>" if not (self._blocks.calls or self._last == "`"):
-                self.emit(Markup(blanks + marker))
-                if self._said:
-                    self.emit(
-                        Problem("unopened_reasoning", "</think> without <think>: what stood before it was thought")
-                    )
-                self._said = False
-                yield from self._skip_blanks()
-            case "<|im_end|>" | "<|endoftext|>":
-                self.emit(Markup(blanks + marker))
-            case _:
-                self.emit(self._say(blanks + marker))
-
-    def _say(self, text: str) -> ContentDelta:
-        self._said = True
-        self._last = text[-1]
-        return ContentDelta(text)
-
-    def _opening_fence(self) -> Steps[None]:
-        """A fence before anything else: some models wrap their whole answer, call included, in one."""
-        source = self._source
-        while not (found := _WRAPPED.match(source.text, source.at)):
-            begin = source.text[source.at :]
-            if source.ended or len(begin) > _MAX_FENCE or not _MAY_BE_WRAPPED.match(begin):
-                self._in_fence = True
-                self.emit(self._say("```"))
-                return
-            yield
-        self.emit(Markup("```" + source.take(found.end())))
-        self._wrapped = True
-
-    # --- calls ---
-
-    def _call(self, blanks: str) -> Steps[None]:
-        """Behind `<tool_call>`: a block, or the mention of the tag in a text."""
-        inner = yield from self._held_blanks()
-        if self._source.text[self._source.at : self._source.at + 1] not in ("{", "[", "`"):
-            self.emit(self._say(blanks + _OPEN + inner))
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        """Behind `<tool_call>`: a block, another opener, nothing, or the mention of the tag in a text."""
+        if tag == _CLOSE:
+            # Without its opener: the rest of a block when a call came before, else a mention.
+            self.emit(Markup(blanks + tag) if self._apart else self._say(blanks + tag))
             return
-        self.emit(Markup(blanks + _OPEN + inner))
-        stop, rest = yield from self._blocks.read()
-        self._said = False
-        self._last = ""
-        if rest.strip():
-            self.emit(self._say(rest))
+        inner = yield from self._held_blanks()
+        while self.source.more(len(_CLOSE)) and self.source.text.startswith("<", self.source.at):
+            yield
+        begin = self.source.text[self.source.at :]
+        if begin.startswith(("{", "[", "`")):
+            self.emit(Markup(blanks + tag + inner))
+            yield from self._block()
+        elif begin.startswith(_OPEN):
+            self.emit(Markup(blanks + tag + inner))
+        elif begin.startswith(_CLOSE):
+            self.emit(Markup(blanks + tag + inner + self.source.take(self.source.at + len(_CLOSE))))
+            self.emit(Problem("malformed_call", "a call with nothing in it"))
         else:
-            self.markup(rest)
-        if stop in (_OPEN, *_ENDS):
-            yield from self._part("", stop)
-        else:
-            self.markup(stop)
-            yield from self._skip_blanks()
+            self.emit(self._say(blanks + tag + inner))
 
-    # --- reasoning ---
-
-    def _reasoning(self) -> Steps[str]:
-        """Reasoning up to its end. A call in it counts only when the reasoning is never closed and ends with it."""
+    def _block(self) -> Steps[None]:
+        self._call_begins()
+        block = MarkedJson(self.source, self.tools, _BLOCK, self.calls)
+        stop, rest = yield from block.read()
+        self.calls = block.calls
+        lead = len(rest) - len(rest.lstrip())
+        self.markup(rest[:lead])
+        if rest[lead:]:
+            self._replay(rest[lead:])
+        if stop == _CLOSE:
+            self.emit(Markup(stop))
+        elif stop:
+            self.source.at -= len(stop)  # the next call, or the end of the turn
         yield from self._skip_blanks()
-        while True:
-            blanks, marker = yield from stream_text(self._source, _IN_REASONING, ReasoningDelta)
-            draft = ""
-            if marker == _OPEN:
-                inner = yield from self._held_blanks()
-                draft = blanks + _OPEN + inner
-                blanks = marker = ""
-                if self._source.text[self._source.at : self._source.at + 1] != "{":
-                    self.emit(ReasoningDelta(draft))
-                    continue
-                body, marker = yield from gather(self._source, _DRAFT_END, _MAX_DRAFT)
-                draft += body
-            if draft and marker != "</think>" and _ENDS_WITH_CALL.search(draft):
-                yield from self._replay(draft)
-            elif draft:
-                stripped = draft.rstrip() if marker else draft
-                self.emit(ReasoningDelta(stripped))
-                blanks = draft.removeprefix(stripped)
-            if marker == "</think>":
-                self.emit(Markup(blanks + marker))
-                yield from self._skip_blanks()
-                return ""
-            self.markup(blanks)
-            return marker
 
-    def _replay(self, text: str) -> Steps[None]:
-        """Read held text again, as what it turned out to be."""
-        held = Source(self.emit)
-        held.push(text)
-        held.end(cut=self._source.cut)
-        yield from _Reader(held, self._tools).read("assistant")
-
-    # --- blanks ---
-
-    def _skip_blanks(self) -> Steps[None]:
-        self.markup((yield from self._held_blanks()))
-
-    def _held_blanks(self) -> Steps[str]:
-        """Read white space up to something else, or the end."""
-        blanks = ""
-        while True:
-            blanks += self._source.blanks()
-            if self._source.at < len(self._source.text) or self._source.ended:
-                return blanks
-            yield
-
-    def _skip(self, literal: str) -> Steps[None]:
-        while self._source.more(len(literal)) and literal.startswith(self._source.text[self._source.at :]):
-            yield
-        if self._source.text.startswith(literal, self._source.at):
-            self.emit(Markup(self._source.take(self._source.at + len(literal))))
-
-
-# A fence whose first content is a call.
-_WRAPPED = re.compile(r"[a-zA-Z_]*\s*(?=<tool_call>)")
-_MAY_BE_WRAPPED = re.compile(r"[a-zA-Z_]*\s*(?:<[a-z_]*)?\Z")
-_MAX_FENCE: Final = 40
-
-# The held end of an output whose last thing is a call: closed, or cut off by the end.
-_ENDS_WITH_CALL = re.compile(r"(?:</tool_call>|\})\s*\Z")
+    def _last_call(self, text: str) -> int:
+        """The begin of the blocks with which a text ends."""
+        at = len(text)
+        end = len(text.rstrip())
+        while (begin := text.rfind(_OPEN, 0, end)) >= 0:
+            block = text[begin + len(_OPEN) : end].strip()
+            if not block.startswith("{") or _CLOSE in block.removesuffix(_CLOSE) or not block.endswith((_CLOSE, "}")):
+                break
+            at, end = begin, len(text[:begin].rstrip())
+        return at if at < len(text) else super()._last_call(text)

@@ -17,8 +17,9 @@ from toolwright.events import (
     ProblemKind,
     ReasoningDelta,
 )
+from toolwright.jsonspan import JsonStops, gather_json, json_text
 from toolwright.jsontext import NotJsonError, decode
-from toolwright.source import JsonStops, Markers, Source, Steps, gather, gather_json, json_text, stream
+from toolwright.source import Markers, Source, Steps, gather, stream
 from toolwright.toolset import Toolset
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
@@ -28,7 +29,7 @@ ANY = Markers(*CONTROLS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
 MAX_BODY = 4_194_304
-_JSON_STOPS = JsonStops(*CONTROLS)
+_JSON_STOPS = JsonStops(*CONTROLS, then=(START, *STOPS))
 
 
 def json_value(text: str) -> object:

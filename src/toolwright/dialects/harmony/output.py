@@ -192,7 +192,11 @@ class _Reader:
         if header.hidden and not (yield from self._has_arguments()):
             header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
         for kind in header.problems:
-            self.emit(Problem(kind, f"header {written!r}", call=self.bodies.calls if header.name else None))
+            self.emit(
+                Problem(
+                    kind, f"header {written!r}", call=self.bodies.calls if header.name and not header.role else None
+                )
+            )
         if header.role:
             return (yield from self._foreign(header))
         yield from self._skip_one_space()

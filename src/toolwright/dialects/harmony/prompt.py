@@ -36,7 +36,7 @@ from toolwright.dialects.harmony.tokens import (
     RETURN,
     START,
 )
-from toolwright.prompt import Prompt, PromptBuilder, neutralise
+from toolwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 from toolwright.schema import typescript, typescript_hf
 
 __all__ = ["Options", "messages", "render", "write"]
@@ -139,7 +139,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 
 def _call_text(call: Call) -> str:
-    arguments = neutralise(call.arguments, CONTROLS)
+    arguments = neutralise_json(call.arguments, CONTROLS)
     return f"{CHANNEL}commentary to={_recipient(call.name)}{MESSAGE}{arguments}{CALL}"
 
 
@@ -241,7 +241,7 @@ def _call(out: PromptBuilder, call: Call, order: str) -> None:
     out.control(CHANNEL).text(channel, "" if order == "role" else to, " code" if builtin else " ")
     if not builtin:
         out.control(CONSTRAIN).text("json")
-    out.control(MESSAGE).text(call.arguments).control(CALL)
+    out.control(MESSAGE).text(neutralise_json(call.arguments, CONTROLS)).control(CALL)
 
 
 def _output(out: PromptBuilder, name: str, body: str, order: str) -> None:
@@ -269,7 +269,8 @@ def _history_hf(out: PromptBuilder, turns: Sequence[ConversationTurn], options: 
                     _message(out, "assistant", text, "analysis")
                 name = calls[0].name
                 out.control(START).text(f"assistant to=functions.{name}").control(CHANNEL)
-                out.text("commentary json").control(MESSAGE).text(calls[0].arguments).control(CALL)
+                arguments = neutralise_json(calls[0].arguments, CONTROLS)
+                out.text("commentary json").control(MESSAGE).text(arguments).control(CALL)
             case ToolTurn(outputs):
                 for _, output in outputs:
                     body = plain_text(output.parts, number)

@@ -1,0 +1,342 @@
+"""Answers in free text: words, code, thoughts, and in between what may be a call.
+
+Text flows. Where something begins that may be a call in JSON the rest of the answer is held, and `toolwright.recover`
+judges it when it is whole: what follows (a question, the output of a record) may still make it text. A format that
+marks its calls adds its opening tag; a marked call is read as it comes.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+from toolwright.dialects._code import CodeContext
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+from toolwright.forms import call_keys
+from toolwright.jsonspan import JsonStops, json_text
+from toolwright.recover import END_TOKENS, JSON_TAGS, Found, Piece, Prose, beside_values, recover
+from toolwright.source import Markers, Source, Steps, gather, stream_text
+from toolwright.toolset import Toolset
+
+__all__ = ["ProseReader"]
+
+_THINK: Final = "<think>"
+_THOUGHT: Final = "</think>"
+_FENCES: Final = ("```", "~~~")
+_BRACES: Final = ("{", "[")
+# JSON as a JSON string, or with each of its quotes escaped.
+_ENCODED: Final = ('"{', '"[', '{\\"')
+_MARKS: Final = ("<tool_call>", "<|python_tag|>", "[TOOL_CALLS]")
+# What may be a call is held up to this size; what is longer is text.
+_MAX_HELD: Final = 4_194_304
+# The first key of an object, or the tag of a fence, is waited for this long.
+_MAX_PEEK: Final = 300
+# So much of what was said is remembered, to judge a call by the words before it.
+_REMEMBERED: Final = 400
+
+_THOUGHT_END = Markers(_THOUGHT)
+_DRAFT_END = Markers(_THOUGHT, *END_TOKENS)
+_EVERYTHING = Markers()
+_NO_STOPS = JsonStops()
+_FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
+_WRAPPED = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})[\w+-]*\s*(?P<inner>.*?)\s*(?:(?P=ticks)\s*)?", re.DOTALL)
+_FIRST_KEY = re.compile(r'[\s\[{]*\{\s*"((?:[^"\\]|\\.)*)"')
+_MAY_BE_OBJECT = re.compile(r'[\s\[{]*(?:\{\s*(?:"(?:[^"\\]|\\.)*\\?)?)?\Z')
+
+
+class ProseReader:
+    """Reads one answer. `tags` open the marked calls of a format; `_marked` reads behind one.
+
+    `calls` counts the calls that were found.
+    """
+
+    def __init__(self, source: Source, tools: Toolset, tags: Sequence[str] = ()) -> None:
+        self.source = source
+        self.emit = source.emit
+        self.markup = source.markup
+        self.tools = tools
+        self.calls = 0
+        self._tags = tuple(tags)
+        self._keys = call_keys(tools)
+        self._make: Callable[[str], Event] = ContentDelta
+        self._code = CodeContext()
+        self._before = ""  # the end of what was said
+        self._apart = False  # a call stands between what was said and what comes
+        openers = (*_BRACES, *_FENCES, *(mark for mark in _MARKS if mark not in tags)) if len(tools) else ()
+        self._in_text = Markers(*tags, _THINK, _THOUGHT, *END_TOKENS, *openers)
+        self._in_thought = Markers(*tags, _THOUGHT, *END_TOKENS, *openers)
+
+    def read(self, start: str) -> Steps[None]:
+        """Read the whole answer. `start`: `reasoning` when the prompt left `<think>` open."""
+        if start == "reasoning":
+            yield from self._skip_blanks()
+            yield from self._skip(_THINK)
+            yield from self._think()
+        elif len(self.tools) and (yield from self._begins_held()):
+            yield from self._held("")
+        while not self.source.done:
+            blanks, marker = yield from stream_text(self.source, self._in_text, self._say)
+            if marker:
+                yield from self._part(blanks, marker)
+
+    def _part(self, blanks: str, marker: str) -> Steps[None]:
+        """What a marker behind `blanks` is."""
+        if self._code.inside(blanks):
+            self.emit(self._say(blanks + marker))
+        elif marker in self._tags:
+            yield from self._marked(blanks, marker)
+        elif marker == _THINK and (self._apart or self._at_line_start(blanks)):
+            self.emit(Markup(blanks + marker))
+            yield from self._think()
+        elif marker == _THOUGHT:
+            self._lone_close(blanks)
+            yield from self._skip_blanks()
+        elif marker in END_TOKENS:
+            self.emit(Markup(blanks + marker))
+        elif marker in _FENCES and self._at_line_start(blanks):
+            yield from self._fence(blanks, marker)
+        elif marker in _BRACES:
+            self.source.at -= 1
+            yield from self._value(blanks)
+        elif marker in _MARKS:
+            yield from self._held(blanks + marker)
+        else:
+            self.emit(self._say(blanks + marker))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        """Read what stands behind an opening tag; for formats that have one."""
+        self.emit(self._say(blanks + tag))
+        yield from ()
+
+    # --- text ---
+
+    def _say(self, text: str) -> Event:
+        """An event for a text; a blank line parts it from what stood before a call."""
+        if self._apart:
+            self._apart = False
+            text = f"\n\n{text.lstrip()}" if self._before else text
+        self._code.feed(text)
+        self._before = (self._before + text)[-_REMEMBERED:]
+        return self._make(text)
+
+    def _at_line_start(self, blanks: str) -> bool:
+        return "\n" in blanks or self._code.at_line_start
+
+    def _call_begins(self) -> None:
+        """A call begins here: what is said from now on stands apart, and a new thought may begin."""
+        self._apart = True
+
+    def _skip_blanks(self) -> Steps[None]:
+        self.markup((yield from self._held_blanks()))
+
+    def _held_blanks(self) -> Steps[str]:
+        """Read white space up to something else, or the end."""
+        blanks = ""
+        while True:
+            blanks += self.source.blanks()
+            if self.source.at < len(self.source.text) or self.source.ended:
+                return blanks
+            yield
+
+    def _skip(self, literal: str) -> Steps[None]:
+        while self.source.more(len(literal)) and literal.startswith(self.source.text[self.source.at :]):
+            yield
+        if self.source.text.startswith(literal, self.source.at):
+            self.emit(Markup(self.source.take(self.source.at + len(literal))))
+
+    # --- thoughts ---
+
+    def _think(self) -> Steps[None]:
+        """A thought up to its end. A call in it counts only when the thought is never closed and ends with it."""
+        yield from self._skip_blanks()
+        self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
+        before, self._before, self._apart = self._before, "", False
+        while not self.source.done:
+            blanks, marker = yield from stream_text(self.source, self._in_thought, self._say)
+            if marker == _THOUGHT or marker in END_TOKENS:
+                self.emit(Markup(blanks + marker))
+                break
+            if marker and (yield from self._draft(blanks + marker)):
+                break
+        self._make, self._code, self._before = ContentDelta, code, before
+        yield from self._skip_blanks()
+
+    def _draft(self, opening: str) -> Steps[bool]:
+        """What may be a call in a thought: held until the thought is closed, or ends with it. True when it is over."""
+        marker = opening.strip()
+        if marker in _BRACES:
+            self.source.at -= 1
+            opening = opening.removesuffix(marker)
+            if (yield from self._first_key()) not in self._keys:
+                self.emit(self._say(opening + self.source.take(self.source.at + 1)))
+                return False
+        elif marker in self._tags:
+            opening += yield from self._held_blanks()
+            if self.source.text[self.source.at : self.source.at + 1] not in ("{", "["):
+                self.emit(self._say(opening))
+                return False
+        held, close = yield from gather(self.source, _DRAFT_END, _MAX_HELD)
+        text = opening + held
+        at = len(text) if close == _THOUGHT else self._last_call(text)
+        thought = text[:at].rstrip()
+        if thought:
+            self.emit(self._say(thought))
+        self.markup(text[len(thought) : at])
+        if at < len(text):
+            self._make, self._code, self._before = ContentDelta, CodeContext(), ""
+            self._replay(text[at:])
+        self.markup(close)
+        return True
+
+    def _last_call(self, text: str) -> int:
+        """Where the calls begin with which a thought ends, else its length."""
+        pieces = recover(text, self.tools, before=self._before, cut=self.source.cut)
+        at = len(text)
+        for piece in reversed(pieces):
+            if not isinstance(piece, Found):
+                break
+            at = text.rfind(piece.text, 0, at) if piece.text else at
+        return at
+
+    def _lone_close(self, blanks: str) -> None:
+        """`</think>` without its opener: what stood before it was thought, unless a call did."""
+        self.emit(Markup(blanks + _THOUGHT))
+        if self._before and not self.calls:
+            self.emit(Problem("unopened_reasoning", "</think> without <think>: what stood before it was thought"))
+            self._before = ""
+            self._code = CodeContext()
+
+    # --- what may be a call ---
+
+    def _begins_held(self) -> Steps[bool]:
+        """Whether the answer begins as JSON in a JSON string, or with the name of a tool glued to its arguments."""
+        while True:
+            begin = self.source.text[self.source.at :].lstrip()
+            if begin.startswith(_ENCODED) or any(begin.startswith(f"{name}{{") for name in self.tools.names()):
+                return True
+            beginnings = (*_ENCODED, *(f"{name}{{" for name in self.tools.names()))
+            if self.source.ended or not any(word.startswith(begin) for word in beginnings):
+                return False
+            yield
+
+    def _fence(self, blanks: str, ticks: str) -> Steps[None]:
+        """A fenced block: an object in it may be a call; everything else is text."""
+        source = self.source
+        while source.more(_MAX_PEEK):
+            head = _FENCE_HEAD.match(source.text, source.at)
+            if head and not (self._tags and source.more(head.end() - source.at + max(map(len, self._tags)))):
+                break
+            if head and source.text[head.end()] != "<":
+                break
+            yield
+        head = _FENCE_HEAD.match(source.text, source.at)
+        if head and self._may_open_call(head):
+            opening = blanks + ticks + source.take(head.end())
+            if source.text[source.at] in _BRACES:
+                yield from self._value(opening)
+            else:
+                yield from self._held(opening)
+        else:
+            self.emit(self._say(blanks + ticks))
+
+    def _may_open_call(self, head: re.Match[str]) -> bool:
+        if self.source.text[head.end()] in _BRACES:
+            return head["tag"].lower() in JSON_TAGS
+        return not self._before and self.source.text.startswith(self._tags or ("\0",), head.end())
+
+    def _value(self, lead: str) -> Steps[None]:
+        """A brace or a bracket behind `lead`: it may be a call, or it is text."""
+        key = yield from self._first_key()
+        if key in self._keys:
+            yield from self._held(lead)
+            return
+        if lead:
+            self.emit(self._say(lead))
+        if key is None:
+            self.emit(self._say(self.source.take(self.source.at + 1)))
+        else:
+            # Data, whatever stands deeper in it.
+            yield from json_text(self.source, _NO_STOPS, self._say)
+
+    def _first_key(self) -> Steps[str | None]:
+        """The first key of the object that begins here, None when none does."""
+        source = self.source
+        while True:
+            begin = source.text[source.at : source.at + _MAX_PEEK]
+            if found := _FIRST_KEY.match(begin):
+                return found[1]
+            if source.ended or len(begin) == _MAX_PEEK or not _MAY_BE_OBJECT.match(begin):
+                return None
+            yield
+
+    def _held(self, lead: str) -> Steps[None]:
+        """Hold the rest of the answer, then find the calls in it."""
+        held, _ = yield from gather(self.source, _EVERYTHING, _MAX_HELD)
+        text = lead + held
+        close = beside_values(text, _THOUGHT)
+        if close >= 0:
+            said = text[:close].rstrip()
+            self.emit(self._say(said))
+            self._lone_close(text[len(said) : close])
+            self._replay(text[close + len(_THOUGHT) :])
+        elif (inner := self._unwrapped(text)) is not None:
+            self._replay(inner)
+        else:
+            self._tell(recover(text, self.tools, before=self._before, cut=self.source.cut), text)
+
+    def _unwrapped(self, text: str) -> str | None:
+        """What a fence holds that is the whole answer, when that begins with a tag: some models wrap their calls so."""
+        found = _WRAPPED.fullmatch(text) if self._tags and not self._before else None
+        if found is None or not found["inner"].startswith(self._tags) or f"\n{found['ticks']}" in found["inner"]:
+            return None
+        self.emit(Markup(text[: found.start("inner")]))
+        self.markup(text[found.end("inner") :])
+        return found["inner"]
+
+    def _tell(self, pieces: Sequence[Piece], text: str) -> None:
+        """Say what was found in a held text."""
+        if not any(isinstance(piece, Found) for piece in pieces):
+            self.emit(self._say(text))
+            return
+        for piece in pieces:
+            match piece:
+                case Prose(words):
+                    said = words.strip()
+                    lead = len(words) - len(words.lstrip())
+                    self.markup(words[:lead])
+                    if said:
+                        self.emit(self._say(said))
+                    self.markup(words[lead + len(said) :])
+                case Found():
+                    self._whole_call(piece)
+                case _:
+                    assert_never(piece)
+
+    def _whole_call(self, found: Found) -> None:
+        self._call_begins()
+        index = self.calls
+        self.calls += 1
+        if found.decoded:
+            self.emit(Problem("arguments_decoded", "the arguments were a JSON string", call=index))
+        self.emit(CallStarted(index, found.name))
+        self.emit(ArgumentsDelta(index, found.arguments))
+        self.emit(CallEnded(index))
+        self.markup(found.text)
+
+    def _replay(self, text: str) -> None:
+        """Read held text again, as what it turned out to be."""
+        outer, self.source = self.source, Source(self.emit)
+        self.source.push(text)
+        self.source.end(cut=outer.cut)
+        self.markup(self.source.blanks())
+        for _ in self.read("assistant"):
+            raise AssertionError("held text is whole")
+        self.source = outer

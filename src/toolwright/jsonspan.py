@@ -1,0 +1,176 @@
+"""JSON that is passed on as it is: where a value ends, found piece by piece without reading what is in it.
+
+Brackets are counted outside strings. Raw control characters, wrong commas and the like do not disturb that; what the
+value is worth is for others to say.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from toolwright.events import Event
+from toolwright.source import Source, Steps
+
+__all__ = ["JsonSpan", "JsonStops", "gather_json", "json_text"]
+
+T = TypeVar("T")
+
+# Every stop in use begins with this character, so that only there a value needs a closer look.
+_STOP: Final = "<"
+_IN_STRING = re.compile(r'(?:[^"\\<]+|\\.)*+', re.DOTALL).match
+_OUT_OF_STRING = re.compile(r'[^"{}\[\]<]*').match
+# A piece of a string without quotes, escapes and anything that may begin a stop.
+_PLAIN = re.compile(r'[^"\\<]+\Z').match
+_BLANKS = re.compile(r"\s*").match
+_NEXT_QUOTE = re.compile(r'(?:[^"\\]|\\.)*+"\s*(\S)', re.DOTALL).match
+# How far ahead the next quote is looked for.
+_MAX_AHEAD = 2_048
+
+
+class JsonSpan:
+    """Follows one value, which must begin with a bracket or a quote."""
+
+    __slots__ = ("depth", "escaped", "in_string")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.in_string = False
+        self.escaped = False
+
+    def end(self, text: str, at: int, *, halt: bool = False) -> tuple[int, bool]:
+        """Read `text` from `at`: how far, and whether the value ended there. `halt`: stop before a `<`."""
+        size = len(text)
+        while at < size:
+            if self.in_string:
+                if self.escaped:
+                    at, self.escaped = at + 1, False
+                at = _IN_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
+                if at == size:
+                    break
+                mark = text[at]
+                if mark == _STOP:
+                    if halt:
+                        return at, False
+                elif mark == "\\":  # the pair goes on behind this text
+                    self.escaped = True
+                else:
+                    self.in_string = False
+                    if not self.depth:
+                        return at + 1, True
+                at += 1
+                continue
+            at = _OUT_OF_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
+            if at == size:
+                break
+            mark = text[at]
+            if mark == '"':
+                self.in_string = True
+            elif mark in "{[":
+                self.depth += 1
+            elif mark in "}]":
+                self.depth -= 1
+                if self.depth <= 0:
+                    return at + 1, True
+            elif halt:
+                return at, False
+            at += 1
+        return at, False
+
+
+class JsonStops:
+    """What ends a value that was not closed.
+
+    Outside strings that is any of `literals`. In a string they are text, unless the string was evidently never closed:
+    the output ends with one, or one is followed by one of `then` and the next quote closes no string.
+    """
+
+    __slots__ = ("literals", "longest", "then")
+
+    def __init__(self, *literals: str, then: tuple[str, ...] = ()) -> None:
+        assert all(literal.startswith(_STOP) for literal in literals)
+        self.literals = literals
+        self.longest = max(map(len, literals), default=0)
+        self.then = then
+
+    def at(self, text: str, at: int, source: Source, *, in_string: bool) -> str | None:
+        """The stop at this place of `text`, `""` when there is none, None when that is not known yet."""
+        for literal in self.literals:
+            if text.startswith(literal, at):
+                return self._seam(text, at, literal, source) if in_string else literal
+        return None if not source.ended and _may_come(text, at, self.literals, self.longest) else ""
+
+    def _seam(self, text: str, at: int, literal: str, source: Source) -> str | None:
+        """The same for a literal in a string."""
+        behind = _BLANKS(text, at + len(literal)).end()  # type: ignore[union-attr]  # matches always
+        if behind == len(text):
+            return (literal if not source.cut else "") if source.ended else None
+        if not text.startswith(self.then or ("\0",), behind):
+            return None if not source.ended and _may_come(text, behind, self.then, self.longest) else ""
+        if (quote := _NEXT_QUOTE(text, at)) is not None:
+            return "" if quote[1] in ",}]:" else literal
+        if source.ended:
+            return literal
+        return None if len(text) - at < _MAX_AHEAD else ""
+
+
+def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bool:
+    begin = text[at : at + longest]
+    return any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
+
+
+def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) -> Steps[tuple[bool, str]]:
+    """Pass a value on as it is. Answers whether it was closed, and the literal that ended it if it was not."""
+    return (yield from _json(source, stops, make, source.emit))
+
+
+def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str, bool, str]]:
+    """Hold a value and answer it, with what `json_text` answers.
+
+    Of a value with more than `limit` characters these are answered, as not closed, and the rest is unread.
+    """
+    pieces: list[str] = []
+    counted = size = 0
+    steps = _json(source, stops, str, pieces.append)
+    closed, stop, ended = False, "", False
+    while not ended:
+        try:
+            next(steps)
+        except StopIteration as end:
+            closed, stop = end.value
+            ended = True
+        size += sum(map(len, pieces[counted:]))
+        counted = len(pieces)
+        if size > limit:
+            source.at -= size - limit + len(stop)
+            return "".join(pieces)[:limit], False, ""
+        if not ended:
+            yield
+    return "".join(pieces), closed, stop
+
+
+def _json(
+    source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object]
+) -> Steps[tuple[bool, str]]:
+    span = JsonSpan()
+    seen = 0  # how many characters behind source.at the span has read
+    while True:
+        text = source.text
+        if span.in_string and not (seen or span.escaped or source.ended) and _PLAIN(text, source.at):
+            emit(make(source.take(len(text))))
+            yield
+            continue
+        end, closed = span.end(text, source.at + seen, halt=True)
+        stop: str | None = ""
+        if not closed and end < len(text):
+            stop = stops.at(text, end, source, in_string=span.in_string)
+            if stop == "":  # an ordinary <
+                seen = end + 1 - source.at
+                continue
+        if end > source.at:
+            emit(make(source.take(end)))
+        seen = 0
+        if stop:
+            source.at += len(stop)
+        if closed or stop or source.done:
+            return closed, stop or ""
+        yield
