@@ -23,6 +23,7 @@ MAX_LINES = 500
 LAYERS = (
     ("errors", "events", "jsontext"),
     ("conversation", "source", "prompt"),
+    ("jsonspan",),
     ("schema",),
     ("toolset",),
     ("forms",),

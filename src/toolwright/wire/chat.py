@@ -24,10 +24,11 @@ from toolwright.conversation import (
     ToolTurn,
 )
 from toolwright.errors import RequestError
-from toolwright.wire.errors import from_validation
+from toolwright.wire.errors import from_validation, listed, missing
 from toolwright.wire.tools import (
     check_choice,
     check_tools,
+    read_function_call,
     read_response_format,
     read_tool_choice,
     read_tools,
@@ -182,7 +183,7 @@ def read_request(given: object) -> ChatRequest:
             param="messages",
             code="empty_array",
         )
-    legacy = request.functions is not None
+    legacy = request.functions is not None or request.function_call is not None
     conversation = _legacy_conversation(request) if legacy else _conversation(request)
     items = _read(request.messages, given["messages"])
     _check_pairing(request.messages)
@@ -227,7 +228,7 @@ def _refuse_unsupported(request: _Request, given: dict[str, Any]) -> None:
 
 
 def _conversation(request: _Request) -> Conversation:
-    tools = read_tools(request.tools)
+    tools = read_tools(request.tools, shape="chat")
     check_tools(tools)
     conversation = Conversation(
         tools=tools,
@@ -244,17 +245,12 @@ def _conversation(request: _Request) -> Conversation:
 
 def _legacy_conversation(request: _Request) -> Conversation:
     """The API before tools: `functions`, `function_call`, one call at most."""
-    tools = read_tools(request.functions, "functions")
+    tools = read_tools(request.functions, "functions", "function")
     check_tools(tools, "functions", "")
-    choice = request.function_call
-    if isinstance(choice, dict):
-        choice = {"type": "function", "function": choice}
-    conversation = Conversation(
-        tools=tools,
-        tool_choice=read_tool_choice(choice, tools, "function_call"),
-        parallel_tool_calls=False,
-    )
-    check_choice(conversation, choice_given=False, parallel_given=False)
+    choice = read_function_call(request.function_call, tools)
+    conversation = Conversation(tools=tools, tool_choice=choice, parallel_tool_calls=False)
+    given = request.function_call is not None
+    check_choice(conversation, choice_given=given, parallel_given=False, param="function_call")
     return conversation
 
 
@@ -312,19 +308,15 @@ def _parts(content: _Content, raw: Mapping[str, Any], role: str, path: str) -> t
         known = _PARTS[role]
         field = f"{path}.content[{number}]"
         if part.type not in known:
-            supported = ", ".join(f"'{kind}'" for kind in known)
             raise RequestError(
-                f"Invalid value: '{part.type}'. Supported values are: {supported}.",
+                f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",
                 param=f"{field}.type",
                 code="invalid_value",
             )
         if part.type in ("text", "refusal"):
             text = part.text if part.type == "text" else part.refusal
             if text is None:
-                field = f"{field}.{part.type}"
-                raise RequestError(
-                    f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
-                )
+                raise missing(f"{field}.{part.type}")
             parts.append(TextPart(text))
         else:
             parts.append(MediaPart(raw["content"][number]))

@@ -11,7 +11,7 @@ import msgspec
 
 from toolwright.errors import RequestError, UpstreamError
 
-__all__ = ["error_body", "from_validation", "upstream_status", "value_at"]
+__all__ = ["error_body", "from_validation", "listed", "missing", "upstream_status", "value_at"]
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$?(?P<path>.*)`)?$", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`(?:, got `(?P<got>[^`]*)`)?(?P<rest>.*)", re.DOTALL)
@@ -19,6 +19,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 _BAD_VALUE = re.compile(r"Invalid (?:enum )?value '?(?P<value>.*?)'?$")
 _KINDS = {
     "str": "a string",
+    "NoneType": "null",
     "int": "an integer",
     "float": "a decimal",
     "bool": "a boolean",
@@ -26,6 +27,10 @@ _KINDS = {
     "object": "an object",
     "null": "null",
 }
+
+
+# The arrays of a request that hold strings; the others hold objects.
+_OF_STRINGS = ("stop", "modalities")
 
 
 def from_validation(
@@ -37,19 +42,19 @@ def from_validation(
     """
     parts = _AT.match(str(error))
     what, path = (parts["what"], (parts["path"] or "").removeprefix(".")) if parts else (str(error), "")
-    if missing := _MISSING.match(what):
-        param = f"{path}.{missing['name']}" if path else missing["name"]
+    if absent := _MISSING.match(what):
+        param = f"{path}.{absent['name']}" if path else absent["name"]
         return RequestError(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
     if bad := _BAD_VALUE.match(what):
         known = supported.get(re.sub(r"\[\d+\]", "[]", path), ())
-        hint = f" Supported values are: {_listed(known)}." if known else ""
+        hint = f" Supported values are: {listed(known)}." if known else ""
         return RequestError(f"Invalid value: '{bad['value']}'.{hint}", param=path or None, code="invalid_value")
     expected = _EXPECTED.match(what)
     if expected is None:
         return RequestError(f"Invalid '{path}': {what}.", param=path or None, code="invalid_value")
     if expected["got"]:
         return RequestError(
-            f"Invalid type for '{path}': expected {_kinds(expected['want'])}, "
+            f"Invalid type for '{path}': expected {_kinds(expected['want'], path)}, "
             f"but got {_KINDS.get(expected['got'], expected['got'])} instead.",
             param=path or None,
             code="invalid_type",
@@ -91,12 +96,24 @@ def _limit(path: str, kind: str, rule: str, value: object) -> RequestError:
     )
 
 
-def _kinds(union: str) -> str:
+def _kinds(union: str, path: str) -> str:
+    """`one of a string or array of objects`: only the first kind has its article."""
     names = [_KINDS.get(kind, kind) for kind in union.split(" | ") if kind != "null"]
-    return names[0] if len(names) == 1 else f"one of {' or '.join(names)}"
+    items = "strings" if path in _OF_STRINGS else "objects"
+    names = [f"{name} of {items}" if name == "an array" else name for name in names]
+    if len(names) == 1:
+        return names[0]
+    bare = [name.removeprefix("an ").removeprefix("a ") for name in names[1:]]
+    return f"one of {' or '.join([names[0], *bare])}"
 
 
-def _listed(values: Sequence[str]) -> str:
+def missing(param: str) -> RequestError:
+    """The error for a field that is not there."""
+    return RequestError(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
+
+
+def listed(values: Sequence[str]) -> str:
+    """`'a', 'b', and 'c'`."""
     quoted = [f"'{value}'" for value in values]
     if len(quoted) < 3:
         return " and ".join(quoted)

@@ -5,17 +5,20 @@ The library takes any name and schema; `check_tools` and `check_choice` hold wha
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from toolwright.conversation import Conversation, FunctionTool, NamedTool, ResponseFormat, ToolChoice
 from toolwright.errors import RequestError, did_you_mean
-from toolwright.wire.errors import from_validation
+from toolwright.wire.errors import from_validation, listed, missing
 
 __all__ = [
+    "CHOICES",
+    "Shape",
     "check_choice",
     "check_tools",
+    "read_function_call",
     "read_response_format",
     "read_tool_choice",
     "read_tools",
@@ -27,7 +30,8 @@ _MAX_TOOLS = 128
 _MAX_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _UNIONS = ("oneOf", "anyOf", "allOf", "enum", "not")
-_CHOICES = ("none", "auto", "required")
+CHOICES = ("none", "auto", "required")
+Shape: TypeAlias = Literal["any", "chat", "function"]
 
 
 class _Function(msgspec.Struct):
@@ -48,31 +52,32 @@ class _JsonSchema(msgspec.Struct):
     strict: bool | None = None
 
 
-def read_tools(given: Sequence[Mapping[str, Any]] | None, param: str = "tools") -> tuple[FunctionTool, ...]:
-    """Function tools of either shape. Raises `RequestError` that names the field."""
-    return tuple(_read_tool(tool, f"{param}[{number}]") for number, tool in enumerate(given or ()))
+def read_tools(
+    given: Sequence[Mapping[str, Any]] | None, param: str = "tools", shape: Shape = "any"
+) -> tuple[FunctionTool, ...]:
+    """Function tools. Raises `RequestError` that names the field.
+
+    `shape`: of the Chat API, or `any` of the two; `function`: bare functions, as before there were tools.
+    """
+    return tuple(_read_tool(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given or ()))
 
 
-def _read_tool(given: object, param: str) -> FunctionTool:
+def _read_tool(given: object, param: str, shape: Shape) -> FunctionTool:
     if not isinstance(given, Mapping):
         raise _typed(msgspec.ValidationError(f"Expected `object`, got `{_kind(given)}`"), param)
-    kind = given.get("type", "function" if "function" in given or "name" in given else None)
-    if kind is None:
-        raise RequestError(
-            f"Missing required parameter: '{param}.type'.", param=f"{param}.type", code="missing_required_parameter"
-        )
-    if kind != "function":
-        raise RequestError(
-            f"Invalid value: '{kind}'. Supported values are: 'function'.",
-            param=f"{param}.type",
-            code="unsupported_value",
-        )
+    if shape != "function":
+        kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)
+        if kind is None:
+            raise missing(f"{param}.type")
+        if kind != "function":
+            raise RequestError(
+                f"Invalid value: '{kind}'. Supported values are: 'function'.",
+                param=f"{param}.type",
+                code="unsupported_value",
+            )
+    bare = shape == "function" or (shape == "any" and "name" in given and "function" not in given)
     try:
-        function = (
-            msgspec.convert(given, _ChatTool).function
-            if "function" in given or "name" not in given
-            else msgspec.convert(given, _Function)
-        )
+        function = msgspec.convert(given, _Function) if bare else msgspec.convert(given, _ChatTool).function
     except msgspec.ValidationError as error:
         raise _typed(error, param) from error
     return FunctionTool(function.name, function.description, function.parameters, function.strict)
@@ -86,19 +91,15 @@ def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = 
         case "none" | "auto" | "required":
             return given
         case str():
-            raise RequestError(
-                f"Invalid value: '{given}'. Supported values are: 'none', 'auto', and 'required'."
-                f"{did_you_mean(given, _CHOICES)}",
-                param=param,
-                code="invalid_value",
-            )
+            raise _unknown_choice(given, CHOICES, param)
         case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
             return NamedTool(name)
+        case {"type": "function", "function": {"name": name}}:
+            raise _typed(msgspec.ValidationError(f"Expected `str`, got `{_kind(name)}`"), f"{param}.function.name")
+        case {"type": "function", "function": _}:
+            raise missing(f"{param}.function.name")
         case {"type": "function"}:
-            field = f"{param}.function.name"
-            raise RequestError(
-                f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
-            )
+            raise missing(f"{param}.function")
         case {"type": kind}:
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: 'function'.",
@@ -106,11 +107,30 @@ def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = 
                 code="unsupported_value",
             )
         case Mapping():
-            field = f"{param}.type"
-            raise RequestError(
-                f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
-            )
+            raise missing(f"{param}.type")
     raise _typed(msgspec.ValidationError(f"Expected `str | object`, got `{_kind(given)}`"), param)
+
+
+def read_function_call(given: object, functions: Sequence[FunctionTool]) -> ToolChoice:
+    """The choice of the API before tools: `none`, `auto`, or an object that names a function."""
+    match given:
+        case None:
+            return "auto" if functions else "none"
+        case "none" | "auto":
+            return given
+        case str():
+            raise _unknown_choice(given, ("none", "auto"), "function_call")
+        case {"name": str(name)}:
+            return NamedTool(name)
+    raise missing("function_call.name")
+
+
+def _unknown_choice(given: str, known: Sequence[str], param: str) -> RequestError:
+    return RequestError(
+        f"Invalid value: '{given}'. Supported values are: {listed(known)}.{did_you_mean(given, known)}",
+        param=param,
+        code="invalid_value",
+    )
 
 
 def write_tool_choice(choice: ToolChoice) -> object:
@@ -133,15 +153,14 @@ def read_response_format(given: object, param: str = "response_format") -> Respo
             return ResponseFormat("json_object")
         case "json_schema":
             if "json_schema" not in given:
-                field = f"{param}.json_schema"
-                raise RequestError(
-                    f"Missing required parameter: '{field}'.", param=field, code="missing_required_parameter"
-                )
+                raise missing(f"{param}.json_schema")
             try:
                 schema = msgspec.convert(given["json_schema"], _JsonSchema)
             except msgspec.ValidationError as error:
                 raise _typed(error, f"{param}.json_schema") from error
             return ResponseFormat("json_schema", schema.name, schema.description, schema.schema, schema.strict)
+        case None:
+            raise missing(f"{param}.type")
         case kind:
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: 'json_object', 'json_schema', and 'text'.",
@@ -222,24 +241,23 @@ def _check_parameters(tool: FunctionTool, param: str) -> None:
         )
 
 
-def check_choice(conversation: Conversation, *, choice_given: bool, parallel_given: bool) -> None:
-    """What OpenAI's chat API refuses in the choice."""
+def check_choice(
+    conversation: Conversation, *, choice_given: bool, parallel_given: bool, param: str = "tool_choice"
+) -> None:
+    """What OpenAI's chat API refuses in the choice. `param`: `function_call` in the API before tools."""
     choice, tools = conversation.tool_choice, conversation.tools
     if not tools:
-        for given, field in (
-            (choice_given and choice != "none", "tool_choice"),
-            (parallel_given, "parallel_tool_calls"),
-        ):
+        offered = "functions" if param == "function_call" else "tools"
+        for given, field in ((choice_given and choice != "none", param), (parallel_given, "parallel_tool_calls")):
             if given:
-                raise RequestError(
-                    f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified.", param=field
-                )
+                message = f"Invalid value for '{field}': '{field}' is only allowed when '{offered}' are specified."
+                raise RequestError(message, param=field)
     if isinstance(choice, NamedTool) and all(tool.name != choice.name for tool in tools):
         names = [tool.name for tool in tools]
         raise RequestError(
-            f"Invalid value for 'tool_choice': no tool is called '{choice.name}'.{did_you_mean(choice.name, names)} "
+            f"Invalid value for '{param}': no tool is called '{choice.name}'.{did_you_mean(choice.name, names)} "
             f"The tools of this request are: {', '.join(names)}.",
-            param="tool_choice",
+            param=param,
             code="invalid_value",
         )
 

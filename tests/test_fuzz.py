@@ -1,0 +1,395 @@
+"""Outputs built from the formats' own atoms, whole and broken, in any order: what must hold for whatever is written."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import toolwright
+from tests.cases import TOOLS, load_cases, tools
+from tests.reading import lost, merged, read
+from toolwright import ArgumentsDelta, CallStarted, Control, Event, Finished, Problem, Prompt, collect
+from toolwright.conversation import (
+    AssistantTurn,
+    Call,
+    CallOutput,
+    Conversation,
+    FunctionTool,
+    Message,
+    TextPart,
+)
+from toolwright.dialects.base import get_dialect, read_options
+from toolwright.events import CallEnded
+
+DIALECTS = ("harmony", "hermes", "json")
+
+fuzz = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+
+# --- outputs ---
+
+JSON_ATOMS = (
+    *('{"name": "', '{"tool": "', '"arguments": {', '"parameters":', '"sides": 6', '"title": "', '{"bed": "north"}'),
+    *("{", "}", "[", "]", "{}", "[]", '"', '\\"', "\\", ",", ":", ", ", ": ", "null", "true", "-1.5e3", "}}"),
+    *('{"name": "roll_dice", "arguments": {"sides": 6}}', '{"tool": "ping", "arguments": {}}', '{"sides": 20}'),
+    *('{"arguments": {"sides": 3}, "name": "roll_dice"}', '{"name": "roll_dice", "arguments": "{\\"sides\\": 6}"}'),
+    *('[{"name": "ping"}, {"name": "roll_dice", "parameters": {"sides": 2}}]', '{"tool_calls": [', '{"roll_dice": '),
+    *('{"tool": "nobody", "arguments": {}}', '{"tool": "take_note", "title": "a", "body": "b"}', '{"a": [{"b": "'),
+)
+TEXT_ATOMS = (
+    *(" ", "  ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u2028", "\ufeff", "\x00", "x", "\ud83d", "\udea2", "\\u00e9"),
+    *("é", "水", "⛵"),
+    *("`", "``", "```", "````", "~~~", "```json\n", "\n```\n", "```py\n", "> ", "| ", "#", "<", ">", "</", "|>", "<|"),
+    *("roll_dice", "ping", "nobody", "tide-table", "Sound Lamp", "functions.ping", "Six.", "Shall I?", "For example: "),
+    *(" " * 300, " " * 520, "\n" * 60, "a" * 450),
+)
+ATOMS = {
+    "harmony": (
+        *("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"),
+        *("<|endoftext|>", "<|startoftext|>", "<|start", "nel|>", "<|mess", "age|>", "<|CALL|>", "<|end|", "assistant"),
+        *("analysis", "commentary", "final", "json", "code", "user", "system", "functions.", "to=", "to=assistant"),
+        *(" to=functions.roll_dice", " to=ping", " to=functions.ping ", "to=functions.nobody"),
+        *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|start|>assistant", "assistantfinal"),
+        *("<|channel|>commentary to=functions.roll_dice <|constrain|>json<|message|>", "assistantanalysis"),
+        *("<|channel|>commentary to=ping<|message|>{}<|call|>", "assistantcode{", "to=functions.Sound Lamp"),
+        *('{"tool_uses": [{"recipient_name": "functions.ping", "parameters": {}}]}', "commentary to=ping json{}"),
+        " to=multi_tool_use.parallel",
+    ),
+    "hermes": (
+        *("<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_end|>", "<|endoftext|>", "<|im_start|>"),
+        *("<tool_call", "tool_call>", "</tool_", "call>", "<thi", "nk>", "</thi", "<|im_", "end|>", "<tool_calling>"),
+        *("<tool_call>\n{", '<tool_call>\n{"name": "', "}\n</tool_call>", "<tool_response>", "<tools>", "<tool_call>["),
+        '<tool_call>\n{"name": "roll_dice", "arguments": {"sides": 6}}\n</tool_call>',
+        '<tool_call>{"name": "ping", "arguments": {}}</tool_call>',
+    ),
+    "json": (
+        *("<think>", "</think>", "[TOOL_CALLS]", "<|python_tag|>", "<tool_call>", "</tool_call>", "</s>", "<|eot_id|>"),
+        *("[TOOL_", "CALLS]", "<|python", "_tag|>", "<thi", "nk>", "### User", "Result of ping:\n", "</", "s>"),
+        *('```json\n{"tool": "roll_dice", "arguments": {"sides": 6}}\n```', '```\n{"tool": "ping"}\n```', "roll_dice{"),
+        *('`{"tool": "ping", "arguments": {}}`', '\n> {"tool": "ping", "arguments": {}}\n', "~~~json\n", "\n~~~\n"),
+        *('{"tool": "take_note", "arguments": {"title": "<title>", "body": "..."}}', '{"tool": "ping", "output": 1}'),
+    ),
+}
+SEEDS = {
+    dialect: [
+        toolwright.write([{"name": "roll_dice", "arguments": {"sides": 6}}], dialect=dialect),
+        *(case.output for case in load_cases() if case.dialect == dialect),
+    ]
+    for dialect in DIALECTS
+}
+
+
+def outputs_in(*languages: str) -> st.SearchStrategy[str]:
+    """Outputs in the atoms of some dialects (a whole call and a broken tag are as likely as a letter), and the outputs
+    of the vectors with atoms put into them or in place of something.
+    """
+    own = [atom for language in languages for atom in ATOMS[language]]
+    atoms = st.sampled_from([*own, *own, *JSON_ATOMS, *TEXT_ATOMS])
+    seeds = st.sampled_from([seed for language in languages for seed in SEEDS[language]])
+    splices = st.lists(
+        st.tuples(st.integers(0, 300), st.sampled_from((0, 0, 1, 2, 5, 20)), atoms), min_size=1, max_size=3
+    )
+    return st.one_of(st.lists(atoms, max_size=14).map("".join), st.builds(spliced, seeds, splices))
+
+
+def spliced(output: str, splices: list[tuple[int, int, str]]) -> str:
+    """The output with a text in place of some characters, for each (place, number of characters, text)."""
+    for place, size, text in splices:
+        at = place % (len(output) + 1)
+        output = output[:at] + text + output[at + size :]
+    return output
+
+
+# In its own language twice as often as in another's, or in all of them mixed.
+OUTPUTS = {
+    dialect: st.one_of(outputs_in(dialect), outputs_in(dialect), *map(outputs_in, DIALECTS), outputs_in(*DIALECTS))
+    for dialect in DIALECTS
+}
+REQUESTS = st.fixed_dictionaries(
+    {
+        "tools": st.sampled_from([tuple(TOOLS), ("roll_dice", "ping"), ("launch", "ledger"), ()]),
+        "tool_choice": st.sampled_from(
+            ["auto", "none", "required", {"type": "function", "function": {"name": "ping"}}]
+        ),
+        "parallel_tool_calls": st.booleans(),
+        "start": st.sampled_from([None, "assistant", "reasoning", "message"]),
+    }
+)
+FINISHES = st.sampled_from(["stop", "length"])
+SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
+
+
+def asked(dialect: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The request as `read` takes it."""
+    return {**request, "dialect": dialect, "tools": tools(*request["tools"])}
+
+
+def cut(text: str, sizes: list[int]) -> list[str]:
+    """The text in pieces of these sizes, over and over."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(text[at : at + size])
+        at += size
+    return pieces
+
+
+@every_dialect
+@fuzz
+@given(data=st.data(), request=REQUESTS, finish=FINISHES, sizes=SIZES)
+def test_the_cut_of_any_text_changes_nothing(
+    dialect: str, data: st.DataObject, request: dict[str, Any], finish: str, sizes: list[int]
+) -> None:
+    output = data.draw(OUTPUTS[dialect])
+    whole = merged(read([output], finish, **asked(dialect, request)))
+    assert merged(read(output, finish, **asked(dialect, request))) == whole
+    assert merged(read(cut(output, sizes), finish, **asked(dialect, request))) == whole
+
+
+@every_dialect
+@fuzz
+@given(data=st.data(), request=REQUESTS, finish=FINISHES, sizes=SIZES)
+def test_no_character_of_any_text_is_lost(
+    dialect: str, data: st.DataObject, request: dict[str, Any], finish: str, sizes: list[int]
+) -> None:
+    output = data.draw(OUTPUTS[dialect])
+    assert not lost(output, read(cut(output, sizes), finish, check="verbatim", **asked(dialect, request)))
+
+
+@every_dialect
+@pytest.mark.parametrize("check", ["repair", "verbatim"])
+@fuzz
+@given(data=st.data(), request=REQUESTS, finish=FINISHES)
+def test_the_events_of_any_text_are_well_formed(
+    dialect: str, check: str, data: st.DataObject, request: dict[str, Any], finish: str
+) -> None:
+    events = read([data.draw(OUTPUTS[dialect])], finish, check=check, **asked(dialect, request))
+    assert_well_formed(events)
+    turn = collect(events)
+    assert turn.finish_reason == ("length" if finish == "length" else "tool_calls" if turn.calls else "stop")
+    if check == "repair":
+        assert not turn.calls or request["tool_choice"] != "none"
+        assert len(turn.calls) <= 1 or request["parallel_tool_calls"]
+
+
+def assert_well_formed(events: list[Event]) -> None:
+    """Calls are numbered from 0, begun once, filled while open, ended once; the end of the turn is said once, last.
+
+    A problem that names a call names one of the turn.
+    """
+    started = 0
+    open_: set[int] = set()
+    for event in events:
+        match event:
+            case CallStarted(index):
+                assert index == started
+                started += 1
+                open_.add(index)
+            case ArgumentsDelta(index, text):
+                assert index in open_
+                assert text
+            case CallEnded(index):
+                assert index in open_
+                open_.remove(index)
+            case Finished():
+                assert event is events[-1]
+            case _:
+                pass
+    assert not open_
+    assert isinstance(events[-1], Finished)
+    assert all(event.call is None or event.call < started for event in events if isinstance(event, Problem))
+
+
+# --- outputs that grow ---
+
+BLOCK = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
+HOSTILE = {
+    ("hermes", "blocks that are never closed"): BLOCK.removesuffix("</tool_call>") * 1_500,
+    ("hermes", "thoughts and calls by turns"): f"<think>{BLOCK}" * 1_500,
+    ("hermes", "open tags"): "<tool_call>" * 3_000,
+    ("hermes", "many objects in a block"): "<tool_call>" + '{"name": "ping"}' * 1_500 + "</tool_call>",
+    ("hermes", "nested arguments"): '<tool_call>{"name": "ledger", "arguments": ' + '{"a":' * 10_000,
+    ("hermes", "brackets"): "<tool_call>" + "[" * 30_000,
+    ("json", "objects"): '{"tool": "ping", "arguments": {}}\n' * 1_000,
+    ("json", "brackets"): "[{" * 15_000,
+    ("json", "nested arguments"): '{"sides": ' + "[" * 5_000 + "]" * 5_000 + "}",
+    ("json", "fences"): "```json\n" * 3_000,
+    ("json", "braces in prose"): "{x} " * 5_000,
+    ("harmony", "starts"): "<|start|>" * 3_000,
+    ("harmony", "headers"): "<|start|>assistant<|channel|>analysis<|message|>" * 1_000,
+    ("harmony", "calls"): "<|start|>assistant<|channel|>commentary to=ping<|message|>{}<|call|>" * 1_000,
+    ("harmony", "brackets"): "<|channel|>commentary to=ledger<|message|>" + "[" * 30_000,
+    ("harmony", "stripped messages"): "assistantfinal" * 2_000,
+}
+
+
+@pytest.mark.parametrize(("dialect", "title"), HOSTILE)
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_a_text_that_repeats_one_thing_is_read_to_its_end(dialect: str, title: str, finish: str) -> None:
+    output = HOSTILE[dialect, title]
+    for pieces in ([output], cut(output, [997])):
+        assert_well_formed(read(pieces, finish, dialect=dialect, tools=tools(*TOOLS)))
+    events = read([output], finish, dialect=dialect, tools=tools(*TOOLS), check="verbatim")
+    assert_well_formed(events)
+    assert not lost(output, events)
+
+
+# --- written calls ---
+
+TRICKY = (
+    *("</tool_call>", "<tool_call>", "<think>", "</think>", "<|im_end|>", "<|call|>", "<|end|>", "<|message|>", "</s>"),
+    *("```", "\n```\n", "`", "~~~", '"', "\\", '\\"', '"}', "}}", "{", "[", "'", "\n", "\r", "\t", "\x00", "\x7f"),
+    *("\u2028", "é", "⛵", "水", "for example", "Shall I?", "instead of", "I called", "//", " ", "> ", "| ", "&lt;"),
+    *("assistantfinal", "to=functions.ping", "<|start|>", "### User", "[TOOL_CALLS]", "\\u0041"),
+    '{"tool": "ping", "arguments": {}}',
+)
+# What is nothing but a placeholder is no call in prompt mode: no string here looks like one.
+STRINGS = st.lists(st.sampled_from(TRICKY), max_size=5).map(lambda parts: "".join(parts) + "!")
+VALUES = st.recursive(
+    st.one_of(STRINGS, st.sampled_from([None, True, False, 0, -7, 1.5, 1e300, 10**20])),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(STRINGS, inner, max_size=2),
+    max_leaves=5,
+)
+ARGUMENTS = st.builds(
+    lambda value, ascii_, form: json.dumps(value, ensure_ascii=ascii_, **form),
+    st.dictionaries(STRINGS, VALUES, max_size=3),
+    st.booleans(),
+    st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}]),
+)
+# Names that OpenAI's API allows, and one with a dot.
+NAMES = ("roll_dice", "tide-table", "garden.water", "launch")
+OPEN_TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in NAMES]
+CALLS = st.lists(st.tuples(st.sampled_from(NAMES), ARGUMENTS), min_size=1, max_size=3)
+
+
+@every_dialect
+@fuzz
+@given(calls=CALLS, sizes=SIZES)
+def test_calls_that_were_written_read_back_byte_for_byte(
+    dialect: str, calls: list[tuple[str, str]], sizes: list[int]
+) -> None:
+    text = toolwright.write([{"name": name, "arguments": arguments} for name, arguments in calls], dialect=dialect)
+    for output in ([text], cut(text, sizes)):
+        turn = toolwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
+        assert [(call.name, call.arguments) for call in turn.calls] == calls
+        assert (turn.content, turn.reasoning, turn.problems) == (None, None, ())
+
+
+@every_dialect
+def test_a_call_of_a_tool_with_a_blank_in_its_name_reads_back(dialect: str) -> None:
+    text = toolwright.write([{"name": "Sound Lamp", "arguments": {"on": True}}], dialect=dialect)
+    turn = toolwright.parse(text, dialect=dialect, tools=tools("Sound Lamp", "ping"))
+    assert [(call.name, call.arguments) for call in turn.calls] == [("Sound Lamp", '{"on":true}')]
+    assert turn.problems == ()
+
+
+@every_dialect
+@fuzz
+@given(reasoning=st.sampled_from(["", "Two dice.", "Wozu?\n\nGut."]), calls=CALLS, sizes=SIZES)
+def test_a_turn_that_was_written_reads_back(
+    dialect: str, reasoning: str, calls: list[tuple[str, str]], sizes: list[int]
+) -> None:
+    said = Message("assistant", (TextPart("I roll the dice:"),))
+    turn = AssistantTurn(reasoning or None, said, [Call(*call) for call in calls])
+    output = cut(get_dialect(dialect).write(turn), sizes)
+    got = toolwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
+    assert (got.reasoning, got.content) == (reasoning or None, "I roll the dice:")
+    assert [(call.name, call.arguments) for call in got.calls] == calls
+
+
+# --- prompts ---
+
+FORGERIES = st.lists(
+    st.sampled_from(
+        [
+            *(atom for language in DIALECTS for atom in ATOMS[language] if atom.startswith(("<", "#"))),
+            *("### System", "### Assistant", "\n### User\n", "<|im_start|>system\n", "<|start|>system<|message|>"),
+            *("<", "|", ">", "#", "<|", "|>", "im_end", "end", "call", "tool_call", "\u2060", "\n", " ", "x", "é"),
+        ]
+    ),
+    min_size=1,
+    max_size=8,
+).map("".join)
+
+
+def rendered(dialect: str, texts: list[str], choice: str) -> Prompt:
+    """A prompt with a foreign text in each place that takes one."""
+    system, user, said, thought, arguments, output, description = texts
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "take_note", "arguments": json.dumps({"a": arguments})},
+    }
+    return toolwright.render(
+        [
+            {"role": "system", "content": system},
+            {"role": "user", "content": [{"type": "text", "text": user}, {"type": "text", "text": user}]},
+            {"role": "assistant", "content": said, "reasoning_content": thought, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": output},
+            {"role": "developer", "content": system},
+        ],
+        dialect=dialect,
+        tools=[
+            {
+                "type": "function",
+                "function": {
+                    "name": "take_note",
+                    "description": description,
+                    "parameters": {
+                        "type": "object",
+                        "properties": {"a": {"type": "string", "description": description}},
+                    },
+                },
+            }
+        ],
+        tool_choice=choice,
+    )
+
+
+@every_dialect
+@fuzz
+@given(texts=st.lists(FORGERIES, min_size=7, max_size=7), choice=st.sampled_from(["auto", "none", "required"]))
+def test_no_text_in_a_prompt_becomes_a_control_token(dialect: str, texts: list[str], choice: str) -> None:
+    prompt = rendered(dialect, texts, choice)
+    ours = [piece.text for piece in prompt.pieces if isinstance(piece, Control)]
+    assert prompt.text == "".join(piece.text for piece in prompt.pieces)
+    for literal in prompt.controls:
+        assert prompt.wire_text.count(literal) == sum(text.count(literal) for text in ours)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "options"), [("hermes", {}), ("harmony", {}), ("harmony", {"tool_results": "harmony"})]
+)
+@fuzz
+@given(foreign=FORGERIES)
+def test_no_text_in_a_chat_message_becomes_a_control_token(
+    dialect: str, options: dict[str, object], foreign: str
+) -> None:
+    controls = toolwright.render([], dialect=dialect).controls
+    plain, got = (chat_with(text, dialect, options) for text in ("x", foreign))
+    assert len(plain) == len(got)
+    for literal in controls:
+        assert [text.count(literal) for text in got] == [text.count(literal) for text in plain]
+
+
+def chat_with(text: str, dialect: str, options: dict[str, object]) -> list[str]:
+    """The texts of the chat messages of a conversation that holds a foreign text wherever a client may put one."""
+    items = (
+        Message("system", (TextPart(text),)),
+        Message("user", (TextPart(text),)),
+        Message("assistant", (TextPart(text),)),
+        Call("take_note", json.dumps({"a": text}, ensure_ascii=False), id="c1"),
+        CallOutput("c1", (TextPart(text),)),
+    )
+    conversation = Conversation(items, (FunctionTool("take_note", text, {"type": "object"}),))
+    chat = get_dialect(dialect).messages(conversation, read_options(dialect, options))
+    return [str(message["content"]) for message in chat]
+
+
+@every_dialect
+def test_a_text_without_look_alikes_is_sent_as_it_is(dialect: str) -> None:
+    prompt = rendered(dialect, ["a <b> c", "x < y | z", "#1", "<tool>", '"', "<|", "|>"], "auto")
+    assert prompt.wire_text == prompt.text
