@@ -2,9 +2,10 @@
 
     python bench/parser.py [--sizes 1,10,100,1000] [--dialect harmony]
 
-Each dialect reads the call that it writes itself. Beside them, on the same Harmony text, the StreamableParser of the Harmony
-library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and delta as a server must. One process, best
-of some runs: the ratios are what counts. The last column is the time for the largest size over that for a tenth of it.
+Each dialect reads the call that it writes itself. Beside them, on the same Harmony text, the StreamableParser of the
+Harmony library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and delta as a server must. One
+process, best of some runs: the ratios are what counts. The last column is the time for the largest size over that for a
+tenth of it.
 """
 
 import argparse

@@ -258,7 +258,7 @@ class ModelServer:
             self._loop.close()
 
     async def _serve(self) -> None:
-        app = web.Application()
+        app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_get("/v1/models", self._list)
         app.router.add_post("/{path:.*}", self._answer)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1)

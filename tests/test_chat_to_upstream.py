@@ -262,13 +262,16 @@ def test_the_same_tools_give_the_same_prompt_prefix_whatever_the_choice(
         assert forced["prompt"].startswith(plain["prompt"])
 
 
+CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
 @pytest.mark.parametrize(
     "given",
     [
         {"type": "json_object"},
         {
             "type": "json_schema",
-            "json_schema": {"name": "n", "description": "d", "schema": {"type": "object"}, "strict": True},
+            "json_schema": {"name": "n", "description": "d", "schema": CLOSED, "strict": True},
         },
     ],
     ids=lambda given: given["type"],

@@ -42,7 +42,8 @@ def kinds(events: list[Any]) -> list[str]:
         if "tool_calls" in choice["delta"]:
             (piece,) = choice["delta"]["tool_calls"]
             kind = f"{'call' if 'id' in piece else 'arguments'} {piece['index']}"
-        if kind.startswith("role"):
+        if "role" in choice["delta"]:
+            assert not choice["delta"]["content"], choice
             kind = "role"
         if not found or found[-1] != kind:
             found.append(kind)

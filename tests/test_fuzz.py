@@ -237,6 +237,40 @@ def test_a_text_that_repeats_one_thing_is_read_to_its_end(dialect: str, title: s
     assert not lost(output, events)
 
 
+# Around places where reading stops waiting: with more in one piece it must not see more.
+NOTE = '<tool_call>{"name": "take_note", "arguments": {"title": "'
+LIMITS = {
+    ("hermes", "blanks in the head of a call"): '<tool_call>{"name": ' + " " * 500 + '"ping", "arguments": {',
+    ("hermes", "a long name"): '<tool_call>{"name": "' + "a" * 500 + '", "arguments": {',
+    ("hermes", "blanks in a fence before a call"): "```" + "\n" * 400 + BLOCK + "\n```",
+    ("hermes", "a string that may have ended at a tag"): NOTE + "b</tool_call><tool_call>" + "y" * 5_000 + '"z',
+    ("hermes", "blanks between the tags of a string"): NOTE + "b}}</tool_call>" + " " * 5_000 + BLOCK,
+    ("hermes", "blanks behind a call"): "Yes." + BLOCK + "<|im_end|>" + " " * 600,
+    ("hermes", "blanks before a thought"): " " * 600 + "<think>x</think>y",
+    ("json", "blanks in a fence"): "```json" + " " * 400 + '{"tool": "ping", "arguments": {}}\n```',
+    ("json", "a long tag of a fence"): "```" + "json" * 100 + '\n{"tool": "ping", "arguments": {}}\n```',
+    ("json", "blanks before the first key"): "{" + " " * 400 + '"tool": "ping", "arguments": {}}',
+    ("json", "a long first key"): '{"' + "a" * 400 + '": 1, "tool": "ping"}',
+    ("json", "blanks before a name"): " " * 600 + "ping{}",
+    ("harmony", "a long recipient without tokens"): "commentary to=" + "a" * 200 + " json{}",
+    ("harmony", "a word that is glued to its recipient"): "commentaryto=ping json{}",
+    ("harmony", "blanks before a word without tokens"): " " * 600 + "analysisThey ask.assistantfinalYes.",
+    ("harmony", "a long header"): "<|channel|>commentary to=ping" + " " * 2_500 + "<|message|>{}<|call|>",
+    ("harmony", "blanks before the arguments"): "<|channel|>commentary to=ping<|message|>" + " " * 600 + "{}<|call|>",
+    ("harmony", "a long first key"): '<|channel|>commentary<|message|>{"' + "a" * 400 + '": 1}<|call|>',
+    ("harmony", "blanks before an object"): "<|channel|>commentary<|message|>" + " " * 400 + '{"sides": 6}<|call|>',
+}
+
+
+@pytest.mark.parametrize(("dialect", "title"), LIMITS)
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_a_limit_does_not_move_with_the_cut(dialect: str, title: str, finish: str) -> None:
+    output = LIMITS[dialect, title]
+    whole = merged(read([output], finish, dialect=dialect, tools=tools(*TOOLS)))
+    for size in (1, 7, 150):
+        assert merged(read(cut(output, [size]), finish, dialect=dialect, tools=tools(*TOOLS))) == whole
+
+
 # --- written calls ---
 
 TRICKY = (
@@ -283,7 +317,8 @@ def test_a_call_of_a_tool_with_a_blank_in_its_name_reads_back(dialect: str) -> N
     text = toolwright.write([{"name": "Sound Lamp", "arguments": {"on": True}}], dialect=dialect)
     turn = toolwright.parse(text, dialect=dialect, tools=tools("Sound Lamp", "ping"))
     assert [(call.name, call.arguments) for call in turn.calls] == [("Sound Lamp", '{"on":true}')]
-    assert turn.problems == ()
+    # Harmony has no place for such a name.
+    assert {problem.kind for problem in turn.problems} == ({"recipient_sanitized"} if dialect == "harmony" else set())
 
 
 @every_dialect

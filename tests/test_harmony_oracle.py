@@ -176,8 +176,14 @@ def test_a_description_is_split_into_the_librarys_lines(description: str) -> Non
     assert typescript(tool.chat()) == declared_by_library(tool)
 
 
+# The library reads numbers with more digits or larger exponents only nearly.
+EXACT_FLOATS = st.builds(
+    lambda digits, zeros: float(f"{digits}e{zeros}"), st.integers(-(10**15), 10**15), st.integers(-22, 7)
+)
+
+
 @checked
-@given(st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1e-05, 1e-06, 1e-07, 0.0001, 1e15, 1e17]))
+@given(EXACT_FLOATS | st.sampled_from([1e-05, 1e-06, 1e-07, 0.0001, 1e15, 1e17]))
 def test_a_default_is_spelled_as_the_library_spells_it(default: float) -> None:
     tool = Tool("f", None, {"type": "object", "properties": {"rate": {"type": "number", "default": default}}})
     assert typescript(tool.chat()) == declared_by_library(tool)
@@ -399,6 +405,8 @@ def test_a_clients_own_tool_named_like_a_built_in_one_is_a_function(name: str) -
 
 # In a body, markers that end no message are text.
 BODY = texts(*ATOMS, *BREAKS, CHANNEL, MESSAGE, CONSTRAIN, least=1)
+# A preamble that is an object may be a call whose name was lost; the library does not look for those.
+PREAMBLE = BODY.filter(lambda body: not body.lstrip().startswith("{"))
 CODE = texts("x", "1", "+", "(", ")", " ", "\n", CHANNEL, least=1).filter(lambda code: code[0] == "x")
 RECIPIENTS = st.sampled_from(["functions.roll_dice", "roll_dice", "functions.garden.water", "functions.nobody", "ping"])
 ARGUMENTS = st.tuples(st.dictionaries(LINE, VALUES, max_size=3), st.sampled_from([None, 1, 2]), st.booleans()).map(
@@ -423,7 +431,8 @@ def outputs(draw: st.DrawFn) -> Pieces:
     """What a model may write behind `<|start|>assistant`."""
     pieces: Pieces = []
     for channel in draw(st.lists(st.sampled_from(["analysis", "analysis", "commentary"]), max_size=4)):
-        pieces += [Control(CHANNEL), channel, Control(MESSAGE), draw(BODY), Control(END), Control(START), "assistant"]
+        body = draw(BODY if channel == "analysis" else PREAMBLE)
+        pieces += [Control(CHANNEL), channel, Control(MESSAGE), body, Control(END), Control(START), "assistant"]
     if draw(st.booleans()):
         ends = draw(st.sampled_from([[Control(RETURN)], [Control(END)], []]))
         return [*pieces, Control(CHANNEL), "final", Control(MESSAGE), draw(BODY), *ends]

@@ -21,7 +21,7 @@ MAX_LINES = 500
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
 LAYERS = (
-    ("errors", "events", "jsontext"),
+    ("errors", "events", "jsontext", "settings"),
     ("conversation", "source", "prompt"),
     ("jsonspan",),
     ("schema",),

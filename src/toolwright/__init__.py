@@ -6,7 +6,7 @@ of the caller are `RequestError`; what the model does wrong is in `Turn.problems
 
 from importlib.metadata import version
 
-from toolwright.api import Parser, dialects, parse, render, typescript, write
+from toolwright.api import Parser, dialects, parse, render, strict_problems, typescript, write
 from toolwright.collect import Turn, collect
 from toolwright.conversation import Call
 from toolwright.errors import ConfigError, RequestError, ToolwrightError, UpstreamError
@@ -49,6 +49,7 @@ __all__ = [
     "dialects",
     "parse",
     "render",
+    "strict_problems",
     "typescript",
     "write",
 ]

@@ -12,12 +12,13 @@ from toolwright.dialects.base import dialect_names, get_dialect, read_options
 from toolwright.events import Event, FinishReason
 from toolwright.parser import OutputParser, PassThrough
 from toolwright.prompt import Prompt
+from toolwright.schema.strict import strict_problems
 from toolwright.schema.typescript import declaration
 from toolwright.toolset import Toolset
 from toolwright.wire.chat import read_messages
 from toolwright.wire.tools import read_tool_choice, read_tools
 
-__all__ = ["CheckMode", "Parser", "dialects", "parse", "render", "typescript", "write"]
+__all__ = ["CheckMode", "Parser", "dialects", "parse", "render", "strict_problems", "typescript", "write"]
 
 Json: TypeAlias = Mapping[str, Any]
 CheckMode = Literal["repair", "verbatim"]

@@ -32,9 +32,9 @@ _MAX_TOLD: Final = 3
 class Check:
     """Takes the events of one turn in order and passes on those that may leave.
 
-    Calls that the choice forbids do not leave: under `none` no call, without parallel calls only the first. A call
-    of an unknown tool, or with arguments that do not fit, leaves with a problem: its intent is beyond doubt, and
-    the client answers it with an error the model learns from.
+    Calls that the choice forbids do not leave: under `none` no call, under a named choice no other tool's, without
+    parallel calls only the first. A call of an unknown tool, or with arguments that do not fit, leaves with a problem:
+    its intent is beyond doubt, and the client answers it with an error the model learns from.
     """
 
     def __init__(self, tools: Toolset) -> None:
@@ -44,6 +44,7 @@ class Check:
         self._calls = 0
         self._open: dict[int, tuple[CallStarted, list[str]]] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
+        self._early: list[Problem] = []  # of the call that comes next
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Check some events; what may leave is appended to `out`."""
@@ -67,33 +68,40 @@ class Check:
                 self._start(event, out)
             case CallEnded(index, complete):
                 self._end(index, complete, out)
-            case Problem(call=int(index)):
-                ours = self._index[index] if index in self._index else self._calls if self._lets_out() else None
-                out.append(msgspec.structs.replace(event, call=ours))
+            case Problem(call=int(index)) if index in self._index:
+                out.append(msgspec.structs.replace(event, call=self._index[index]))
+            case Problem(call=int()):
+                self._early.append(event)
             case _:
                 out.append(event)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
         """The output is over: say how the turn ended. `reason` is `stop` unless the model was stopped."""
+        self._tell_early(None, out)
         if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
             out.append(Problem("call_missing", "the request asks for a call and the model made none"))
         out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
         self._open[started.index] = (started, [])
-        if not self._lets_out():
+        if not self._lets_out(started.name):
             self._index[started.index] = None
+            self._tell_early(None, out)
             return
         ours = self._index[started.index] = self._calls
         self._calls += 1
+        self._tell_early(ours, out)
         out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
         if started.name not in self._tools:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
-        elif isinstance(self._choice, NamedTool) and started.name != self._choice.name:
-            out.append(Problem("call_not_allowed", f"{started.name!r} instead of {self._choice.name!r}", call=ours))
 
-    def _lets_out(self) -> bool:
-        """Whether the next call may leave."""
+    def _tell_early(self, call: int | None, out: list[Event]) -> None:
+        out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
+        self._early.clear()
+
+    def _lets_out(self, name: str) -> bool:
+        if isinstance(self._choice, NamedTool) and name != self._choice.name:
+            return False
         return self._choice != "none" and (self._parallel or not self._calls)
 
     def _end(self, index: int, complete: bool, out: list[Event]) -> None:
@@ -101,7 +109,7 @@ class Check:
         arguments = "".join(texts)
         ours = self._index[index]
         if ours is None:
-            reason = "calls are switched off" if self._choice == "none" else "one call at most was asked for"
+            reason = self._refusal(started.name)
             out.append(Problem("call_not_allowed", f"call of {started.name!r}: {reason}", text=arguments))
             return
         out.append(CallEnded(ours, complete))
@@ -110,6 +118,13 @@ class Check:
             out.append(Problem("incomplete_arguments", detail, call=ours))
         elif started.kind == "function":
             self._judge(started.name, arguments, ours, out)
+
+    def _refusal(self, name: str) -> str:
+        if self._choice == "none":
+            return "calls are switched off"
+        if isinstance(self._choice, NamedTool) and name != self._choice.name:
+            return f"a call of {self._choice.name!r} was asked for"
+        return "one call at most was asked for"
 
     def _judge(self, name: str, arguments: str, call: int, out: list[Event]) -> None:
         try:

@@ -1,6 +1,6 @@
 """The not-streaming view: events folded into one `Turn`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from msgspec import Struct
@@ -23,13 +23,17 @@ __all__ = ["Turn", "collect"]
 
 
 class Turn(Struct, frozen=True):
-    """What a model answered: text, reasoning, calls, how it ended, and what was wrong on the way."""
+    """What a model answered: text, reasoning, calls, how it ended, and what was wrong on the way.
+
+    `logprobs` are those of the pieces of the text, where a server gave them.
+    """
 
     content: str | None
     reasoning: str | None
     calls: tuple[Call, ...]
     finish_reason: FinishReason
     problems: tuple[Problem, ...] = ()
+    logprobs: tuple[Mapping[str, Any], ...] = ()
 
     def to_chat_message(self) -> dict[str, Any]:
         """The assistant message of Chat Completions.
@@ -62,11 +66,14 @@ def collect(events: Iterable[Event]) -> Turn:
     arguments: list[list[str]] = []
     complete: list[bool] = []
     problems: list[Problem] = []
+    logprobs: list[Mapping[str, Any]] = []
     reason: FinishReason = "stop"
     for event in events:
         match event:
-            case ContentDelta(text):
+            case ContentDelta(text, told):
                 content.append(text)
+                if told is not None:
+                    logprobs.append(told)
             case ReasoningDelta(text):
                 reasoning.append(text)
             case CallStarted():
@@ -104,4 +111,5 @@ def collect(events: Iterable[Event]) -> Turn:
         calls=calls,
         finish_reason=reason,
         problems=tuple(problems),
+        logprobs=tuple(logprobs),
     )

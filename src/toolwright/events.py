@@ -7,7 +7,8 @@ Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`
 `Problem.text` together hold every character the model wrote. Consumers `match` and end in `assert_never`.
 """
 
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -69,10 +70,11 @@ ProblemKind = Literal[
 PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
 
 
-class ContentDelta(Struct, frozen=True, gc=False):
-    """Text for the user."""
+class ContentDelta(Struct, frozen=True):
+    """Text for the user. `logprobs` are those of its tokens, where a server gave them in OpenAI's form."""
 
     text: str
+    logprobs: Mapping[str, Any] | None = None
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from toolwright.jsontext import NotJsonError, decode
+from toolwright.schema.keywords import properties
 from toolwright.toolset import Toolset
 
 __all__ = ["ARGUMENT_KEYS", "NAME_KEYS", "Form", "call_keys", "read_forms"]
@@ -46,7 +47,7 @@ class Form(msgspec.Struct, frozen=True):
 
 def call_keys(tools: Toolset) -> frozenset[str]:
     """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments."""
-    own = {key for tool in tools for key in (tool.parameters or {}).get("properties") or ()}
+    own = {key for tool in tools for key in properties(tool.parameters)}
     forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *_IGNORED_KEYS}
     return frozenset(own | forms | set(tools.names())) if len(tools) else frozenset()
 
@@ -119,7 +120,7 @@ def _from_call(given: _Object, tools: Toolset) -> list[Form] | None:
 def _own_keys(given: _Object, name_key: str, tools: Toolset) -> list[str]:
     """The parameters of the tool itself: in the flat form they may be called like the keys of a record."""
     tool = tools.get(tools.resolve(str(_value(given[name_key], str) or "")))
-    return list(((tool.parameters if tool else None) or {}).get("properties") or ())
+    return list(properties(tool.parameters if tool else None))
 
 
 def _value(raw: msgspec.Raw, kind: Any) -> object:

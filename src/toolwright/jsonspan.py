@@ -22,7 +22,6 @@ _OUT_OF_STRING = re.compile(r'[^"{}\[\]<]*').match
 # A piece of a string without quotes, escapes and anything that may begin a stop.
 _PLAIN = re.compile(r'[^"\\<]+\Z').match
 _BLANKS = re.compile(r"\s*").match
-_NEXT_QUOTE = re.compile(r'(?:[^"\\]|\\.)*+"\s*(\S)', re.DOTALL).match
 # How far ahead the next quote is looked for.
 _MAX_AHEAD = 2_048
 
@@ -101,16 +100,33 @@ class JsonStops:
 
     def _seam(self, text: str, at: int, literal: str, source: Source) -> str | None:
         """The same for a literal in a string."""
-        behind = _BLANKS(text, at + len(literal)).end()  # type: ignore[union-attr]  # matches always
-        if behind == len(text):
+        ahead = text[at : at + _MAX_AHEAD]
+        full = len(ahead) == _MAX_AHEAD
+        behind = _BLANKS(ahead, len(literal)).end()  # type: ignore[union-attr]  # matches always
+        if behind == len(ahead) and not full:
             return (literal if not source.cut else "") if source.ended else None
-        if not text.startswith(self.then or ("\0",), behind):
-            return None if not source.ended and _may_come(text, behind, self.then, self.longest) else ""
-        if (quote := _NEXT_QUOTE(text, at)) is not None:
-            return "" if quote[1] in ",}]:" else literal
-        if source.ended:
-            return literal
-        return None if len(text) - at < _MAX_AHEAD else ""
+        if not ahead.startswith(self.then or ("\0",), behind):
+            may_come = not (full or source.ended) and _may_come(ahead, behind, self.then, self.longest)
+            return None if may_come else ""
+        if closing := _behind_quote(ahead):
+            return "" if closing in ",}]:" else literal
+        if full:
+            return ""
+        return (literal if not source.cut else "") if source.ended else None
+
+
+def _behind_quote(text: str) -> str:
+    """What stands behind the next quote of the string in which `text` begins; `""` when there is none."""
+    at = text.find('"')
+    while at >= 0:
+        slashes = at
+        while slashes and text[slashes - 1] == "\\":
+            slashes -= 1
+        if (at - slashes) % 2 == 0:
+            behind = _BLANKS(text, at + 1).end()  # type: ignore[union-attr]  # matches always
+            return text[behind : behind + 1]
+        at = text.find('"', at + 1)
+    return ""
 
 
 def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bool:

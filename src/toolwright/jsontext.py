@@ -1,10 +1,11 @@
 """Strict JSON: the one place where JSON texts of models and servers become values."""
 
+from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode"]
+__all__ = ["NotJsonError", "decode", "encode", "without"]
 
 T = TypeVar("T")
 
@@ -33,6 +34,18 @@ def encode(value: object) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return msgspec.json.encode(_whole(value))
+
+
+def without(text: str, parts: Iterable[str]) -> str:
+    """What is left of a text without these parts of it, which stand in it in this order."""
+    left: list[str] = []
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        if found >= 0:
+            left.append(text[at:found])
+            at = found + len(part)
+    return "".join([*left, text[at:]])
 
 
 def _whole(value: Any) -> Any:

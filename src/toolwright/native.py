@@ -4,6 +4,9 @@ Servers send the pieces of one call behind the other, but not all of them, and n
 over when the next one begins and its own arguments are a whole JSON value, or when the answer ends.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec import Struct
 
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, ReasoningDelta
@@ -14,27 +17,31 @@ from toolwright.upstreams.base import ToolCallDelta
 __all__ = ["NativeCalls"]
 
 
-class _Open(Struct):
+# Far above the numbers of calls that a parser finds in the text of the same answer.
+_FIRST = 1 << 20
+
+
+class _Call(Struct):
     index: int
     span: JsonSpan
-    started: bool = False
     name: str = ""
     id: str | None = None
-    early: str = ""  # arguments that came before the name
+    waiting: list[str] = []  # arguments that could not go out yet
+    started: bool = False
     whole: bool = False
 
 
 class NativeCalls:
-    """Passes a server's pieces to a filter, as events."""
+    """Passes a server's pieces to a filter, as events; calls one behind the other, as OpenAI's API sends them."""
 
     def __init__(self, filter_: Filter) -> None:
         self._filter = filter_
-        self._open: dict[int, _Open] = {}
+        self._calls: dict[int, _Call] = {}  # those that are not over, in the order of their begins
         self._seen = 0
 
-    def text(self, text: str) -> list[Event]:
+    def text(self, text: str, logprobs: Mapping[str, Any] | None = None) -> list[Event]:
         """A piece of the answer."""
-        return self._pushed([ContentDelta(text)] if text else [])
+        return self._pushed([ContentDelta(text, logprobs)] if text or logprobs else [])
 
     def reasoning(self, text: str) -> list[Event]:
         """A piece of the reasoning."""
@@ -42,39 +49,48 @@ class NativeCalls:
 
     def call(self, delta: ToolCallDelta) -> list[Event]:
         """A piece of a call."""
-        events: list[Event] = []
-        call = self._open.get(delta.index)
+        call = self._calls.get(delta.index)
         if call is None:
-            for index in [index for index, other in self._open.items() if other.whole]:
-                events.append(CallEnded(self._open.pop(index).index))
-            call = self._open[delta.index] = _Open(self._seen, JsonSpan())
+            call = self._calls[delta.index] = _Call(_FIRST + self._seen, JsonSpan())
             self._seen += 1
         call.id = call.id or delta.id
         call.name = call.name or delta.name or ""
-        text = call.early + delta.arguments
-        if call.name and not call.started:
-            call.started = True
-            events.append(CallStarted(call.index, call.name, id=call.id))
-        if not call.started:
-            call.early = text
-        elif text:
-            call.early = ""
+        if delta.arguments:
+            call.waiting.append(delta.arguments)
             if not call.whole:
-                _, call.whole = call.span.end(text, 0)
-            events.append(ArgumentsDelta(call.index, text))
-        return self._pushed(events)
+                _, call.whole = call.span.end(delta.arguments, 0)
+        return self._pushed(self._ready())
 
     def end(self, *, cut: bool = False) -> list[Event]:
         """The answer is over; `cut`: because of its limit."""
         events: list[Event] = []
-        for call in self._open.values():
-            if not call.started:  # arguments without a name: shown as a call that names nothing
-                events += [CallStarted(call.index, call.name, id=call.id), ArgumentsDelta(call.index, call.early)]
+        for call in self._calls.values():
+            events += _out(call)
             events.append(CallEnded(call.index, complete=call.whole or not cut))
-        self._open.clear()
+        self._calls.clear()
         return self._pushed(events)
+
+    def _ready(self) -> list[Event]:
+        """What may go out: the first call's pieces, and the next one's when it is whole."""
+        events: list[Event] = []
+        for number, call in list(self._calls.items()):
+            if call.name:
+                events += _out(call)
+            if not call.whole or len(self._calls) == 1:
+                break
+            events.append(CallEnded(call.index))
+            del self._calls[number]
+        return events
 
     def _pushed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
         self._filter.push(events, out)
         return out
+
+
+def _out(call: _Call) -> list[Event]:
+    events: list[Event] = [] if call.started else [CallStarted(call.index, call.name, id=call.id)]
+    call.started = True
+    events += [ArgumentsDelta(call.index, text) for text in call.waiting]
+    call.waiting.clear()
+    return events

@@ -5,8 +5,9 @@ look-alike in the text with an invisible character, so that the server's tokeniz
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -24,9 +25,10 @@ class Control(Struct, frozen=True, gc=False):
 
 
 class Text(Struct, frozen=True, gc=False):
-    """Ordinary text: whatever it looks like, it is not a control token."""
+    """Ordinary text: whatever it looks like, it is not a control token. `json`: it is a JSON value."""
 
     text: str
+    json: bool = False
 
 
 Piece: TypeAlias = Control | Text
@@ -53,16 +55,26 @@ class Prompt(Struct, frozen=True):
     @property
     def wire_text(self) -> str:
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken."""
-        return "".join(
-            piece.text if isinstance(piece, Control) else neutralise(piece.text, self.controls) for piece in self.pieces
-        )
+        return "".join(self._wire_texts())
+
+    def _wire_texts(self) -> Iterator[str]:
+        for kind, pieces in groupby(self.pieces, type):
+            if kind is Control:
+                yield from (piece.text for piece in pieces)
+            else:
+                # As one text, so that no look-alike hides in a seam.
+                yield neutralise("".join(map(self._as_text, pieces)), self.controls)
+
+    def _as_text(self, piece: Piece) -> str:
+        is_json = isinstance(piece, Text) and piece.json
+        return neutralise_json(piece.text, self.controls) if is_json else piece.text
 
 
 class PromptBuilder:
-    """Collects pieces; neighbours of one type are joined, so that no look-alike hides in a seam."""
+    """Collects pieces; neighbours of one kind are joined."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[type[Control] | type[Text], list[str]]] = []
+        self._runs: list[tuple[type[Control] | type[Text], bool, list[str]]] = []
 
     def control(self, *tokens: str) -> "PromptBuilder":
         """Append control tokens."""
@@ -72,17 +84,26 @@ class PromptBuilder:
         """Append ordinary text."""
         return self._append(Text, texts)
 
-    def _append(self, kind: type[Control] | type[Text], texts: Iterable[str]) -> "PromptBuilder":
+    def json(self, text: str) -> "PromptBuilder":
+        """Append the text of a JSON value."""
+        return self._append(Text, (text,), is_json=True)
+
+    def _append(
+        self, kind: type[Control] | type[Text], texts: Iterable[str], *, is_json: bool = False
+    ) -> "PromptBuilder":
         texts = [text for text in texts if text]
         if texts:
-            if not self._runs or self._runs[-1][0] is not kind:
-                self._runs.append((kind, []))
-            self._runs[-1][1].extend(texts)
+            if not self._runs or self._runs[-1][:2] != (kind, is_json):
+                self._runs.append((kind, is_json, []))
+            self._runs[-1][2].extend(texts)
         return self
 
     def pieces(self) -> tuple[Piece, ...]:
         """What was collected."""
-        return tuple(kind("".join(texts)) for kind, texts in self._runs)
+        return tuple(
+            Text("".join(texts), is_json) if kind is Text else Control("".join(texts))
+            for kind, is_json, texts in self._runs
+        )
 
 
 def neutralise(text: str, controls: Sequence[str]) -> str:

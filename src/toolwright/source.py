@@ -116,10 +116,21 @@ class Source:
         self.at = end
         return taken
 
+    def unread(self, text: str) -> None:
+        """Put text back that was read last."""
+        self.text = text + self.text[self.at :]
+        self.at = 0
+
     def blanks(self) -> str:
         """Read white space."""
         end = _BLANKS(self.text, self.at).end()  # type: ignore[union-attr]  # matches always
         return self.take(end)
+
+    def ahead(self, size: int) -> str:
+        """The next characters, at most `size`. Who decides by no more than these decides alike however the text is
+        cut.
+        """
+        return self.text[self.at : self.at + size]
 
     def more(self, size: int) -> bool:
         """Whether the next `size` characters are not all here yet but may come."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from toolwright.conversation import FunctionTool, ToolChoice
 from toolwright.schema import validate
+from toolwright.schema.keywords import properties, required
 
 __all__ = ["Toolset"]
 
@@ -54,12 +55,12 @@ class Toolset:
     def requires_something(self, name: str) -> bool:
         """Whether the tool has a parameter that must be given."""
         tool = self.get(name)
-        return tool is not None and bool((tool.parameters or {}).get("required"))
+        return tool is not None and bool(required(tool.parameters))
 
     def takes_nothing(self, name: str) -> bool:
         """Whether the tool has no parameter at all."""
         tool = self.get(name)
-        return tool is not None and not (tool.parameters or {}).get("properties")
+        return tool is not None and not properties(tool.parameters)
 
     def faults(self, name: str, arguments: object) -> list[validate.Fault]:
         """Where these arguments do not fit the tool's schema; a tool without a schema takes any object."""
@@ -81,10 +82,10 @@ class Toolset:
             tool.name
             for tool in self.ordered
             if tool.parameters
-            and arguments.keys() <= (tool.parameters.get("properties") or {}).keys()
+            and arguments.keys() <= properties(tool.parameters).keys()
             and validate.is_valid(tool.parameters, arguments)
         ]
 
     def declares(self, key: str) -> bool:
         """Whether any tool has a parameter of this name."""
-        return any(key in ((tool.parameters or {}).get("properties") or {}) for tool in self.ordered)
+        return any(key in properties(tool.parameters) for tool in self.ordered)

@@ -150,8 +150,8 @@ class _Reader:
     def read(self, delta: Delta) -> list[Event]:
         early, self._early = self._early, []
         match delta:
-            case TextDelta(text):
-                return early + (self._parser.feed(text) if self._parser else self._native.text(text))
+            case TextDelta(text, logprobs):
+                return early + (self._parser.feed(text) if self._parser else self._native.text(text, logprobs))
             case ReasoningText(text):
                 return early + self._native.reasoning(text)
             case ToolCallDelta():

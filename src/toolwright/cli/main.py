@@ -5,6 +5,7 @@ import logging
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -106,7 +107,8 @@ def _settings(
         return load_config(config)
     if upstream is None:
         if given:
-            raise ConfigError(f"--{next(iter(given)).replace('_', '-')} needs an upstream: add --upstream URL.")
+            option = {"api_key_env": "key-env"}.get(name := next(iter(given)), name)
+            raise ConfigError(f"--{option} needs an upstream: add --upstream URL.")
         return simulated_config(ServerConfig(), faults)
     if faults:
         raise ConfigError("--faults is for the simulated model: leave out --upstream.")
@@ -125,7 +127,8 @@ def _run(config: Config) -> None:
     host, port = listener.getsockname()[:2]
     _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
     settings = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=10)
-    uvicorn.Server(settings).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
+        uvicorn.Server(settings).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:

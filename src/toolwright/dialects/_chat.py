@@ -1,5 +1,6 @@
 """What prompts of several dialects share: the system texts, the choice in words, text out of message parts."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from toolwright.conversation import (
 from toolwright.errors import RequestError
 from toolwright.prompt import neutralise
 
-__all__ = ["chat_content", "chat_role", "choice_note", "plain_text", "split_instructions"]
+__all__ = ["chat_content", "chat_role", "choice_note", "format_note", "plain_text", "split_instructions"]
 
 
 def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
@@ -39,6 +40,19 @@ def choice_note(conversation: Conversation) -> list[str]:
         case NamedTool(name):
             return [f"For this answer call the tool {name}; do not answer in text."]
     return []
+
+
+def format_note(conversation: Conversation) -> list[str]:
+    """What text must look like, in words; empty when nothing is asked for."""
+    wanted = conversation.response_format
+    if wanted is None:
+        return []
+    when = "When you answer in text instead of calling a tool, answer" if conversation.tools else "Answer"
+    if wanted.schema is None:
+        return [f"{when} with one JSON object and nothing else."]
+    schema = json.dumps(wanted.schema, ensure_ascii=False)
+    about = f"{wanted.name}: {wanted.description}" if wanted.description else wanted.name
+    return [f"# Answer format\n\n{when} with JSON that fits this schema ({about}) and nothing else:\n\n{schema}"]
 
 
 def chat_role(role: str) -> str:

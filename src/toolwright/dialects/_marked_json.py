@@ -11,6 +11,7 @@ from typing import Final
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from toolwright.forms import Form, read_forms
 from toolwright.jsonspan import JsonSpan, JsonStops, gather_json, json_text
+from toolwright.jsontext import without
 from toolwright.source import Markers, Source, Steps, gather, may_come
 from toolwright.toolset import Toolset
 
@@ -51,7 +52,7 @@ class MarkedJson:
         head = yield from self._head()
         if head is None:
             return (yield from self._whole())
-        self._emit(Markup(self._source.take(head.end())))
+        self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(self._tools.resolve(head[1]))
         closed, stop = yield from json_text(self._source, self._stops, partial(ArgumentsDelta, index))
         self._emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
@@ -63,10 +64,10 @@ class MarkedJson:
     def _head(self) -> Steps[re.Match[str] | None]:
         source = self._source
         while True:
-            if found := _HEAD.match(source.text, source.at):
+            begin = source.ahead(_MAX_HEAD)
+            if found := _HEAD.match(begin):
                 return found
-            short = len(source.text) - source.at < _MAX_HEAD
-            if source.ended or not short or not _MAY_BE_HEAD.match(source.text, source.at):
+            if not source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(begin):
                 return None
             yield
 
@@ -123,20 +124,18 @@ class MarkedJson:
         return forms
 
     def _calls(self, forms: list[Form], block: str) -> None:
-        frame = block
         for form in forms:
             arguments = form.arguments
             if not arguments and not self._tools.requires_something(form.name):
                 arguments = "{}"
-            frame = frame.replace(form.arguments, "", 1)
             if form.decoded:
                 self._emit(Problem("arguments_decoded", "the arguments were a JSON string", call=self.calls))
-                frame = block
             index = self._start(form.name)
             if arguments:
                 self._emit(ArgumentsDelta(index, arguments))
             self._emit(CallEnded(index))
-        self._source.markup(frame)
+        shown = [] if any(form.decoded for form in forms) else [form.arguments for form in forms]
+        self._source.markup(without(block, shown))
 
     def _start(self, name: str) -> int:
         self._emit(CallStarted(self.calls, name))

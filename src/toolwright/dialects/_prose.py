@@ -121,6 +121,8 @@ class ProseReader:
     def _say(self, text: str) -> Event:
         """An event for a text; a blank line parts it from what stood before a call."""
         if self._apart:
+            if text.isspace():
+                return Markup(text)
             self._apart = False
             text = f"\n\n{text.lstrip()}" if self._before else text
         self._code.feed(text)
@@ -219,38 +221,37 @@ class ProseReader:
     def _begins_held(self) -> Steps[bool]:
         """Whether the answer begins as JSON in a JSON string, or with the name of a tool glued to its arguments."""
         while True:
-            begin = self.source.text[self.source.at :].lstrip()
+            begin = self.source.ahead(_MAX_PEEK).lstrip()
             if begin.startswith(_ENCODED) or any(begin.startswith(f"{name}{{") for name in self.tools.names()):
                 return True
             beginnings = (*_ENCODED, *(f"{name}{{" for name in self.tools.names()))
-            if self.source.ended or not any(word.startswith(begin) for word in beginnings):
+            if not self.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
                 return False
             yield
 
     def _fence(self, blanks: str, ticks: str) -> Steps[None]:
         """A fenced block: an object in it may be a call; everything else is text."""
         source = self.source
-        while source.more(_MAX_PEEK):
-            head = _FENCE_HEAD.match(source.text, source.at)
-            if head and not (self._tags and source.more(head.end() - source.at + max(map(len, self._tags)))):
-                break
-            if head and source.text[head.end()] != "<":
+        while True:
+            head = _FENCE_HEAD.match(source.ahead(_MAX_PEEK))
+            inside = head.string[head.end() :] if head else ""
+            whole = inside and not any(len(inside) < len(tag) and tag.startswith(inside) for tag in self._tags)
+            if whole or not source.more(_MAX_PEEK):
                 break
             yield
-        head = _FENCE_HEAD.match(source.text, source.at)
-        if head and self._may_open_call(head):
-            opening = blanks + ticks + source.take(head.end())
-            if source.text[source.at] in _BRACES:
+        if head and self._may_open_call(head["tag"], inside):
+            opening = blanks + ticks + source.take(source.at + head.end())
+            if inside.startswith(_BRACES):
                 yield from self._value(opening)
             else:
                 yield from self._held(opening)
         else:
             self.emit(self._say(blanks + ticks))
 
-    def _may_open_call(self, head: re.Match[str]) -> bool:
-        if self.source.text[head.end()] in _BRACES:
-            return head["tag"].lower() in JSON_TAGS
-        return not self._before and self.source.text.startswith(self._tags or ("\0",), head.end())
+    def _may_open_call(self, tag: str, inside: str) -> bool:
+        if inside.startswith(_BRACES):
+            return tag.lower() in JSON_TAGS
+        return not self._before and inside.startswith(self._tags or ("\0",))
 
     def _value(self, lead: str) -> Steps[None]:
         """A brace or a bracket behind `lead`: it may be a call, or it is text."""
@@ -270,10 +271,10 @@ class ProseReader:
         """The first key of the object that begins here, None when none does."""
         source = self.source
         while True:
-            begin = source.text[source.at : source.at + _MAX_PEEK]
+            begin = source.ahead(_MAX_PEEK)
             if found := _FIRST_KEY.match(begin):
                 return found[1]
-            if source.ended or len(begin) == _MAX_PEEK or not _MAY_BE_OBJECT.match(begin):
+            if not source.more(_MAX_PEEK) or not _MAY_BE_OBJECT.match(begin):
                 return None
             yield
 

@@ -27,6 +27,7 @@ from toolwright import dialects
 from toolwright.conversation import AssistantTurn, Conversation
 from toolwright.errors import RequestError, did_you_mean
 from toolwright.prompt import Prompt
+from toolwright.settings import SlipError, read_settings
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -87,18 +88,12 @@ def get_dialect(name: str) -> Dialect:
 def read_options(dialect: str, options: Mapping[str, object]) -> RenderOptions:
     """Check options given by name. Raises `RequestError` for unknown names and wrong types."""
     kind = get_dialect(dialect).Options
-    for name in options:
-        if name not in kind.__struct_fields__:
-            raise RequestError(
-                f"Dialect {dialect!r} has no option {name!r}.{did_you_mean(name, kind.__struct_fields__)} "
-                f"It has: {', '.join(kind.__struct_fields__)}.",
-                param=name,
-                code="unknown_parameter",
-            )
     try:
-        return msgspec.convert(options, kind)
-    except msgspec.ValidationError as error:
-        raise RequestError(f"Invalid option of dialect {dialect!r}: {error}.", code="invalid_value") from error
+        return read_settings(options, kind)
+    except SlipError as error:
+        raise RequestError(
+            f"Options of dialect {dialect!r}: {error}", param=error.path or None, code="invalid_value"
+        ) from error
 
 
 def _load(name: str) -> Dialect:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, TextPart, ToolTurn
-from toolwright.dialects._chat import chat_content, chat_role, choice_note, plain_text, split_instructions
+from toolwright.dialects._chat import chat_content, chat_role, choice_note, format_note, plain_text, split_instructions
 from toolwright.dialects._marked_json import MarkedJson
 from toolwright.dialects._prose import ProseReader
 from toolwright.dialects.base import RenderOptions
@@ -54,6 +54,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
     out = PromptBuilder()
     instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:
@@ -112,6 +113,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         _tools(out, conversation)
         system.append(Prompt(out.pieces(), _CONTROLS).wire_text)
         system += choice_note(conversation)
+    system += format_note(conversation)
     chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
     for turn in msgspec.structs.replace(conversation, items=items).turns():
         match turn:

@@ -13,7 +13,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from toolwright.dialects._chat import chat_content, chat_role, choice_note, plain_text, split_instructions
+from toolwright.dialects._chat import chat_content, chat_role, choice_note, format_note, plain_text, split_instructions
 from toolwright.dialects._prose import ProseReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -43,7 +43,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
     instructions, items = split_instructions(conversation.items)
-    system = [*_tool_section(conversation), *instructions]
+    system = [*_tool_section(conversation), *instructions, *format_note(conversation)]
     chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
     for turn in msgspec.structs.replace(conversation, items=items).turns():
         match turn:

@@ -5,7 +5,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import date
 from typing import Any
 
@@ -63,7 +63,16 @@ def create_app(config: Config) -> Starlette:
 
 async def _no_route(request: Request, _: Exception) -> Response:
     message = f"Invalid URL ({request.method} {request.url.path})"
-    return error_response(RequestError(message, status=404))
+    return _identified(error_response(RequestError(message, status=404)), _request_id())
+
+
+def _request_id() -> str:
+    return f"req_{secrets.token_hex(16)}"
+
+
+def _identified(response: Response, request_id: str) -> Response:
+    response.headers["x-request-id"] = request_id
+    return response
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -83,7 +92,7 @@ class _Gateway:
         """A handler whose errors are told the way OpenAI's API tells them."""
 
         async def answered(request: Request) -> Response:
-            request_id = f"req_{secrets.token_hex(16)}"
+            request_id = _request_id()
             try:
                 response = await handler(request)
             except (RequestError, UpstreamError) as error:
@@ -94,8 +103,7 @@ class _Gateway:
             except Exception:
                 log.exception("%s %s failed", request_id, request.url.path)
                 response = error_response(_OUR_FAULT)
-            response.headers["x-request-id"] = request_id
-            return response
+            return _identified(response, request_id)
 
         return answered
 
@@ -129,10 +137,10 @@ class _Gateway:
             if first.done():
                 first.result()  # what fails before the first byte is a plain error
         except BaseException:
-            first.cancel()
+            await _given_up(first)
             await events.aclose()
             raise
-        return EventStream(_stream(chunks, first, events), chunks.heartbeat(), self._server.heartbeat_s)
+        return EventStream(_stream(chunks, first, events), chunks.heartbeat, self._server.heartbeat_s)
 
     # --- parts ---
 
@@ -193,24 +201,36 @@ async def _stream(
 ) -> AsyncGenerator[bytes, None]:
     """The chunks of a turn whose first event is awaited in `first`. A failure becomes an event."""
     usage: Usage | None = None
-    yield chunks.begin()
     try:
         async with aclosing(events):
-            event = await first
+            try:
+                event = await first
+            finally:
+                await _given_up(first)
             while event is not None:
                 if isinstance(event, Usage):
                     usage = event
-                elif chunk := chunks.event(event):
-                    yield chunk
+                else:
+                    for chunk in chunks.event(event):
+                        yield chunk
                 event = await anext(events, None)
     except (RequestError, UpstreamError) as error:
         log.info("stream failed: %s", error)
-        yield data(encode(error_body(error))) + DONE
+        yield data(encode(error_body(error)))
     except Exception:
         log.exception("stream failed")
-        yield data(encode(error_body(_OUR_FAULT))) + DONE
+        yield data(encode(error_body(_OUR_FAULT)))
     else:
-        yield chunks.end(usage)
+        if counted := chunks.usage(usage):
+            yield counted
+    yield DONE
+
+
+async def _given_up(task: "asyncio.Future[Any]") -> None:
+    """End a task that nobody waits for any more; what it answers or raises is not wanted."""
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
 
 
 def _decoded(body: bytes) -> object:

@@ -5,14 +5,14 @@ Every field is documented in docs/configuration.md; a test compares the two.
 
 import os
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 
 from toolwright.dialects.base import get_dialect, read_options
-from toolwright.errors import ConfigError, RequestError, did_you_mean
+from toolwright.errors import ConfigError, RequestError
+from toolwright.settings import SlipError, read_settings
 from toolwright.turn import MODES, Mode, Model
 from toolwright.upstreams.base import Upstream
 from toolwright.upstreams.chat import ChatUpstream
@@ -25,7 +25,6 @@ from toolwright.wire.chat_answer import ReasoningField
 __all__ = ["ANY_MODEL", "Config", "ModelConfig", "ServerConfig", "build_models", "load_config", "simulated_config"]
 
 ANY_MODEL = "*"
-Sections: TypeAlias = Mapping[str, Any]
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,29 +79,13 @@ def load_config(path: Path) -> Config:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no TOML: {error}.") from error
-    _check_names(given, path)
     try:
-        config = msgspec.convert(given, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {error}.") from error
+        config = read_settings(given, Config)
+    except SlipError as error:
+        raise ConfigError(f"{path}: {error}") from error
     if not config.models:
         raise ConfigError(f"{path} has no models. Add one:\n\n[[models]]\nname = 'my-model'\nupstream = 'http://…/v1'")
     return config
-
-
-def _check_names(given: Sections, path: Path) -> None:
-    """Unknown names with the one that was meant: msgspec names them only."""
-    models = given.get("models", [])
-    tables = [("", given, Config), ("server.", given.get("server", {}), ServerConfig)]
-    tables += [
-        (f"models[{n}].", model, ModelConfig) for n, model in enumerate(models if isinstance(models, list) else ())
-    ]
-    for place, table, kind in tables:
-        known = kind.__struct_fields__
-        for name in table if isinstance(table, dict) else ():
-            if name not in known:
-                hint = did_you_mean(name, known) or f" It can be: {', '.join(known)}."
-                raise ConfigError(f"{path}: unknown name '{place}{name}'.{hint}")
 
 
 def simulated_config(server: ServerConfig, faults: str = "") -> Config:
@@ -160,6 +143,8 @@ def _upstream(given: ModelConfig, mode: Literal["native", "prompt", "raw"]) -> U
         raise ConfigError(
             f"Upstream {given.upstream!r}: expected 'simulated' or a URL such as http://localhost:8000/v1"
         )
+    if given.api_key_env and "@" in given.upstream.partition("://")[2].partition("/")[0]:
+        raise ConfigError("The upstream's URL has credentials and api_key_env names a key: leave out one of them.")
     headers = dict(given.headers)
     if given.api_key_env:
         key = os.environ.get(given.api_key_env)

@@ -1,7 +1,7 @@
 """ASGI answers: JSON, OpenAI's errors, event streams that notice when their client leaves."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -85,7 +85,7 @@ class EventStream(Response):
     When the client leaves, the generator is closed.
     """
 
-    def __init__(self, events: AsyncGenerator[bytes, None], heartbeat: bytes, heartbeat_s: float) -> None:
+    def __init__(self, events: AsyncGenerator[bytes, None], heartbeat: Callable[[], bytes], heartbeat_s: float) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]
         self._events = events
@@ -117,4 +117,4 @@ class EventStream(Response):
             sent = self._sent
             await asyncio.sleep(self._heartbeat_s)
             if sent == self._sent:
-                await send({"type": "http.response.body", "body": self._heartbeat, "more_body": True})
+                await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})

@@ -6,18 +6,27 @@ what the models were trained on, not TypeScript that a compiler would take.
 """
 
 import json
+import re
 from typing import Any
 
 from toolwright.conversation import FunctionTool
+from toolwright.jsontext import encode
+from toolwright.schema.keywords import properties, required
 
 __all__ = ["declaration"]
 
 
 def declaration(tool: FunctionTool) -> str:
     """One tool as comment lines and `type NAME = … => any;`, without a final line feed."""
-    comment = "".join(f"// {line}\n" for line in tool.description.split("\n")) if tool.description else ""
+    comment = "".join(f"// {line}\n" for line in _lines(tool.description or ""))
     parameters = "" if tool.parameters is None else f"_: {_type(tool.parameters, '')}"
     return f"{comment}type {tool.name} = ({parameters}) => any;"
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    ended, last = lines[:-1], lines[-1]
+    return [line.removesuffix("\r") for line in ended] + ([last] if last else [])
 
 
 def _type(schema: object, indent: str) -> str:
@@ -28,7 +37,8 @@ def _type(schema: object, indent: str) -> str:
     kind = schema.get("type")
     match kind:
         case list():
-            return " | ".join("number" if name == "integer" else str(name) for name in kind)
+            names = [name for name in kind if isinstance(name, str)]
+            return " | ".join("number" if name == "integer" else name for name in names) or "any"
         case "object":
             return _object(schema, indent)
         case "string":
@@ -45,14 +55,13 @@ def _type(schema: object, indent: str) -> str:
 
 def _object(schema: dict[str, Any], indent: str) -> str:
     comment = f"{indent}// {schema['description']}\n" if isinstance(schema.get("description"), str) else ""
-    required = schema.get("required") or ()
-    properties = schema.get("properties") or {}
-    lines = "".join(_property(key, value, key in required, indent) for key, value in properties.items())
+    needed = set(required(schema))
+    lines = "".join(_property(key, value, key in needed, indent) for key, value in properties(schema).items())
     return f"{comment}{{\n{lines}{indent}}}"
 
 
-def _property(key: str, schema: object, required: bool, indent: str) -> str:
-    mark = "" if required else "?"
+def _property(key: str, schema: object, needed: bool, indent: str) -> str:
+    mark = "" if needed else "?"
     if not isinstance(schema, dict):
         return f"{indent}{key}{mark}: any,\n"
     one_of = schema.get("oneOf")
@@ -88,17 +97,18 @@ def _one_of_property(key: str, schema: dict[str, Any], variants: list[Any], mark
 
 
 def _variant(variant: object, indent: str) -> str:
-    return f"\n{indent} | {_variant_type(variant, indent, set())}"
+    # Outside a property the library quotes the default of an enumeration, too.
+    return f"\n{indent} | {_variant_type(variant, indent, set(), quoted=True)}"
 
 
-def _variant_type(variant: object, indent: str, hidden: set[str | None]) -> str:
+def _variant_type(variant: object, indent: str, hidden: set[str | None], *, quoted: bool = False) -> str:
     text = _type(variant, indent + "   ")
     if not isinstance(variant, dict):
         return text
     notes = [variant["description"]] if isinstance(variant.get("description"), str) else []
     notes = [note for note in notes if note not in hidden]
     if "default" in variant:
-        notes.append(f"default: {_default(variant)}")
+        notes.append(f"default: {_default(variant, quoted=quoted)}")
     return _nullable(variant, text) + (f" // {' '.join(notes)}" if notes else "")
 
 
@@ -111,8 +121,11 @@ def _string_members(schema: dict[str, Any]) -> list[str]:
     return [member for member in members if isinstance(member, str)] if isinstance(members, list) else []
 
 
-def _default(schema: dict[str, Any]) -> str:
+def _default(schema: dict[str, Any], *, quoted: bool = False) -> str:
     value = schema["default"]
     if isinstance(value, str):
-        return value if schema.get("enum") else f'"{value}"'
+        bare = isinstance(schema.get("enum"), list) and schema["enum"] and not quoted
+        return value if bare else f'"{value}"'
+    if isinstance(value, float):
+        return re.sub(r"e(?=\d)", "e+", encode(value).decode())
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

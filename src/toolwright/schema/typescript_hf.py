@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from toolwright.conversation import FunctionTool
+from toolwright.schema.keywords import properties, required
 
 __all__ = ["declaration"]
 
@@ -21,17 +22,16 @@ _ITEM_TYPES = {"string": "string", "number": "number", "integer": "number", "boo
 def declaration(tool: FunctionTool) -> str:
     """One tool as a comment line and `type NAME = … => any;`, without a final line feed."""
     head = f"// {tool.description or ''}\ntype {tool.name} = "
-    parameters = tool.parameters or {}
-    properties = parameters.get("properties")
-    if not properties:
+    declared = properties(tool.parameters)
+    if not declared:
         return f"{head}() => any;"
-    required = parameters.get("required") or ()
-    lines = "".join(_parameter(name, schema, name in required) for name, schema in properties.items())
+    needed = set(required(tool.parameters))
+    lines = "".join(_parameter(name, schema, name in needed) for name, schema in declared.items())
     return f"{head}(_: {{\n{lines}}}) => any;"
 
 
-def _parameter(name: str, schema: object, required: bool) -> str:
-    mark = "" if required else "?"
+def _parameter(name: str, schema: object, needed: bool) -> str:
+    mark = "" if needed else "?"
     if not isinstance(schema, dict):
         return f"{name}{mark}: any,\n"
     comment = f"// {schema['description']}\n" if schema.get("description") else ""
@@ -57,11 +57,11 @@ def _type(schema: object) -> str:
         return _array(schema) + (" | null" if schema.get("nullable") else "")
     if isinstance(kind, list) and kind:
         return " | ".join(map(str, kind))
-    if schema.get("oneOf"):
+    if isinstance(schema.get("oneOf"), list) and schema["oneOf"]:
         return " | \n".join(map(_variant, schema["oneOf"]))
     match kind:
         case "string":
-            if schema.get("enum"):
+            if isinstance(schema.get("enum"), list) and schema["enum"]:
                 return '"' + '" | "'.join(map(str, schema["enum"])) + '"'
             return "string | null" if schema.get("nullable") else "string"
         case "number" | "integer":
@@ -85,13 +85,12 @@ def _array(schema: dict[str, Any]) -> str:
 
 
 def _object(schema: dict[str, Any]) -> str:
-    properties = schema.get("properties")
-    if not properties:
+    declared = properties(schema)
+    if not declared:
         return "object"
-    required = schema.get("required") or ()
+    needed = set(required(schema))
     lines = [
-        f"{name}{'' if name in required else '?'}: \n{_NESTED_INDENT}{_type(value)}"
-        for name, value in properties.items()
+        f"{name}{'' if name in needed else '?'}: \n{_NESTED_INDENT}{_type(value)}" for name, value in declared.items()
     ]
     return "{\n" + ", ".join(lines) + "}"
 

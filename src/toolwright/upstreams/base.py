@@ -18,9 +18,13 @@ __all__ = ["Delta", "Generation", "ReasoningText", "Stopped", "TextDelta", "Tool
 
 
 class TextDelta(Struct, frozen=True, gc=False):
-    """More of what the model wrote: an answer in chat, the completion of a raw prompt."""
+    """More of what the model wrote: an answer in chat, the completion of a raw prompt.
+
+    `logprobs` are those of its tokens, as a chat server gave them.
+    """
 
     text: str
+    logprobs: Mapping[str, Any] | None = None
 
 
 class ReasoningText(Struct, frozen=True, gc=False):

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from msgspec import Struct
+
 from toolwright.events import FinishReason, Usage
 from toolwright.upstreams.base import (
     Delta,
@@ -20,7 +22,7 @@ from toolwright.upstreams.base import (
 )
 from toolwright.upstreams.http import HttpUpstream
 
-__all__ = ["ChatUpstream", "read_usage"]
+__all__ = ["ChatUpstream", "CountedTokens"]
 
 _REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 
@@ -43,7 +45,7 @@ class ChatUpstream(HttpUpstream):
                 body["tool_choice"] = generation.tool_choice
         stopped = False
         reader = _Choices()
-        async with aclosing(self.events("/chat/completions", body)) as events:
+        async with aclosing(self.events("/chat/completions", body, _Chunk)) as events:
             async for event in events:
                 for delta in reader.read(event):
                     stopped = stopped or isinstance(delta, Stopped)
@@ -52,62 +54,111 @@ class ChatUpstream(HttpUpstream):
             raise self.cut()
 
 
-class _Choices:
-    """Reads the chunks of one answer."""
+class _Function(Struct):
+    name: str | None = None
+    arguments: Any = None
 
-    def __init__(self) -> None:
-        self._indexes: dict[str, int] = {}
-        self._last = -1
 
-    def read(self, event: Any) -> Iterator[Delta]:
-        if not isinstance(event, dict):
-            return
-        for choice in event.get("choices") or ():
-            delta = choice.get("delta") or choice.get("message") or {}
-            for field in ("reasoning_content", "reasoning"):
-                if isinstance(text := delta.get(field), str) and text:
-                    yield ReasoningText(text)
-                    break
-            if isinstance(text := delta.get("content"), str) and text:
-                yield TextDelta(text)
-            for call in delta.get("tool_calls") or ():
-                yield self._call(call)
-            if old := delta.get("function_call"):
-                yield self._call({"index": 0, "function": old})
-            if reason := choice.get("finish_reason"):
-                yield Stopped(_REASONS.get(reason, "stop"))
-        if usage := event.get("usage"):
-            yield read_usage(usage)
+class _Call(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
 
-    def _call(self, call: Mapping[str, Any]) -> ToolCallDelta:
-        function = call.get("function") or {}
-        arguments = function.get("arguments")
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        return ToolCallDelta(
-            index=self._index(call, function), id=call.get("id"), name=function.get("name"), arguments=arguments
+
+class _TextPart(Struct):
+    text: str = ""
+
+
+class _Delta(Struct):
+    content: str | list[_TextPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: dict[str, Any] | None = None
+
+
+class CountedTokens(Struct):
+    """`usage` of an answer, as far as servers send it."""
+
+    class Prompt(Struct):
+        cached_tokens: int | None = None
+
+    class Completion(Struct):
+        reasoning_tokens: int | None = None
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: Prompt | None = None
+    completion_tokens_details: Completion | None = None
+
+    def usage(self) -> Usage:
+        """The counts; what is missing is 0."""
+        return Usage(
+            prompt_tokens=self.prompt_tokens or 0,
+            completion_tokens=self.completion_tokens or 0,
+            cached_tokens=(self.prompt_tokens_details and self.prompt_tokens_details.cached_tokens) or 0,
+            reasoning_tokens=(self.completion_tokens_details and self.completion_tokens_details.reasoning_tokens) or 0,
         )
 
-    def _index(self, call: Mapping[str, Any], function: Mapping[str, Any]) -> int:
-        """The server's index; where it sends none, a new id or a name without an id begins the next call."""
-        index = call.get("index")
-        if not isinstance(index, int):
-            id_ = call.get("id")
-            if id_:
-                index = self._indexes.setdefault(id_, self._last + 1)
-            else:
-                index = self._last + 1 if function.get("name") or self._last < 0 else self._last
-        self._last = max(self._last, index)
-        return index
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: CountedTokens | None = None
 
 
-def read_usage(usage: Mapping[str, Any]) -> Usage:
-    """Token counts of a chat or completion answer; what is missing is 0."""
-    prompt = usage.get("prompt_tokens_details") or {}
-    completion = usage.get("completion_tokens_details") or {}
-    return Usage(
-        prompt_tokens=usage.get("prompt_tokens") or 0,
-        completion_tokens=usage.get("completion_tokens") or 0,
-        cached_tokens=prompt.get("cached_tokens") or 0,
-        reasoning_tokens=completion.get("reasoning_tokens") or 0,
-    )
+class _Choices:
+    """Reads the chunks of one answer. It numbers the calls itself: servers count them in ways of their own."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._number: dict[int, int] = {}  # by the server's index
+        self._ids: dict[int, str] = {}
+
+    def read(self, chunk: _Chunk) -> Iterator[Delta]:
+        for choice in chunk.choices or ():
+            delta = choice.delta or choice.message or _Delta()
+            if reasoning := delta.reasoning_content or delta.reasoning:
+                yield ReasoningText(reasoning)
+            content = delta.content
+            text = "".join(part.text for part in content) if isinstance(content, list) else content
+            if text or choice.logprobs:
+                yield TextDelta(text or "", choice.logprobs)
+            for call in delta.tool_calls or ():
+                yield self._call(call)
+            if delta.function_call:
+                yield self._call(_Call(0, None, delta.function_call))
+            if choice.finish_reason:
+                yield Stopped(_REASONS.get(choice.finish_reason, "stop"))
+        if chunk.usage:
+            yield chunk.usage.usage()
+
+    def _call(self, call: _Call) -> ToolCallDelta:
+        function = call.function or _Function()
+        arguments = function.arguments
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        return ToolCallDelta(self._which(call, function), call.id, function.name, arguments)
+
+    def _which(self, call: _Call, function: _Function) -> int:
+        """The number of the call that a piece belongs to.
+
+        An id that is not the open call's begins another one, whatever the index says: some servers give all calls the
+        index 0. Where there is neither index nor id, a name does.
+        """
+        index = call.index if call.index is not None else -1
+        number = self._number.get(index)
+        known = self._ids.get(number) if number is not None else None
+        other = bool(call.id and known and call.id != known)
+        if number is None or other or (index < 0 and not call.id and function.name):
+            number = self._number[index] = self._calls
+            self._calls += 1
+        if call.id:
+            self._ids[number] = call.id
+        return number

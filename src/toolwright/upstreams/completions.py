@@ -8,10 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 from toolwright.events import Usage
 from toolwright.prompt import Prompt
 from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
-from toolwright.upstreams.chat import read_usage
+from toolwright.upstreams.chat import CountedTokens
 from toolwright.upstreams.http import HttpUpstream, Timeouts
 
 __all__ = ["CompletionsUpstream", "Flavour"]
@@ -39,15 +41,16 @@ class CompletionsUpstream(HttpUpstream):
         *,
         flavour: Flavour = "openai",
     ) -> None:
-        self._path, self._body, self._read = _FLAVOURS[flavour]
+        self._way = _WAYS[flavour]
         super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
 
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
         stopped = False
-        async with aclosing(self.events(self._path, self._body(generation))) as events:
+        way = self._way
+        async with aclosing(self.events(way.path, way.body(generation), way.chunk)) as events:
             async for event in events:
-                for delta in self._read(event):
+                for delta in way.read(event):
                     stopped = stopped or isinstance(delta, Stopped)
                     yield delta
         if not stopped:
@@ -83,12 +86,17 @@ def _openai_body(generation: Generation) -> dict[str, Any]:
     }
 
 
+def _shows_stops(generation: Generation) -> bool:
+    """The stop token helps to read an output; but a stop of the client's own must not show in its answer."""
+    return not generation.fields.get("stop")
+
+
 def _vllm_body(generation: Generation) -> dict[str, Any]:
     body = _openai_body(generation) | {
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
         "add_special_tokens": False,
-        "include_stop_str_in_output": True,
+        "include_stop_str_in_output": _shows_stops(generation),
     }
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
@@ -96,7 +104,7 @@ def _vllm_body(generation: Generation) -> dict[str, Any]:
 
 
 def _sglang_body(generation: Generation) -> dict[str, Any]:
-    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": True}
+    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": _shows_stops(generation)}
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
     return body
@@ -111,32 +119,60 @@ def _llamacpp_body(generation: Generation) -> dict[str, Any]:
     return {**fields, "prompt": prompt.wire_text, "stream": True, "preserved_tokens": list(prompt.controls)}
 
 
-def _read_openai(event: Any) -> Iterator[Delta]:
-    if not isinstance(event, dict):
-        return
-    for choice in event.get("choices") or ():
-        if text := choice.get("text"):
-            yield TextDelta(text)
-        if reason := choice.get("finish_reason"):
-            yield Stopped("length" if reason == "length" else "stop")
-    if usage := event.get("usage"):
-        yield read_usage(usage)
+class _Choice(Struct):
+    text: str | None = None
+    finish_reason: str | None = None
 
 
-def _read_llamacpp(event: Any) -> Iterator[Delta]:
-    if not isinstance(event, dict):
-        return
-    if text := event.get("content"):
-        yield TextDelta(text)
-    if event.get("stop"):
-        prompt, completion = event.get("tokens_evaluated") or 0, event.get("tokens_predicted") or 0
-        yield Usage(prompt, completion, cached_tokens=event.get("tokens_cached") or 0)
-        yield Stopped("length" if event.get("stop_type") == "limit" else "stop")
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: CountedTokens | None = None
 
 
-_FLAVOURS: Mapping[Flavour, tuple[str, Callable[[Generation], dict[str, Any]], Callable[[Any], Iterator[Delta]]]] = {
-    "openai": ("/completions", _openai_body, _read_openai),
-    "vllm": ("/completions", _vllm_body, _read_openai),
-    "sglang": ("/completions", _sglang_body, _read_openai),
-    "llamacpp": ("/completion", _llamacpp_body, _read_llamacpp),
+def _read_openai(chunk: _Chunk) -> Iterator[Delta]:
+    for choice in chunk.choices or ():
+        if choice.text:
+            yield TextDelta(choice.text)
+        if choice.finish_reason:
+            yield Stopped("length" if choice.finish_reason == "length" else "stop")
+    if chunk.usage:
+        yield chunk.usage.usage()
+
+
+class _LlamaTimings(Struct):
+    cache_n: int | None = None
+
+
+class _LlamaChunk(Struct):
+    content: str | None = None
+    stop: bool = False
+    stop_type: str | None = None
+    tokens_evaluated: int | None = None
+    tokens_predicted: int | None = None
+    timings: _LlamaTimings | None = None
+
+
+def _read_llamacpp(chunk: _LlamaChunk) -> Iterator[Delta]:
+    if chunk.content:
+        yield TextDelta(chunk.content)
+    if chunk.stop:
+        cached = (chunk.timings and chunk.timings.cache_n) or 0
+        yield Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached)
+        yield Stopped("length" if chunk.stop_type == "limit" else "stop")
+
+
+class _Way(Struct, frozen=True):
+    """How one server is asked and read."""
+
+    path: str
+    body: Callable[[Generation], dict[str, Any]]
+    chunk: type[Any]
+    read: Callable[[Any], Iterator[Delta]]
+
+
+_WAYS: Mapping[Flavour, _Way] = {
+    "openai": _Way("/completions", _openai_body, _Chunk, _read_openai),
+    "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai),
+    "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai),
+    "llamacpp": _Way("/completion", _llamacpp_body, _LlamaChunk, _read_llamacpp),
 }

@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from typing import Any
+from io import BytesIO
+from typing import Any, TypeVar
 
 import aiohttp
 from msgspec import Struct
@@ -19,6 +20,8 @@ from toolwright.jsontext import NotJsonError, decode, encode
 
 __all__ = ["HttpUpstream", "Timeouts"]
 
+T = TypeVar("T")
+
 # A server that sends more than this without a line end does not speak server-sent events.
 _MAX_LINE_BYTES = 16_777_216
 _MAX_ERROR_BYTES = 65_536
@@ -27,6 +30,9 @@ _MAX_TOLD = 500
 _CLOSING_S = 0.2
 # What a server answers when the fault is the request's own, not its.
 _CALLERS_FAULT = (400, 413, 422)
+_NO_ACCESS = (401, 403)
+_NOT_FOUND = 404
+_SECRET = 6  # header values from this length on are never told
 
 
 class Timeouts(Struct, frozen=True):
@@ -36,6 +42,10 @@ class Timeouts(Struct, frozen=True):
     idle_s: float = 300.0
 
 
+class _Failure(Struct):
+    error: Any = None
+
+
 class HttpUpstream:
     """The connections to one server. `headers` go with every request; keys among them are never shown."""
 
@@ -43,6 +53,8 @@ class HttpUpstream:
         self.url = url.rstrip("/")
         self.name = re.sub(r"//[^/@]*@", "//", self.url)
         self._headers = dict(headers or {})
+        values = [part for value in self._headers.values() for part in value.split()]
+        self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
 
@@ -61,24 +73,28 @@ class HttpUpstream:
             await self._session.close()
             self._session = None
 
-    async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """POST and answer the JSON of each event; of a server that does not stream, its whole answer as the only one.
+    async def events(self, path: str, body: Mapping[str, Any], kind: type[T]) -> AsyncGenerator[T, None]:
+        """POST and answer each event as a `kind`; of a server that does not stream, its whole answer as the only one.
 
         The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
         """
         try:
-            async with self._client().post(self.url + path, data=encode(body)) as response:
+            # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
+            async with self._client().post(self.url + path, data=BytesIO(encode(body))) as response:
                 if response.status >= 400:
                     raise await self._refused(response)
-                kind = response.content_type
-                if kind == "text/event-stream":
+                if response.content_type == "text/event-stream":
                     async with aclosing(self._read_events(response)) as events:
                         async for event in events:
-                            yield event
-                elif kind == "application/json":
-                    yield self._decoded(await response.read())
+                            yield self._decoded(event, kind)
+                elif response.content_type == "application/json":
+                    yield self._decoded(await response.read(), kind)
                 else:
-                    raise self._lied(f"answered {kind} instead of events", await response.content.read(_MAX_TOLD))
+                    what = f"answered {response.content_type} instead of events"
+                    raise self._lied(what, await response.content.read(_MAX_TOLD))
+        except aiohttp.ConnectionTimeoutError as error:
+            waited = f"{self._timeouts.connect_s:g} s"
+            raise self._failed(f"could not be reached within {waited}", "timeout") from error
         except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
         except TimeoutError as error:
@@ -104,7 +120,7 @@ class HttpUpstream:
             )
         return self._session
 
-    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[Any, None]:
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         rest = b""
         async for chunk in response.content.iter_any():
             *lines, rest = (rest + chunk).split(b"\n")
@@ -115,52 +131,70 @@ class HttpUpstream:
                         with suppress(TimeoutError):
                             await asyncio.wait_for(response.content.readany(), _CLOSING_S)
                         return
-                    yield self._decoded(data)
+                    yield data
             if len(rest) > _MAX_LINE_BYTES:
                 raise self._lied("sent a line of more than 16 MB", rest[:_MAX_TOLD])
         if rest.startswith(b"data:") and rest[5:].strip() != b"[DONE]":
-            yield self._decoded(rest[5:])
+            yield rest[5:].strip()
 
-    def _decoded(self, data: bytes) -> Any:
+    def _decoded(self, data: bytes, kind: type[T]) -> T:
         try:
-            event = decode(data)
+            failure = decode(data, _Failure).error if b'"error"' in data else None
+            if not failure:
+                return decode(data, kind)
         except NotJsonError as error:
-            raise self._lied("sent something that is no JSON", data[:_MAX_TOLD]) from error
-        if isinstance(event, dict) and (failure := event.get("error")):
-            raise self._failed(f"reports an error: {_told(failure)}", "status")
-        return event
+            raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
+        raise self._failed(f"reports an error: {self._told(failure)}", "status")
 
     async def _refused(self, response: aiohttp.ClientResponse) -> RequestError | UpstreamError:
         body = await response.content.read(_MAX_ERROR_BYTES)
+        status = response.status
         try:
             answer = json.loads(body)
         except ValueError:
-            told = _plain(body)
-            code = None
-        else:
-            failure = answer.get("error", answer) if isinstance(answer, dict) else answer
-            told = _told(failure)
-            code = failure.get("code") if isinstance(failure, dict) else None
-        if response.status in _CALLERS_FAULT:
-            return RequestError(told, code=code if isinstance(code, str) else None, status=response.status)
-        error = self._failed(f"answered {response.status}: {told}", "status")
+            answer = None
+        failure = answer.get("error", answer) if isinstance(answer, dict) else answer
+        code = failure.get("code") if isinstance(failure, dict) else None
+        told = self._told(_plain(body) if answer is None else failure)
+        if status in _NO_ACCESS:
+            return self._status_error(f"refused the gateway's credentials (HTTP {status}): {told}", response)
+        if answer is None:
+            return self._status_error(f"answered {status}: {told}", response)
+        if status in _CALLERS_FAULT:
+            return RequestError(told, code=code if isinstance(code, str) else None, status=400)
+        if status == _NOT_FOUND and isinstance(answer, dict) and "error" in answer:
+            return RequestError(told, param="model", code="model_not_found", status=status)
+        return self._status_error(f"answered {status}: {told}", response)
+
+    def _status_error(self, what: str, response: aiohttp.ClientResponse) -> UpstreamError:
+        error = self._failed(what, "status")
         error.status = response.status
         error.retry_after_s = response.headers.get("retry-after")
         return error
 
+    def _told(self, failure: object) -> str:
+        """The words of a server's error, whatever form it has, without what must not be told."""
+        told = _words(failure)
+        for secret in self._secrets:
+            told = told.replace(secret, "…")
+        return told
+
     def _lied(self, what: str, shown: bytes) -> UpstreamError:
-        return self._failed(f"{what}: {_plain(shown)}", "protocol")
+        return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")
 
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         return UpstreamError(f"The upstream at {self.name} {what}.", fault=fault, upstream=self.name)
 
 
-def _told(failure: object) -> str:
-    """The words of a server's error, whatever form it has."""
+def _words(failure: object) -> str:
     if isinstance(failure, dict):
+        if "msg" in failure and "loc" in failure:  # pydantic's form
+            return f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}"
         for key in ("message", "detail", "error"):
             if failure.get(key):
-                return _told(failure[key])
+                return _words(failure[key])
+    if isinstance(failure, list):
+        return "; ".join(map(_words, failure))[:_MAX_TOLD]
     return str(failure).strip().rstrip(".")[:_MAX_TOLD]
 
 

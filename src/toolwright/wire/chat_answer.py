@@ -20,7 +20,7 @@ from toolwright.events import (
     Usage,
 )
 from toolwright.jsontext import encode
-from toolwright.wire.sse import DONE, data
+from toolwright.wire.sse import data
 
 __all__ = ["ChatChunks", "ReasoningField", "completion", "usage_body"]
 
@@ -78,11 +78,19 @@ def completion(
         "object": "chat.completion",
         "created": created,
         "model": model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
+        "choices": [{"index": 0, "message": message, "logprobs": _logprobs(turn), "finish_reason": reason}],
     }
     if usage is not None:
         answer["usage"] = usage_body(usage)
     return answer
+
+
+def _logprobs(turn: Turn) -> dict[str, Any] | None:
+    """Those of all pieces, as one object."""
+    if not turn.logprobs:
+        return None
+    content = [token for piece in turn.logprobs for token in piece.get("content") or ()]
+    return {"content": content, "refusal": None}
 
 
 class ChatChunks:
@@ -109,20 +117,32 @@ class ChatChunks:
         self._call_id = call_id
         self._legacy = legacy
         self._reasoning = _REASONING_NAMES[reasoning]
-
-    def begin(self) -> bytes:
-        """The first chunk: it says who speaks."""
-        return self._chunk({"role": "assistant", "content": None, "refusal": None})
+        self._begun = False
 
     def heartbeat(self) -> bytes:
-        """A chunk without news."""
-        return self._chunk({})
+        """A chunk without news; before any other it says who speaks."""
+        return self._chunk({}) if self._begun else self._begin(None)
 
-    def event(self, event: Event) -> bytes:
-        """The chunk for an event; empty when clients are not told."""
+    def event(self, event: Event) -> tuple[bytes, ...]:
+        """The chunks for an event: the one that says who speaks before the first, none when clients are not told."""
+        chunk = self._written(event)
+        if not chunk:
+            return ()
+        if self._begun:
+            return (chunk,)
+        return self._begin("" if isinstance(event, ContentDelta) else None), chunk
+
+    def _begin(self, content: str | None) -> bytes:
+        self._begun = True
+        return self._chunk({"role": "assistant", "content": content, "refusal": None})
+
+    def _written(self, event: Event) -> bytes:
         match event:
-            case ContentDelta(text):
+            case ContentDelta(text, None):
                 return self._head + b'{"content":' + encode(text) + b"}" + self._tail
+            case ContentDelta(text, logprobs):
+                told = b',"logprobs":' + encode(logprobs) + self._tail.removeprefix(b',"logprobs":null')
+                return self._head + encode({"content": text}) + told
             case ReasoningDelta(text):
                 return self._chunk(dict.fromkeys(self._reasoning, text)) if self._reasoning else b""
             case ArgumentsDelta(index, text):
@@ -130,18 +150,16 @@ class ChatChunks:
             case CallStarted():
                 return self._started(event)
             case Finished(reason):
-                told = "function_call" if self._legacy and reason == "tool_calls" else reason
-                return self._head + b'{},"logprobs":null,"finish_reason":' + encode(told) + self._last
+                name = "function_call" if self._legacy and reason == "tool_calls" else reason
+                return self._head + b'{},"logprobs":null,"finish_reason":' + encode(name) + self._last
             case CallEnded() | Markup() | Problem():
                 return b""
             case _:
                 assert_never(event)
 
-    def end(self, usage: Usage | None) -> bytes:
-        """Behind the last chunk: the token counts, where they are wanted and known, and the end mark."""
-        if usage is None or not self._usage:
-            return DONE
-        return data(self._usage + encode(usage_body(usage)) + b"}") + DONE
+    def usage(self, usage: Usage | None) -> bytes:
+        """The chunk with the token counts; empty where they are not wanted or not known."""
+        return data(self._usage + encode(usage_body(usage)) + b"}") if usage is not None and self._usage else b""
 
     def _chunk(self, delta: dict[str, Any]) -> bytes:
         return self._head + encode(delta) + self._tail

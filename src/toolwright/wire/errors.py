@@ -52,6 +52,9 @@ def from_validation(
     expected = _EXPECTED.match(what)
     if expected is None:
         return RequestError(f"Invalid '{path}': {what}.", param=path or None, code="invalid_value")
+    if expected["got"] and not path:
+        got = _KINDS.get(expected["got"], expected["got"])
+        return RequestError(f"Invalid request body: expected an object, but got {got} instead.", code="invalid_type")
     if expected["got"]:
         return RequestError(
             f"Invalid type for '{path}': expected {_kinds(expected['want'], path)}, "

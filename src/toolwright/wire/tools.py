@@ -11,6 +11,7 @@ import msgspec
 
 from toolwright.conversation import Conversation, FunctionTool, NamedTool, ResponseFormat, ToolChoice
 from toolwright.errors import RequestError, did_you_mean
+from toolwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
 from toolwright.wire.errors import from_validation, listed, missing
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
 _MAX_TOOLS = 128
 _MAX_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_UNIONS = ("oneOf", "anyOf", "allOf", "enum", "not")
 CHOICES = ("none", "auto", "required")
 Shape: TypeAlias = Literal["any", "chat", "function"]
 
@@ -59,7 +59,11 @@ def read_tools(
 
     `shape`: of the Chat API, or `any` of the two; `function`: bare functions, as before there were tools.
     """
-    return tuple(_read_tool(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given or ()))
+    if given is None:
+        return ()
+    if not isinstance(given, list | tuple):
+        raise _typed(msgspec.ValidationError(f"Expected `array`, got `{_kind(given)}`"), param)
+    return tuple(_read_tool(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given))
 
 
 def _read_tool(given: object, param: str, shape: Shape) -> FunctionTool:
@@ -80,6 +84,12 @@ def _read_tool(given: object, param: str, shape: Shape) -> FunctionTool:
         function = msgspec.convert(given, _Function) if bare else msgspec.convert(given, _ChatTool).function
     except msgspec.ValidationError as error:
         raise _typed(error, param) from error
+    if levels(function.parameters) > MAX_LEVELS:
+        raise RequestError(
+            f"Invalid schema for function '{function.name}': {TOO_DEEP}",
+            param=f"{param}.parameters" if bare else f"{param}.function.parameters",
+            code="invalid_function_parameters",
+        )
     return FunctionTool(function.name, function.description, function.parameters, function.strict)
 
 
@@ -158,6 +168,12 @@ def read_response_format(given: object, param: str = "response_format") -> Respo
                 schema = msgspec.convert(given["json_schema"], _JsonSchema)
             except msgspec.ValidationError as error:
                 raise _typed(error, f"{param}.json_schema") from error
+            if schema.strict and (problems := strict_problems(schema.schema or {})):
+                raise RequestError(
+                    f"Invalid schema for response_format '{schema.name}': {problems[0]}",
+                    param=param,
+                    code="invalid_json_schema",
+                )
             return ResponseFormat("json_schema", schema.name, schema.description, schema.schema, schema.strict)
         case None:
             raise missing(f"{param}.type")
@@ -226,18 +242,12 @@ def _check_name(name: str, param: str) -> None:
 
 
 def _check_parameters(tool: FunctionTool, param: str) -> None:
-    if not tool.parameters:
+    if not tool.parameters and not tool.strict:
         return
-    fault = ""
-    kind = tool.parameters.get("type")
-    if kind != "object":
-        shown = "null" if kind is None else f'"{kind}"'
-        fault = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: {shown}'."
-    if any(key in tool.parameters for key in _UNIONS):
-        fault = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    if fault:
+    problems = (strict_problems if tool.strict else schema_problems)(tool.parameters or {})
+    if problems:
         raise RequestError(
-            f"Invalid schema for function '{tool.name}': {fault}", param=param, code="invalid_function_parameters"
+            f"Invalid schema for function '{tool.name}': {problems[0]}", param=param, code="invalid_function_parameters"
         )
 
 

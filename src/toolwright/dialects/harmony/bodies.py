@@ -18,7 +18,7 @@ from toolwright.events import (
     ReasoningDelta,
 )
 from toolwright.jsonspan import JsonStops, gather_json, json_text
-from toolwright.jsontext import NotJsonError, decode
+from toolwright.jsontext import NotJsonError, decode, without
 from toolwright.source import Markers, Source, Steps, gather, stream
 from toolwright.toolset import Toolset
 
@@ -94,19 +94,20 @@ class Bodies:
         """Go on with a text that `say` began."""
         return (yield from stream(self.source, end, _maker(channel)))
 
-    def skip_blanks(self) -> Steps[None]:
-        """Pass over white space, up to something else or the end."""
+    def blanks(self) -> Steps[str]:
+        """Take white space, up to something else or the end."""
+        pieces: list[str] = []
         while True:
-            self.markup(self.source.blanks())
+            pieces.append(self.source.blanks())
             if self.source.at < len(self.source.text) or self.source.ended:
-                return
+                return "".join(pieces)
             yield
 
     # --- calls ---
 
     def call(self, name: str) -> Steps[str]:
         """Read the body of a call and answer the token that ended it."""
-        yield from self.skip_blanks()
+        self.markup((yield from self.blanks()))
         if name == PARALLEL and name not in self.tools:
             token = yield from self.several()
             if not token:
@@ -162,17 +163,14 @@ class Bodies:
         except NotJsonError as error:
             self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=body))
             return token
-        # The arguments go out as they are; what held them together is structure.
-        frame = body
-        for use in uses:
-            arguments = bytes(use.parameters).decode()
-            if "parameters" in body:
-                frame = frame.replace(arguments, "", 1)
+        given = [bytes(use.parameters).decode() for use in uses]
+        for use, arguments in zip(uses, given, strict=True):
             name, bent = resolve(use.recipient_name, self.tools)
             if bent:
                 self.emit(Problem(bent, f"recipient {use.recipient_name!r}", call=self.calls))
             self.whole_call(name, arguments)
-        self.markup(frame)
+        # The arguments went out as they are; what held them together is structure.
+        self.markup(without(body, given) if "parameters" in body else body)
         return token
 
     def held_object(self, limit: int) -> Steps[tuple[str, str]]:

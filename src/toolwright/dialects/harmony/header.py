@@ -17,6 +17,9 @@ __all__ = ["NO_RECIPIENT", "PARALLEL", "Header", "read_header", "resolve"]
 # Pseudo tool of OpenAI models: its body holds several calls.
 PARALLEL = "multi_tool_use.parallel"
 
+# Longer than any name that a model bends: no tool is looked for in it.
+_MAX_NAME = 256
+
 _CONTROL = re.compile(r"(<\|(?:start|end|message|channel|constrain|return|call)\|>)")
 _RECIPIENT = re.compile(
     r"(?:^|(?<=[\s>])|(?<=analysis)|(?<=commentary)|(?<=final)|(?<=assistant))to=((?:[^\s<]|<(?!\|))*)"
@@ -108,8 +111,8 @@ def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, Probl
     with_blanks = [name for name in tools.names() if " " in name and rest.startswith(name)]
     if with_blanks:
         return max(with_blanks, key=len), "recipient_sanitized"
-    if bare == PARALLEL:
-        return PARALLEL, None
+    if bare == PARALLEL or len(bare) > _MAX_NAME:
+        return bare, None
     if glued := _glued(bare, tools):
         return glued, "recipient_sanitized"
     _, dot, last = bare.partition(".")

@@ -35,7 +35,7 @@ _MAX_FIRST_KEY = 200
 _HEADER_END = Markers(MESSAGE, START, *STOPS)
 _START = Markers(START)
 _NEVER = Markers()
-_HEADER_LIKE = re.compile(rf"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?|{'|'.join(CHANNELS)})?\s*\Z")
+_HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?+\s*+(?:{'|'.join(CHANNELS)})?+\s*+(?:to=\S++(?:\s++\w++)?+)?+\s*+\Z")
 _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
 # Behind the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
 _UNHEADED = re.compile(
@@ -93,7 +93,7 @@ class _Reader:
 
     def _begins_stripped(self) -> Steps[bool]:
         while True:
-            answer = begins_stripped(self.source.text[self.source.at :], ended=self.source.ended)
+            answer = begins_stripped(self.source)
             if answer is not None:
                 return answer
             yield
@@ -189,8 +189,7 @@ class _Reader:
     def _message(self, header: Header, written: str) -> Steps[Place]:
         """Read the body behind a header."""
         self.bodies.spaced = self.bodies.spaced or header.spaced
-        if header.hidden and not (yield from self._has_arguments()):
-            header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
+        header, blanks = yield from self._addressed(header)
         for kind in header.problems:
             self.emit(
                 Problem(
@@ -198,13 +197,28 @@ class _Reader:
                 )
             )
         if header.role:
-            return (yield from self._foreign(header))
-        yield from self._skip_one_space()
+            return (yield from self._foreign(header, blanks))
         if header.name:
+            self.markup(blanks)
             return _place((yield from self.bodies.call(header.name)))
+        if blanks:
+            self.bodies.say(header.channel or "final", blanks)
+            return self._close((yield from self.bodies.more_text(header.channel or "final")))
+        yield from self._skip_one_space()
         if len(self.tools) and (yield from self._may_be_call()):
             return (yield from self._guess(header))
         return self._close((yield from self.bodies.text(header.channel or "final")))
+
+    def _addressed(self, header: Header) -> Steps[tuple[Header, str]]:
+        """The header, and the white space that was read behind it: a name in the wrong place makes a call only of
+        arguments.
+        """
+        if not header.hidden:
+            return header, ""
+        blanks = yield from self.bodies.blanks()
+        if self.bodies.peek() not in ("{", "[", "<", ""):
+            header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
+        return header, blanks
 
     def _close(self, token: str) -> Place:
         self.markup(token)
@@ -223,45 +237,43 @@ class _Reader:
 
     # --- messages with something missing ---
 
-    def _has_arguments(self) -> Steps[bool]:
-        """Whether the body begins as JSON, or is empty."""
-        yield from self.bodies.skip_blanks()
-        return self.bodies.peek() in ("{", "[", "<", "")
-
     def _may_be_call(self) -> Steps[bool]:
         """Whether the body begins as an object whose first key is a parameter of some tool, or which has none."""
         source = self.source
         while True:
-            begin = source.text[source.at : source.at + _MAX_FIRST_KEY]
+            begin = source.ahead(_MAX_FIRST_KEY)
             head = begin.lstrip()
             if found := _FIRST_KEY.match(begin):
                 return found[1] is None or self.tools.declares(found[1])
-            if (head and head[0] != "{") or len(begin) == _MAX_FIRST_KEY or source.ended:
+            if (head and head[0] != "{") or not source.more(_MAX_FIRST_KEY):
                 return False
             yield
 
     def _guess(self, header: Header) -> Steps[Place]:
         """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
-        yield from self.bodies.skip_blanks()
+        blanks = yield from self.bodies.blanks()
         body, token = yield from self.bodies.held_object(_MAX_GUESSED)
         channel = header.channel or "final"
-        evidence = token == CALL or channel == "commentary" or (header.evidence and channel != "final")
+        value = json_value(body)
+        # An empty object says little.
+        hint = channel == "commentary" and bool(value)
+        evidence = token == CALL or hint or (header.evidence and channel != "final")
         whole = token or (self.source.done and not self.source.cut)
-        fitting = self.tools.fitting(json_value(body)) if evidence and whole else []
+        fitting = self.tools.fitting(value) if evidence and whole else []
         if len(fitting) == 1:
             self.emit(
                 Problem("recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", self.bodies.calls)
             )
+            self.markup(blanks)
             self.bodies.whole_call(fitting[0], body)
         else:
-            self.bodies.say(channel, body)
-            if not token and not self.source.done:
-                token = yield from self.bodies.more_text(channel)
+            self.source.unread(blanks + body + token)
+            token = yield from self.bodies.text(channel)
         return self._close(token)
 
-    def _foreign(self, header: Header) -> Steps[Place]:
+    def _foreign(self, header: Header, blanks: str) -> Steps[Place]:
         """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
-        yield from self.bodies.skip_blanks()
+        blanks += yield from self.bodies.blanks()
         body, token = (
             (yield from self.bodies.held_object(MAX_BODY))
             if self.bodies.peek() == "{"
@@ -270,29 +282,35 @@ class _Reader:
         name, _ = resolve(header.role, self.tools)
         if token == CALL and name in self.tools and isinstance(json_value(body), dict):
             self.emit(Problem("malformed_header", f"the tool {name!r} as role", call=self.bodies.calls))
-            self.bodies.whole_call(name, body)
+            self.bodies.whole_call(name, blanks + body)
         else:
-            self.emit(Problem("imagined_message", f"a message in the name of {header.role!r}", text=body))
+            self.emit(Problem("imagined_message", f"a message in the name of {header.role!r}", text=blanks + body))
         return self._close(token)
 
     def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Steps[Place]:
         """A header that ended with a stop token, another header, or the output."""
+        header = read_header(text, self.tools, has_role=has_role)
+        if header.name and (head := _HEADED_ARGUMENTS.match(text)):
+            self.emit(Markup(head.group()))
+            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls))
+            self.source.unread(text[head.end() :] + token)
+            return _place((yield from self.bodies.call(header.name)))
         if self.source.cut and not token and self.source.done:
             self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
             return "boundary"
-        header = read_header(text, self.tools, has_role=has_role)
+        endless = not token and not self.source.done  # more than a header can have
         found = _UNHEADED.match(text.rpartition(f"{CHANNEL}")[2])
         if token == START:
             self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
         elif header.name:
-            self._call_in_header(header.name, text)
+            self.emit(Problem("malformed_header", "a recipient without arguments", text=text))
         elif found and not header.role and not _FAILED_START.match(found[3]):
             channel, blanks, said = found.groups()
             self.markup(text.removesuffix(said))
-            if blanks:
+            if blanks or endless:
                 self.emit(Problem("missing_message_token", f"a message without {MESSAGE}"))
                 self.bodies.say(channel, said)
-                if not token and not self.source.done:
+                if endless:
                     token = yield from self.bodies.more_text(channel)
             else:
                 self.pending = _Pending(said, "missing_message_token", if_followed=None, if_last=channel)
@@ -300,16 +318,6 @@ class _Reader:
             self.emit(Problem("malformed_header", "a header without a body", text=text))
         self.markup(token)
         return _place(token)
-
-    def _call_in_header(self, name: str, text: str) -> None:
-        head = _HEADED_ARGUMENTS.match(text)
-        arguments = text[head.end() :] if head else ""
-        if head is None or not isinstance(json_value(arguments), dict):
-            self.emit(Problem("malformed_header", "a recipient without arguments", text=text))
-            return
-        self.emit(Markup(head.group()))
-        self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls))
-        self.bodies.replay(arguments, lambda: self.bodies.call(name))
 
     # --- after the first call ---
 
@@ -325,8 +333,11 @@ class _Reader:
             written, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
             place = _place(token)
             header = read_header(written, self.tools, has_role=True)
+            blanks = ""
+            if token == MESSAGE:
+                header, blanks = yield from self._addressed(header)
             if token == MESSAGE and header.name and not header.role:
-                self.emit(Markup(written + token))
+                self.emit(Markup(written + token + blanks))
                 for kind in header.problems:
                     self.emit(Problem(kind, f"header {written!r}", call=self.bodies.calls))
                 yield from self._skip_one_space()
@@ -335,7 +346,7 @@ class _Reader:
             if token == MESSAGE:
                 body, token = yield from gather(self.source, BODY_END, MAX_BODY)
                 place = _place(token)
-                written += MESSAGE + body
+                written += MESSAGE + blanks + body
             self.bodies.discard(written + token)
             while header.role and not self.source.done:
                 # The model plays other parts now: no call that it writes from here on is meant for us.

@@ -7,7 +7,7 @@ thought.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, assert_never
 
 import msgspec
@@ -90,7 +90,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if options.flavour == "hf":
         _history_hf(out, turns, options)
     else:
-        _history(out, turns, options)
+        _history(out, turns, {tool.name for tool in conversation.tools}, options)
     prefill = ""
     if options.add_generation_prompt:
         out.control(START).text("assistant")
@@ -115,6 +115,7 @@ def write(turn: AssistantTurn) -> str:
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with everything Harmony needs in one system message, for servers that render nothing of it."""
     instructions, items = split_instructions(conversation.items)
+    own = {tool.name for tool in conversation.tools}
     sections = _system_sections(conversation.tools, options) if options.system_message else []
     sections += _developer_sections(conversation, instructions, options) + choice_note(conversation)
     system = neutralise("\n\n".join(sections), CONTROLS)
@@ -129,28 +130,26 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
                 if message:
                     chat.append({"role": "assistant", "content": chat_content(message.parts, CONTROLS)})
                 if options.tool_results == "harmony":
-                    chat += [{"role": "assistant", "content": _call_text(call)} for call in calls]
+                    chat += [{"role": "assistant", "content": _call_text(call, own)} for call in calls]
             case ToolTurn(outputs):
                 texts = [(name, neutralise(output.text, CONTROLS)) for name, output in outputs]
-                chat += _output_messages(texts, options.tool_results)
+                chat += _output_messages(texts, own, options.tool_results)
             case _:
                 assert_never(turn)
     return chat
 
 
-def _call_text(call: Call) -> str:
-    arguments = neutralise_json(call.arguments, CONTROLS)
-    return f"{CHANNEL}commentary to={_recipient(call.name)}{MESSAGE}{arguments}{CALL}"
+def _call_text(call: Call, own: Collection[str]) -> str:
+    recipient, _ = _address(call.name, own)
+    return f"{CHANNEL}commentary to={recipient}{MESSAGE}{neutralise_json(call.arguments, CONTROLS)}{CALL}"
 
 
-def _output_messages(outputs: Sequence[tuple[str, str]], form: str) -> list[dict[str, Any]]:
+def _output_messages(outputs: Sequence[tuple[str, str]], own: Collection[str], form: str) -> list[dict[str, Any]]:
     if form == "harmony":
+        roles = [_address(name, own)[0] for name, _ in outputs]
         return [
-            {
-                "role": "user",
-                "content": f"{START}{_recipient(name)} to=assistant{CHANNEL}commentary{MESSAGE}{text}{END}",
-            }
-            for name, text in outputs
+            {"role": "user", "content": f"{START}{role} to=assistant{CHANNEL}commentary{MESSAGE}{text}{END}"}
+            for role, (_, text) in zip(roles, outputs, strict=True)
         ]
     results = "\n\n".join(f"**{name or 'tool'}**:\n{text}" for name, text in outputs)
     text = f"[Tool Results]\n{results}\n\nNow provide your response based on the tool results above."
@@ -194,8 +193,11 @@ def _developer_sections(conversation: Conversation, instructions: list[str], opt
     return sections
 
 
-def _recipient(name: str) -> str:
-    return name if is_builtin(name) else f"functions.{name or 'unknown'}"
+def _address(name: str, own: Collection[str]) -> tuple[str, str]:
+    """The recipient and the channel of a call. A tool of the client's own is a function, whatever it is called."""
+    if is_builtin(name) and name not in own:
+        return name, "analysis"
+    return f"functions.{name or 'unknown'}", "commentary"
 
 
 # --- raw prompts ---
@@ -208,7 +210,7 @@ def _message(out: PromptBuilder, role: str, body: str, channel: str = "", end: s
     out.control(MESSAGE).text(body).control(end)
 
 
-def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], options: Options) -> None:
+def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], own: Collection[str], options: Options) -> None:
     border = _analysis_border(turns, options.drop_analysis)
     for number, turn in enumerate(turns):
         match turn:
@@ -225,28 +227,28 @@ def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], options: Opt
                     channel = "commentary" if calls else "final"
                     _message(out, "assistant", plain_text(message.parts, number), channel, end)
                 for call in calls:
-                    _call(out, call, options.header_order)
+                    _call(out, call, _address(call.name, own), options.header_order)
             case ToolTurn(outputs):
                 for name, output in outputs:
-                    _output(out, name, plain_text(output.parts, number), options.header_order)
+                    _output(out, _address(name, own), plain_text(output.parts, number), options.header_order)
             case _:
                 assert_never(turn)
 
 
-def _call(out: PromptBuilder, call: Call, order: str) -> None:
-    builtin = is_builtin(call.name)
-    channel = "analysis" if builtin else "commentary"
-    to = f" to={_recipient(call.name)}"
+def _call(out: PromptBuilder, call: Call, address: tuple[str, str], order: str) -> None:
+    recipient, channel = address
+    builtin = channel == "analysis"
+    to = f" to={recipient}"
     out.control(START).text("assistant", to if order == "role" else "")
     out.control(CHANNEL).text(channel, "" if order == "role" else to, " code" if builtin else " ")
     if not builtin:
         out.control(CONSTRAIN).text("json")
-    out.control(MESSAGE).text(neutralise_json(call.arguments, CONTROLS)).control(CALL)
+    out.control(MESSAGE).json(call.arguments).control(CALL)
 
 
-def _output(out: PromptBuilder, name: str, body: str, order: str) -> None:
-    channel = "analysis" if is_builtin(name) else "commentary"
-    out.control(START).text(_recipient(name), "" if order == "oss" else " to=assistant")
+def _output(out: PromptBuilder, address: tuple[str, str], body: str, order: str) -> None:
+    recipient, channel = address
+    out.control(START).text(recipient, "" if order == "oss" else " to=assistant")
     out.control(CHANNEL).text(channel, " to=assistant" if order == "oss" else "")
     out.control(MESSAGE).text(body).control(END)
 
@@ -269,8 +271,7 @@ def _history_hf(out: PromptBuilder, turns: Sequence[ConversationTurn], options: 
                     _message(out, "assistant", text, "analysis")
                 name = calls[0].name
                 out.control(START).text(f"assistant to=functions.{name}").control(CHANNEL)
-                arguments = neutralise_json(calls[0].arguments, CONTROLS)
-                out.text("commentary json").control(MESSAGE).text(arguments).control(CALL)
+                out.text("commentary json").control(MESSAGE).json(calls[0].arguments).control(CALL)
             case ToolTurn(outputs):
                 for _, output in outputs:
                     body = plain_text(output.parts, number)

@@ -10,8 +10,9 @@ from typing import Final, Literal
 from toolwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
 from toolwright.dialects.harmony.header import NO_RECIPIENT, PARALLEL, resolve
 from toolwright.dialects.harmony.tokens import CHANNELS, CONTROLS
-from toolwright.events import Problem
-from toolwright.source import Markers, Steps, gather
+from toolwright.events import Problem, ProblemKind
+from toolwright.source import Markers, Source, Steps, gather, may_come
+from toolwright.toolset import Toolset
 
 __all__ = ["begins_stripped", "holds_stripped", "read_stripped"]
 
@@ -21,30 +22,32 @@ _NEXT = Markers(*_MARKS, *CONTROLS)
 _MAX_HEADER = 160
 _WORDS = "|".join(CHANNELS)
 _BEGIN = re.compile(rf"\s*(?P<role>assistant)?(?P<word>{_WORDS}|code)")
-_RECIPIENT = re.compile(r"\s*to=([^\s{\[]+)\s*(?:json|code)?\s*(?=[{\[])")
+_NAME = r"[^\s{\[<]+(?: [^\s{\[<]+){0,4}?"
+_RECIPIENT = re.compile(rf"\s*to=({_NAME})\s*(?:json|code)?\s*(?=[{{\[])")
 _CONTENT_TYPE = re.compile(r"\s*(?:to=(?:assistant|user|all)\s*)?(?:json|code)?\s*(?=\{)")
 # The same while it may still come.
-_MAY_BE_HEADER = re.compile(r"\s*(?:t|to|to=[^\s{\[]*\s*)?(?:j|js|jso|json|c|co|cod|code)?\s*\Z")
+_KIND_ATOMS = (r"\s*", "(?:j|js|jso|json|c|co|cod|code)", r"\s*")
+_MAY_BE_HEADER = re.compile(may_come([r"\s*", *"to=", _NAME, *_KIND_ATOMS]) + "|" + may_come(_KIND_ATOMS))
 
 
-def begins_stripped(text: str, *, ended: bool) -> bool | None:
+def begins_stripped(source: Source) -> bool | None:
     """Whether an output begins with a header without control tokens; None while more text is needed."""
-    found = _BEGIN.match(text)
+    begin = source.ahead(_MAX_HEADER)
+    unknown = None if source.more(_MAX_HEADER) else False
+    found = _BEGIN.match(begin)
     if found is None:
-        begin = text.lstrip()
-        may_come = any(word.startswith(begin) for word in (*_MARKS, *CHANNELS))
-        return None if may_come and not ended else False
-    rest = text[found.end() :]
+        may_come = any(word.startswith(begin.lstrip()) for word in (*_MARKS, *CHANNELS))
+        return unknown if may_come else False
+    rest = begin[found.end() :]
     if found["role"] and found["word"] != "code":
         return True
     if found["word"] == "code":
-        return bool(found["role"]) and rest.startswith("{") if rest or ended else None
+        return bool(found["role"]) and rest.startswith("{") if rest else unknown
     if rest[:1] in ("{", "[", "*") or (rest[:1].isalnum() and not rest[:1].islower()):
         return True
-    if _RECIPIENT.match(rest):
-        return True
-    may_come = len(rest) < _MAX_HEADER and (not rest or (rest[0] == " " and bool(_MAY_BE_HEADER.match(rest))))
-    return None if may_come and not ended else False
+    if rest and not rest[0].isspace():
+        return False
+    return True if _RECIPIENT.match(rest) else unknown if _MAY_BE_HEADER.match(rest) else False
 
 
 def holds_stripped(text: str) -> bool:
@@ -57,9 +60,9 @@ def read_stripped(bodies: Bodies) -> Steps[str]:
     bodies.emit(Problem("control_tokens_stripped", "the server has removed the control tokens from the output"))
     source = bodies.source
     bodies.markup(source.blanks())
-    found = _BEGIN.match(source.text, source.at)
-    if found is not None and begins_stripped(source.text[source.at :], ended=source.ended):
-        bodies.markup(source.take(found.end()))
+    found = _BEGIN.match(source.ahead(_MAX_HEADER))
+    if found is not None and begins_stripped(source):
+        bodies.markup(source.take(source.at + found.end()))
         mark = yield from _segment(bodies, found["word"])
     else:
         mark = yield from bodies.text("analysis", _NEXT)
@@ -89,13 +92,23 @@ def _segment(bodies: Bodies, channel: str) -> Steps[str]:
     return (yield from bodies.text(channel, _NEXT))
 
 
+def _recipient(text: str, tools: Toolset) -> tuple[str, ProblemKind | None, int] | None:
+    """The tool that a header names, how it was bent, and where the header ends; None when it names none."""
+    found = _RECIPIENT.match(text)
+    if found is None or found[1] in NO_RECIPIENT:
+        return None
+    name, bent = resolve(found[1].partition(" ")[0], tools, tail=found[1])
+    return (name, bent, found.end()) if " " not in found[1] or name in tools else None
+
+
 def _call(bodies: Bodies) -> Steps[str]:
-    found = _RECIPIENT.match(bodies.source.text, bodies.source.at)
-    assert found is not None
-    name, bent = resolve(found[1], bodies.tools)
-    bodies.markup(bodies.source.take(found.end()))
+    header = _recipient(bodies.source.ahead(_MAX_HEADER), bodies.tools)
+    assert header is not None
+    name, bent, end = header
+    written = bodies.source.take(bodies.source.at + end)
+    bodies.markup(written)
     if bent:
-        bodies.emit(Problem(bent, f"recipient {found[1]!r}", call=bodies.calls))
+        bodies.emit(Problem(bent, f"header {written!r}", call=bodies.calls))
     if name == PARALLEL and name not in bodies.tools:
         token = yield from bodies.several()
     else:
@@ -126,14 +139,13 @@ def _object(bodies: Bodies, channel: str) -> Steps[str]:
 def _kind(bodies: Bodies, channel: str) -> Steps[Literal["call", "object", "text", "cut"]]:
     """What the next body is: a call with its recipient, an object that may be a call, text, or half a header."""
     source = bodies.source
-    while channel != "final":
-        rest = source.text[source.at : source.at + _MAX_HEADER]
-        if _CONTENT_TYPE.match(rest):
+    while True:
+        rest = source.ahead(_MAX_HEADER)
+        if channel != "final" and _CONTENT_TYPE.match(rest):
             return "object"
-        if (found := _RECIPIENT.match(rest)) and found[1] not in NO_RECIPIENT:
+        if _recipient(rest, bodies.tools):
             return "call"
         may_come = len(rest) < _MAX_HEADER and _MAY_BE_HEADER.match(rest)
-        if source.ended or not may_come:
+        if not may_come or source.ended:
             return "cut" if may_come and rest.lstrip().startswith("to=") and source.cut else "text"
         yield
-    return "text"
