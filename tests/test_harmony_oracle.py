@@ -210,6 +210,24 @@ def test_a_schema_with_values_of_a_wrong_type_becomes_the_librarys_typescript(sc
         assert typescript(tool.chat()) == declared_by_library(tool)
 
 
+VARIANT: Json = {"type": "string", "enum": ["x"], "default": 'a"b'}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"oneOf": [VARIANT]},
+        {"type": "object", "properties": {"a": {"oneOf": [VARIANT]}}},
+        {"type": "object", "properties": {"a": {"oneOf": [{"oneOf": [VARIANT]}]}}},
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"oneOf": [VARIANT]}}}},
+    ],
+    ids=["top level", "property", "variant of a variant", "items"],
+)
+def test_a_default_among_choices_is_spelled_as_the_library_spells_it_there(parameters: Json) -> None:
+    tool = Tool("f", None, parameters)
+    assert typescript(tool.chat()) == declared_by_library(tool)
+
+
 # --- conversations ---
 
 ROLES = library.Role

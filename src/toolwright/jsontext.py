@@ -1,13 +1,16 @@
 """Strict JSON: the one place where JSON texts of models and servers become values."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode", "without"]
+__all__ = ["NotJsonError", "decode", "encode", "unfenced", "without"]
 
 T = TypeVar("T")
+
+_FENCE = re.compile(r"\s*+(?P<ticks>`{3,}|~{3,})[\w+-]*+\s*+")
 
 
 class NotJsonError(ValueError):
@@ -46,6 +49,18 @@ def without(text: str, parts: Iterable[str]) -> str:
             left.append(text[at:found])
             at = found + len(part)
     return "".join([*left, text[at:]])
+
+
+def unfenced(text: str) -> tuple[int, int] | None:
+    """From where to where the inside of a fence goes that a whole text is; None when it begins with no fence.
+
+    White space at the ends of the inside is left out; the closing fence may be missing.
+    """
+    opening = _FENCE.match(text)
+    if opening is None:
+        return None
+    end = len(text[opening.end() :].rstrip().removesuffix(opening["ticks"]).rstrip())
+    return opening.end(), opening.end() + end
 
 
 def _whole(value: Any) -> Any:

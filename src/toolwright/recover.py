@@ -8,6 +8,7 @@ for again.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -67,6 +68,7 @@ _PLACEHOLDER = re.compile(r"\s*(?:\.{3}|…|<[^<>]{1,60}>|\{[^{}]{1,60}\}|\[your
 _TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _MAX_UNCLOSED = 16
 _NEAR = 240  # characters of prose before a candidate that may be about it
+_FAR = 2_000  # and behind it
 
 
 class Prose(msgspec.Struct, frozen=True):
@@ -110,7 +112,8 @@ def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -
             forms = [Form(choice.name, candidate.values[0], explicit=False)]
         if forms and all(_fits(form, tools) for form in forms):
             found.append((candidate, forms))
-    calls = [entry for number, entry in enumerate(found) if _is_meant(entry[0], *_around(text, before, found, number))]
+    around = _Surroundings(text, before, [candidate for candidate, _ in found])
+    calls = [entry for number, entry in enumerate(found) if _is_meant(entry[0], *around.of(number))]
     return _pieces(text, calls)
 
 
@@ -125,13 +128,24 @@ def beside_values(text: str, literal: str) -> int:
     return at
 
 
-def _around(text: str, before: str, found: Sequence[tuple[_Candidate, list[Form]]], number: int) -> tuple[str, str]:
-    """The prose before and behind a candidate: other candidates are no prose."""
-    begins = [candidate.begin for candidate, _ in found] + [len(text)]
-    ends = [0] + [candidate.end for candidate, _ in found]
-    said = text[ends[number] : begins[number]]
-    rest = [text[end:begin] for end, begin in zip(ends[number + 1 :], begins[number + 1 :], strict=True)]
-    return said if number else before + said, "".join(rest)
+class _Surroundings:
+    """The prose around candidates: other candidates are no prose."""
+
+    def __init__(self, text: str, before: str, candidates: Sequence[_Candidate]) -> None:
+        begins = [candidate.begin for candidate in candidates] + [len(text)]
+        ends = [0] + [candidate.end for candidate in candidates]
+        parts = [text[end:begin] for end, begin in zip(ends, begins, strict=True)]
+        self._starts = list(accumulate(map(len, parts)))
+        self._before = before
+        self._prose = "".join(parts)
+
+    def of(self, number: int) -> tuple[str, str]:
+        """What stands before a candidate and behind it, as far as it is near; of the end of the reply always some."""
+        at = self._starts[number]
+        before = self._prose[max(0, at - _NEAR) : at]
+        behind = self._prose[at : at + _FAR]
+        last = self._prose[max(at + _FAR, len(self._prose) - _NEAR) :]
+        return before if number else self._before + before, behind + last
 
 
 def _pieces(text: str, calls: Sequence[tuple[_Candidate, list[Form]]]) -> list[Piece]:
@@ -163,7 +177,8 @@ def _candidates(text: str, tools: Toolset, *, whole: bool) -> Iterator[_Candidat
     while found := _TOKEN.search(text, at):
         at = found.end()
         if found["fence"]:
-            candidate, at = _fenced(text, found)
+            candidate, at, is_unclosed = _fenced(text, found, read=unclosed < _MAX_UNCLOSED)
+            unclosed += is_unclosed
         elif found["code"]:
             close = text.find(found["code"], at)
             at = close + len(found["code"]) if close >= 0 else at
@@ -220,17 +235,22 @@ def _decoded(text: str) -> str:
     return inside.strip() if isinstance(inside, str) and inside.strip()[:1] in ("{", "[") else ""
 
 
-def _fenced(text: str, fence: re.Match[str]) -> tuple[_Candidate | None, int]:
-    """The JSON in a fence, and where reading goes on. Its end is looked for behind the JSON: a file may hold fences."""
+def _fenced(text: str, fence: re.Match[str], *, read: bool) -> tuple[_Candidate | None, int, bool]:
+    """The JSON in a fence, where reading goes on, and whether there was JSON that is never closed.
+
+    The fence's end is looked for behind the JSON: a file may hold fences. Unless `read`, the fence is skipped.
+    """
     ticks = fence["ticks"]
-    if fence["tag"].lower() in JSON_TAGS:
+    is_unclosed = False
+    if read and fence["tag"].lower() in JSON_TAGS:
         values, end = _values(text, fence.end())
         if values:
             closing = re.compile(rf"\s*(?:{ticks[0]}{{3,}})?[ \t]*").match(text, end)
             end = _behind(text, closing.end() if closing else end)
-            return _Candidate(fence.start(), end, values, "fence"), end
+            return _Candidate(fence.start(), end, values, "fence"), end, False
+        is_unclosed = end > fence.end()
     close = re.compile(rf"^[ \t]*{re.escape(ticks)}[{ticks[0]}]*[ \t]*$", re.MULTILINE).search(text, fence.end())
-    return None, close.end() if close else len(text)
+    return None, close.end() if close else len(text), is_unclosed
 
 
 def _values(text: str, at: int) -> tuple[list[str], int]:

@@ -11,7 +11,7 @@ from typing import Final
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from toolwright.forms import Form, read_forms
 from toolwright.jsonspan import JsonSpan, JsonStops, gather_json, json_text
-from toolwright.jsontext import without
+from toolwright.jsontext import unfenced, without
 from toolwright.source import Markers, Source, Steps, gather, may_come
 from toolwright.toolset import Toolset
 
@@ -27,10 +27,9 @@ _MAY_BE_HEAD = re.compile(
     "|".join(may_come([*_HEAD_ATOMS, *key, r"\s*", ":", r"\s*"]) for key in ('"arguments"', '"parameters"'))
 )
 # Members of the call's object behind its arguments, which mean nothing, and its end.
-_MEMBERS = re.compile(r'\s*(?:,\s*"[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[^\s,"{}\[\]]+)\s*)*\}')
-_FENCED = re.compile(r"\s*```\w*\s*(.*?)\s*(?:```)?\s*", re.DOTALL)
+_MEMBERS = re.compile(r'\s*+(?:,\s*+"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s,"{}\[\]]++)\s*+)*+\}')
 # What may stand behind the arguments: closers, a fence, and more of both than was opened.
-_CLOSERS = re.compile(r"[\s}\],;]*(?:```)?\s*\Z")
+_CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 
 
 class MarkedJson:
@@ -115,8 +114,8 @@ class MarkedJson:
 
     def _forms(self, block: str) -> list[Form] | None:
         """The calls of a block: one value, or several in a row; without its fence and surplus closers."""
-        fenced = _FENCED.fullmatch(block)
-        text = fenced[1] if fenced else block.strip()
+        span = unfenced(block)
+        text = block[slice(*span)] if span else block.strip()
         forms = read_forms(text, self._tools)
         if forms is None and (values := _values(text)):
             each = [read_forms(value, self._tools) for value in values]

@@ -22,6 +22,7 @@ from toolwright.events import (
 )
 from toolwright.forms import call_keys
 from toolwright.jsonspan import JsonStops, json_text
+from toolwright.jsontext import unfenced
 from toolwright.recover import END_TOKENS, JSON_TAGS, Found, Piece, Prose, beside_values, recover
 from toolwright.source import Markers, Source, Steps, gather, stream_text
 from toolwright.toolset import Toolset
@@ -47,7 +48,6 @@ _DRAFT_END = Markers(_THOUGHT, *END_TOKENS)
 _EVERYTHING = Markers()
 _NO_STOPS = JsonStops()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
-_WRAPPED = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})[\w+-]*\s*(?P<inner>.*?)\s*(?:(?P=ticks)\s*)?", re.DOTALL)
 _FIRST_KEY = re.compile(r'[\s\[{]*\{\s*"((?:[^"\\]|\\.)*)"')
 _MAY_BE_OBJECT = re.compile(r'[\s\[{]*(?:\{\s*(?:"(?:[^"\\]|\\.)*\\?)?)?\Z')
 
@@ -295,12 +295,15 @@ class ProseReader:
 
     def _unwrapped(self, text: str) -> str | None:
         """What a fence holds that is the whole answer, when that begins with a tag: some models wrap their calls so."""
-        found = _WRAPPED.fullmatch(text) if self._tags and not self._before else None
-        if found is None or not found["inner"].startswith(self._tags) or f"\n{found['ticks']}" in found["inner"]:
+        span = unfenced(text) if self._tags and not self._before else None
+        if span is None or not text.startswith(self._tags, span[0]):
             return None
-        self.emit(Markup(text[: found.start("inner")]))
-        self.markup(text[found.end("inner") :])
-        return found["inner"]
+        inner = text[slice(*span)]
+        if "\n```" in inner or "\n~~~" in inner:
+            return None
+        self.emit(Markup(text[: span[0]]))
+        self.markup(text[span[1] :])
+        return inner
 
     def _tell(self, pieces: Sequence[Piece], text: str) -> None:
         """Say what was found in a held text."""

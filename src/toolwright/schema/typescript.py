@@ -97,18 +97,18 @@ def _one_of_property(key: str, schema: dict[str, Any], variants: list[Any], mark
 
 
 def _variant(variant: object, indent: str) -> str:
-    # Outside a property the library quotes the default of an enumeration, too.
-    return f"\n{indent} | {_variant_type(variant, indent, set(), quoted=True)}"
+    # Outside a property the library writes the default of an enumeration as JSON.
+    return f"\n{indent} | {_variant_type(variant, indent, set(), as_json=True)}"
 
 
-def _variant_type(variant: object, indent: str, hidden: set[str | None], *, quoted: bool = False) -> str:
+def _variant_type(variant: object, indent: str, hidden: set[str | None], *, as_json: bool = False) -> str:
     text = _type(variant, indent + "   ")
     if not isinstance(variant, dict):
         return text
     notes = [variant["description"]] if isinstance(variant.get("description"), str) else []
     notes = [note for note in notes if note not in hidden]
     if "default" in variant:
-        notes.append(f"default: {_default(variant, quoted=quoted)}")
+        notes.append(f"default: {_default(variant, as_json=as_json)}")
     return _nullable(variant, text) + (f" // {' '.join(notes)}" if notes else "")
 
 
@@ -121,11 +121,12 @@ def _string_members(schema: dict[str, Any]) -> list[str]:
     return [member for member in members if isinstance(member, str)] if isinstance(members, list) else []
 
 
-def _default(schema: dict[str, Any], *, quoted: bool = False) -> str:
+def _default(schema: dict[str, Any], *, as_json: bool = False) -> str:
     value = schema["default"]
-    if isinstance(value, str):
-        bare = isinstance(schema.get("enum"), list) and schema["enum"] and not quoted
-        return value if bare else f'"{value}"'
+    if isinstance(value, str) and not (isinstance(schema.get("enum"), list) and schema["enum"]):
+        return f'"{value}"'
+    if isinstance(value, str) and not as_json:
+        return value
     if isinstance(value, float):
         return re.sub(r"e(?=\d)", "e+", encode(value).decode())
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
