@@ -344,6 +344,15 @@ BAD = [
         "functions[0].name",
         "invalid_value",
     ),
+    *(
+        Bad(
+            f"tools beside {field}",
+            {"tools": TOOLS, field: value},
+            "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
+            "'tools' parameter instead.",
+        )
+        for field, value in (("functions", [{"name": "f"}]), ("functions", []), ("function_call", "auto"))
+    ),
     missing("no name of a function", "functions[0].name", {"functions": [{"description": "d"}]}),
     Bad(
         "an old choice that nobody offers",

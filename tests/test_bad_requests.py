@@ -103,28 +103,28 @@ def test_stream_options_are_for_streams(gateway: str) -> None:
     holds(request(gateway + CHAT, {**body, "stream": False}), Bad("", None, message, "stream_options"))
 
 
-NOT_JSON = Bad("", None, "We could not parse the JSON body of your request.…")
+NOT_JSON: dict[bytes, str] = {
+    b"": "It is empty.",
+    b" \n": "It is empty.",
+    b"hello": "It is no JSON: Expecting value at line 1, column 1.",
+    b'{"model": "native", ': "line 1, column 21.",
+    b'{"model": "native",\n "messages": [],}': "line 2, column 1",
+    b'{"model": "native"} {}': "line 1, column 21.",
+    b'{"temperature": NaN}': "It is no JSON: …byte 16",
+    b"\xff\xfe{}": "It is not UTF-8: byte 0xff at position 0.",
+    b'{"model": "\xff"}': "It is not UTF-8: byte 0xff at position 11.",
+    b'{"model": "\xed\xa0\x80"}': "It is not UTF-8: byte 0xed at position 11.",
+    b"[" * 100_000: "It is nested too deeply.",
+    b'{"a":' * 100_000: "It is nested too deeply.",
+    b'{"messages": "\\ud800"}': "It holds half of a surrogate pair, \\ud800, …at line 1, column 15.",
+    b'["\\\\ud800 \\ud83d\\ude00",\n"\\uDE00"]': "surrogate pair, \\uDE00, …at line 2, column 2.",
+}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"hello",
-        b'{"model": "native", ',
-        b'{"model": "native", "messages": [],}',
-        b'{"model": "native"} {}',
-        b'{"temperature": NaN}',
-        b"\xff\xfe{}",
-        b'{"model": "\xff"}',
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b'{"messages": "\\ud800"}',
-    ],
-    ids=lambda body: repr(body[:24]),
-)
-def test_a_body_that_is_no_json_is_told_so(gateway: str, body: bytes) -> None:
-    holds(request(gateway + CHAT, body), NOT_JSON)
+@pytest.mark.parametrize("body", NOT_JSON, ids=lambda body: repr(body[:24]))
+def test_a_body_that_is_no_json_is_told_what_is_wrong_and_where(gateway: str, body: bytes) -> None:
+    told = f"We could not parse the JSON body of your request. (…{NOT_JSON[body]}"
+    holds(request(gateway + CHAT, body), Bad("", None, told))
 
 
 @pytest.mark.parametrize(("body", "got"), [([], "array"), ("Hi", "string"), (5, "integer"), (None, "null")])
@@ -156,20 +156,48 @@ def test_a_body_at_the_limit_is_not_refused(gateway: str, model: ModelServer) ->
     assert request(gateway + CHAT, text).status == 200
 
 
+EVERY = "This gateway serves POST /v1/chat/completions, GET /v1/models, GET /v1/models/{name}, GET /healthz."
+WRONG_URLS = {
+    "/": EVERY,
+    "/v1/x": EVERY,
+    "/v1/chat": EVERY,
+    "/v1/chat/completions/x": EVERY,
+    "/chat/completions": "Expected POST /v1/chat/completions.",
+    "/chat/completions/": "Expected POST /v1/chat/completions.",
+    "/v1/v1/chat/completions": "Expected POST /v1/chat/completions.",
+    "/v1//chat/completions": "Expected POST /v1/chat/completions.",
+    "/models": "Expected GET /v1/models.",
+    "/v1/healthz": "Expected GET /healthz.",
+}
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-@pytest.mark.parametrize("path", ["/v1/x", "/", "/chat/completions", "/v1/chat", "/v1/chat/completions/x"])
-def test_an_unknown_path_is_told_so(gateway: str, method: str, path: str) -> None:
+@pytest.mark.parametrize("path", WRONG_URLS)
+def test_an_unknown_path_is_told_the_way_out(gateway: str, method: str, path: str) -> None:
     reply = request(gateway + path, b"{}", method=method)
-    holds(reply, Bad("", None, f"Invalid URL ({method} {path})", status=404))
+    holds(reply, Bad("", None, f"Invalid URL ({method} {path}). {WRONG_URLS[path]}", status=404))
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", CHAT), ("PUT", CHAT), ("DELETE", "/v1/models")])
-def test_a_wrong_method_is_told_so(gateway: str, method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", CHAT, f"POST {CHAT}"),
+        ("PUT", f"{CHAT}/", f"POST {CHAT}"),
+        ("DELETE", "/v1/models", "GET /v1/models"),
+        ("POST", "/healthz", "GET /healthz"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_one(gateway: str, method: str, path: str, expected: str) -> None:
     reply = request(gateway + path, method=method)
-    assert reply.status in (404, 405)
-    assert reply.error["type"] == "invalid_request_error"
-    assert method in reply.error["message"]
-    assert path in reply.error["message"]
+    holds(reply, Bad("", None, f"Invalid URL ({method} {path}). Expected {expected}.", status=404))
+
+
+def test_a_slash_at_the_end_changes_nothing(gateway: str, model: ModelServer) -> None:
+    model.plays(said("Hi"))
+    assert request(f"{gateway}{CHAT}/", body_of({}, False)).json["choices"][0]["message"]["content"] == "Hi"
+    for path in ("/v1/models", "/v1/models/native", "/healthz"):
+        plain, slashed = (request(gateway + path + end, method="GET").text for end in ("", "/"))
+        assert plain == slashed
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ from click.testing import CliRunner, Result
 
 import toolwright
 from tests.asking import CHAT, ask, request
+from tests.bad_configs import CONFIG, CONFIGS
+from tests.conftest import Served
 from tests.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
-from tests.servers import HOST, ModelServer, said
+from tests.servers import HOST, ModelServer, completion, said
 from toolwright.cli import main
+from toolwright.gateway.config import ModelConfig
 
 COMMANDS = ("serve", "parse", "render", "dialects")
 TOOLS_FILE = [
@@ -26,10 +29,9 @@ TOOLS_FILE = [
         "function": {"name": "get_time", "parameters": {"type": "object", "properties": {"tz": {"type": "string"}}}},
     }
 ]
-CONFIG = '[[models]]\nname = "mine"\nupstream = "simulated"\nmode = "raw"\ndialect = "harmony"\n'
 
 
-def run(*arguments: str, given: str = "") -> Result:
+def run(*arguments: str, given: str | bytes = "") -> Result:
     return CliRunner().invoke(main, arguments, input=given)
 
 
@@ -226,6 +228,15 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("harmonny", "Did you mean 'harmony'?"),
     ),
     "a key that is not set": (("--upstream", "http://a/v1", "--key-env", "TOOLWRIGHT_NO_KEY"), ("TOOLWRIGHT_NO_KEY",)),
+    "an empty model": (("--upstream", "http://a/v1", "--model", ""), ("--model", "length >= 1", "''")),
+    "an empty host": (("--host", ""), ("--host", "length >= 1")),
+    "native with a dialect": (
+        ("--upstream", "http://a/v1", "--mode", "native", "--dialect", "json"),
+        ("'native'", "dialect = 'json'", "'prompt'"),
+    ),
+    "a host that is none": (("--host", "nope.invalid"), ("nope.invalid", "--host", "127.0.0.1")),
+    "a host that cannot be": (("--host", "a..b"), ("a..b",)),
+    "an address of another machine": (("--host", "192.0.2.1"), ("192.0.2.1", "--host", "127.0.0.1")),
     "a fault that is nearly one": (("--faults", "cut_straem"), ("cut_straem", "Did you mean 'cut_stream'?")),
     "a share of faults over one": (("--faults", "all:2"), ("'2'", "all:0.3")),
     "a config that is not there": (("--config", "toolwrigth.toml"), ("toolwrigth.toml", "No such file")),
@@ -242,6 +253,17 @@ def test_serve_refuses(folder: Path, case: str, monkeypatch: pytest.MonkeyPatch)
     is_refused(run("serve", *arguments), *words)
 
 
+@pytest.mark.parametrize("host", ["nope.invalid", "192.0.2.1"])
+def test_another_port_does_not_mend_a_wrong_address(host: str) -> None:
+    assert "port with" not in run("serve", "--host", host).stderr
+
+
+def test_the_password_of_an_upstream_is_not_shown(folder: Path) -> None:
+    with Serving("toolwright serve --upstream http://user:hush@localhost:9/v1 --port 0", folder) as serving:
+        assert "http://localhost:9/v1" in serving.welcome
+        assert "hush" not in serving.welcome
+
+
 def is_refused(result: Result, *words: str) -> None:
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 2
@@ -250,47 +272,31 @@ def is_refused(result: Result, *words: str) -> None:
     assert not [word for word in words if word not in told], told
 
 
-HARMONY = 'name = "a"\nupstream = "simulated"\nmode = "raw"\ndialect = "harmony"\n'
-CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "a table": ("[servr]\nport = 1\n", ("servr", "Did you mean 'server'?")),
-    "a name of the server": ("[server]\nprot = 1\n", ("server.prot", "Did you mean 'port'?")),
-    "a name of a model": (
-        '[[models]]\nname = "a"\nupstrem = "simulated"\n',
-        ("models[0].upstrem", "Did you mean 'upstream'?"),
-    ),
-    "a name of the second model": (
-        f'{CONFIG}[[models]]\nname = "b"\nupstream = "simulated"\ndialekt = "json"\n',
-        ("models[1].dialekt", "Did you mean 'dialect'?"),
-    ),
-    "a mode": (f"[[models]]\n{HARMONY.replace('raw', 'rwa')}", ("models[0].mode", "rwa", "raw")),
-    "a server": (f'[[models]]\n{HARMONY}server = "vlm"\n', ("models[0].server", "vlm", "vllm")),
-    "a field of reasoning": (f'[server]\nreasoning = "bth"\n{CONFIG}', ("server.reasoning", "bth", "both")),
-    "a dialect": (f"[[models]]\n{HARMONY.replace('harmony', 'harmonny')}", ("'a'", "Did you mean 'harmony'?")),
-    "an option of a dialect": (
-        f'[[models]]\n{HARMONY}[models.options]\nreasoning_efort = "low"\n',
-        ("'a'", "reasoning_efort", "Did you mean 'reasoning_effort'?"),
-    ),
-    "a value of an option": (
-        f'[[models]]\n{HARMONY}[models.options]\nreasoning_effort = "lo"\n',
-        ("'a'", "reasoning_effort", "'lo'", "low"),
-    ),
-    "a fault": (f'[[models]]\n{HARMONY}faults = "silnt"\n', ("'a'", "silnt", "Did you mean 'silent'?")),
-    "a type": (f'[server]\nport = "8080"\n{CONFIG}', ("server.port", "int", "str")),
-    "one model instead of a list": (CONFIG.replace("[[models]]", "[models]"), ("models", "array")),
-    "no upstream": ('[[models]]\nname = "a"\n', ("models[0]", "upstream")),
-    "two models of one name": (CONFIG + CONFIG, ("'mine'",)),
-    "no TOML": ("[[models]\n", ("TOML", "line 1")),
-    "no models": ("[server]\nport = 1\n", ("models",)),
-    "nothing": ("", ("models",)),
-}
-
-
 @pytest.mark.parametrize("case", CONFIGS)
 def test_a_config_with_a_slip_is_refused_with_what_was_meant(folder: Path, case: str) -> None:
     text, words = CONFIGS[case]
     path = folder / "slip.toml"
     path.write_text(text)
     is_refused(run("serve", "--config", str(path)), *words)
+
+
+def test_a_key_that_is_no_header_value_is_not_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-mine\n")
+    result = run("serve", "--upstream", "http://a/v1", "--key-env", "MY_KEY")
+    is_refused(result, "MY_KEY", "line end")
+    assert "sk-mine" not in result.stderr
+
+
+def test_fields_that_are_handed_on_are_taken(serve: Served, model: ModelServer) -> None:
+    fields = {"temperature": 0.5, "max_completion_tokens": 7, "top_k": 3}
+    ways: dict[str, dict[str, Any]] = {"native": {}, "raw": {"mode": "raw", "dialect": "hermes"}}
+    gateway = serve(*(ModelConfig(name=way, upstream=model.url, fields=fields, **how) for way, how in ways.items()))
+    model.plays(said("Hi"), completion("Hi<|im_end|>"))
+    for way in ways:
+        ask(gateway, {"model": way, "messages": [QUESTION]}, stream=False)
+    native, raw = (asked.body for asked in model.asked)
+    assert (native["temperature"], native["max_completion_tokens"], native["top_k"]) == (0.5, 7, 3)
+    assert (raw["temperature"], raw["max_tokens"], raw["top_k"]) == (0.5, 7, 3)
 
 
 # --- parse ---
@@ -323,10 +329,10 @@ def test_parse_reads_a_file_as_it_reads_standard_input(tmp_path: Path, weather: 
 
 
 def test_parse_names_the_problems_and_still_succeeds(weather: str) -> None:
-    output = '<tool_call>\n{"name": "get_weather", "arguments": {"city": 5}}\n</tool_call>'
+    output = '<tool_call>\n{"name": "get_weather", "arguments": {"city": [5, 6]}}\n</tool_call>'
     printed = json.loads(succeeds("parse", "--dialect", "hermes", "--tools", weather, given=output))
     assert [problem["kind"] for problem in printed["problems"]] == ["invalid_arguments"]
-    assert [call["arguments"] for call in printed["calls"]] == ['{"city": 5}']
+    assert [call["arguments"] for call in printed["calls"]] == ['{"city": [5, 6]}']
 
 
 def test_parse_obeys_how_the_output_began_and_ended(weather: str) -> None:
@@ -359,11 +365,15 @@ def test_parse_prints_letters_as_they_are(weather: str) -> None:
 PARSE_REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no dialect": ((), ("--dialect",)),
     "a dialect that is nearly one": (("--dialect", "hermess"), ("hermess", "Did you mean 'hermes'?")),
-    "an alias that is nearly one": (("--dialect", "gpt-os"), ("gpt-os", "Did you mean 'gpt-oss'?")),
+    "an alias that is nearly one": (("--dialect", "gpt-os"), ("gpt-os", "Did you mean 'harmony'?")),
     "an option that is nearly one": (("--dialct", "hermes"), ("--dialct", "--dialect")),
     "tools that are not there": (("--dialect", "hermes", "--tools", "no.json"), ("no.json",)),
     "an output that is not there": (("--dialect", "hermes", "no.txt"), ("no.txt",)),
     "an unknown start": (("--dialect", "hermes", "--start", "midle"), ("midle", "message")),
+    "a choice among no tools": (
+        ("--dialect", "hermes", "--tool-choice", "f"),
+        ("tool_choice", "'tools' are specified"),
+    ),
 }
 
 
@@ -376,8 +386,11 @@ def test_parse_refuses(case: str) -> None:
 @pytest.mark.parametrize(
     ("tools", "words"),
     [
-        ("hello", ("tools.json", "JSON", '[{"type": "function"')),
-        ("", ("tools.json", "JSON")),
+        ("hello", ("tools.json", "no JSON", "line 1, column 1", '[{"type": "function"')),
+        ("", ("tools.json is empty", "JSON")),
+        (b"[\xff]", ("tools.json is not UTF-8", "0xff at position 1", '[{"type": "function"')),
+        ("[" * 100_000, ("tools.json is nested too deeply",)),
+        ('["\\ud800"]', ("tools.json", "surrogate", "column 3")),
         ("5", ("tools",)),
         ('"get_time"', ("tools",)),
         ('{"type": "function"}', ("tools",)),
@@ -387,9 +400,9 @@ def test_parse_refuses(case: str) -> None:
         ('[{"type": "web_search"}]', ("web_search", "function")),
     ],
 )
-def test_parse_refuses_tools_that_are_none(tmp_path: Path, tools: str, words: tuple[str, ...]) -> None:
+def test_parse_refuses_tools_that_are_none(tmp_path: Path, tools: str | bytes, words: tuple[str, ...]) -> None:
     path = tmp_path / "tools.json"
-    path.write_text(tools)
+    path.write_bytes(tools.encode() if isinstance(tools, str) else tools)
     is_refused(run("parse", "--dialect", "hermes", "--tools", str(path), given="Hi"), *words)
 
 
@@ -419,14 +432,23 @@ def test_render_takes_the_choice_and_options_of_any_type() -> None:
     assert printed.endswith("to=functions.get_weather <|constrain|>json<|message|>\n")
 
 
-RENDER_REFUSED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "no JSON": ("hello", (), ("JSON",)),
+RENDER_REFUSED: dict[str, tuple[str | bytes, tuple[str, ...], tuple[str, ...]]] = {
+    "nothing": ("", (), ("Standard input is empty", "Expected a request as JSON", '{"messages": [')),
+    "no JSON": ("hello", (), ("Standard input is no JSON", "line 1, column 1", '{"messages": [')),
+    "no UTF-8": (b'{"messages": "\xff"}', (), ("Standard input is not UTF-8", "0xff at position 14")),
+    "half of a character": ('{"messages": "\\ud800"}', (), ("Standard input", "\\ud800", "column 15")),
+    "too many brackets": ("[" * 100_000, (), ("Standard input is nested too deeply",)),
     "a list": ("[]", (), ("messages",)),
     "no messages": ("{}", (), ("messages",)),
     "messages that are a text": ('{"messages": "hi"}', (), ("messages", "string")),
     "an unknown role": ('{"messages": [{"role": "owner", "content": "hi"}]}', (), ("owner", "'user'")),
     "tools that are a number": ('{"messages": [], "tools": 5}', (), ("tools",)),
     "a choice that is nearly one": ('{"messages": [], "tool_choice": "requierd"}', (), ("Did you mean 'required'?",)),
+    "a choice that nobody offers": (
+        json.dumps({**ASKED, "tool_choice": {"type": "function", "function": {"name": "get_wether"}}}),
+        (),
+        ("get_wether", "Did you mean 'get_weather'?"),
+    ),
     "an option that is nearly one": (
         json.dumps(ASKED),
         ("-o", "reasoning_efort=low"),

@@ -107,6 +107,13 @@ OUTPUTS = {
     dialect: st.one_of(outputs_in(dialect), outputs_in(dialect), *map(outputs_in, DIALECTS), outputs_in(*DIALECTS))
     for dialect in DIALECTS
 }
+
+
+def is_offered(request: Any) -> bool:
+    """Whether a request chooses no tool that it does not offer."""
+    return isinstance(request["tool_choice"], str) or "ping" in request["tools"]
+
+
 REQUESTS = st.fixed_dictionaries(
     {
         "tools": st.sampled_from([tuple(TOOLS), ("roll_dice", "ping"), ("launch", "ledger"), ()]),
@@ -116,7 +123,7 @@ REQUESTS = st.fixed_dictionaries(
         "parallel_tool_calls": st.booleans(),
         "start": st.sampled_from([None, "assistant", "reasoning", "message"]),
     }
-)
+).filter(is_offered)
 FINISHES = st.sampled_from(["stop", "length"])
 SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
 

@@ -5,7 +5,7 @@ Before the first byte a failure is a status, after it an event and the end mark;
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -56,7 +56,7 @@ class Failure(Struct, frozen=True):
     """What a server does, and what the client is told: a status when nothing was sent yet, and words."""
 
     title: str
-    answer: Answer
+    answer: Answer | Callable[[Any], Answer]
     status: int
     words: tuple[str, ...] = ()
     type: str = "server_error"
@@ -84,6 +84,9 @@ TOO_LONG = {
 NO_KEY = {"error": {"message": f"Incorrect API key provided: {KEY}.", "type": "invalid_request_error", "code": 401}}
 UNKNOWN = {
     "error": {"message": "The model `x` does not exist.", "type": "NotFoundError", "param": "model", "code": 404}
+}
+WRONG_PATH = {
+    "error": {"message": "Invalid URL (POST /chat/completions)", "type": "invalid_request_error", "code": None}
 }
 
 EARLY = [
@@ -137,6 +140,26 @@ EARLY = [
     Failure(
         "HTTP 404 of an unknown model", whole(UNKNOWN, 404), 404, ("does not exist",), type="invalid_request_error"
     ),
+    Failure(
+        "HTTP 404 of a model that is named in the message only",
+        lambda asked: whole({"error": {"message": f'model "{asked["model"]}" not found, try pulling it'}}, 404),
+        404,
+        ("try pulling it",),
+        type="invalid_request_error",
+        code="model_not_found",
+    ),
+    Failure(
+        "HTTP 404 of a model by its code",
+        whole({"error": {"message": "No such thing.", "code": "model_not_found"}}, 404),
+        404,
+        ("No such thing",),
+        type="invalid_request_error",
+        code="model_not_found",
+    ),
+    Failure("HTTP 404 of a wrong path", whole(WRONG_PATH, 404), 502, ("404", "Invalid URL", "base URL")),
+    Failure("HTTP 404 without JSON", whole("404 page not found", 404, "text/plain"), 502, ("page not found", "POST")),
+    Failure("HTTP 404 of FastAPI", whole({"detail": "Not Found"}, 404), 502, ("404", "Not Found", "base URL")),
+    Failure("HTTP 500 with too many brackets", whole("[" * 60_000, 500), 502, ("500",)),
     Failure("a reset before the answer", Answer(("reset",)), 503),
     Failure("a close before the answer", Answer(("cut",)), 503),
     Failure("a reset before the first event", Answer((b": hi\n\n", "reset")), 502),
@@ -217,10 +240,44 @@ def test_a_silent_server_is_given_up(impatient: str, model: ModelServer, way: st
     model.wait_until_left()
 
 
-def test_the_list_of_models_bears_a_server_that_is_down(serve: Served, closed_port: str) -> None:
-    gateway = serve(ModelConfig(name="*", upstream=closed_port))
+@both
+@pytest.mark.parametrize(
+    ("how", "path", "hint"),
+    [
+        ({}, "/chat/completions", True),
+        ({"mode": "raw", "dialect": "hermes"}, "/completions", True),
+        ({"mode": "raw", "dialect": "hermes", "server": "llamacpp"}, "/completion", False),
+    ],
+    ids=["chat", "completions", "llama.cpp"],
+)
+def test_a_base_url_without_its_version_is_told(
+    serve: Served, model: ModelServer, how: dict[str, Any], path: str, hint: bool, stream: bool
+) -> None:
+    bare = model.url.removesuffix("/v1")
+    gateway = serve(ModelConfig(name="*", upstream=bare.replace("//", f"//user:{KEY}@"), **how))
+    model.plays(whole({"error": {"message": f"Invalid URL (POST {path})", "param": None, "code": None}}, 404))
+    reply = request(gateway + CHAT, body("any", stream=stream))
+    is_told(reply, Failure("", Answer(()), 502, (f"POST {path}", "base URL"), code="upstream_status"), bare)
+    assert (f"{bare}/v1" in reply.error["message"]) == hint
+    assert [asked.path for asked in model.asked] == [path]
+
+
+def test_the_models_of_a_server_that_is_down_are_no_empty_list(serve: Served, closed_port: str) -> None:
+    gateway = serve(ModelConfig(name="*", upstream=closed_port.replace("//", f"//user:{KEY}@")))
     reply = request(f"{gateway}/v1/models", method="GET")
-    assert reply.json == {"object": "list", "data": []}
+    is_told(reply, Failure("", Answer(()), 503, ("cannot be reached",)), closed_port.removeprefix("http://"))
+
+
+def test_the_models_of_a_server_that_lists_none_are_no_empty_list(serve: Served, model: ModelServer) -> None:
+    gateway = serve(ModelConfig(name="*", upstream=f"{model.url}/elsewhere"))
+    reply = request(f"{gateway}/v1/models", method="GET")
+    is_told(reply, Failure("", Answer(()), 502, ("405", "GET /models", "base URL")), f"{HOST}:{model.port}")
+
+
+def test_a_server_that_is_down_takes_no_configured_model_from_the_list(serve: Served, closed_port: str) -> None:
+    gateway = serve(ModelConfig(name="*", upstream=closed_port), ModelConfig(name="mine", upstream="simulated"))
+    listed = request(f"{gateway}/v1/models", method="GET").json
+    assert [entry["id"] for entry in listed["data"]] == ["mine"]
 
 
 # --- in the middle ---

@@ -6,7 +6,7 @@ of the caller are `RequestError`; what the model does wrong is in `Turn.problems
 
 from importlib.metadata import version
 
-from toolwright.api import Parser, dialects, parse, render, strict_problems, typescript, write
+from toolwright.api import NotJsonError, Parser, dialects, loads, parse, render, strict_problems, typescript, write
 from toolwright.collect import Turn, collect
 from toolwright.conversation import Call
 from toolwright.errors import ConfigError, RequestError, ToolwrightError, UpstreamError
@@ -36,6 +36,7 @@ __all__ = [
     "Event",
     "Finished",
     "Markup",
+    "NotJsonError",
     "Parser",
     "Problem",
     "Prompt",
@@ -47,6 +48,7 @@ __all__ = [
     "UpstreamError",
     "collect",
     "dialects",
+    "loads",
     "parse",
     "render",
     "strict_problems",

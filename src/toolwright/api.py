@@ -1,27 +1,43 @@
 """The library: parse outputs, render prompts, write calls. Tools and messages are OpenAI's own dicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
-
-import msgspec
+from typing import Any, Literal, TypeAlias, get_args
 
 from toolwright.check import Check
 from toolwright.collect import Turn, collect
-from toolwright.conversation import AssistantTurn, Call, Conversation
-from toolwright.dialects.base import dialect_names, get_dialect, read_options
+from toolwright.conversation import AssistantTurn
+from toolwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
+from toolwright.errors import RequestError, did_you_mean
 from toolwright.events import Event, FinishReason
+from toolwright.jsonfind import find_json
+from toolwright.jsontext import NotJsonError, decode
 from toolwright.parser import OutputParser, PassThrough
 from toolwright.prompt import Prompt
-from toolwright.schema.strict import strict_problems
+from toolwright.repair import mend
+from toolwright.schema import strict
 from toolwright.schema.typescript import declaration
 from toolwright.toolset import Toolset
-from toolwright.wire.chat import read_messages
-from toolwright.wire.tools import read_tool_choice, read_tools
+from toolwright.wire.chat import read_conversation
+from toolwright.wire.errors import listed, wrong_type
+from toolwright.wire.tools import check_named, read_call, read_tool_choice, read_tools
 
-__all__ = ["CheckMode", "Parser", "dialects", "parse", "render", "strict_problems", "typescript", "write"]
+__all__ = [
+    "CheckMode",
+    "NotJsonError",
+    "Parser",
+    "Start",
+    "dialects",
+    "loads",
+    "parse",
+    "render",
+    "strict_problems",
+    "typescript",
+    "write",
+]
 
 Json: TypeAlias = Mapping[str, Any]
 CheckMode = Literal["repair", "verbatim"]
+Start = Literal["assistant", "reasoning", "message"]
 
 
 class Parser(OutputParser):
@@ -31,7 +47,8 @@ class Parser(OutputParser):
     `start` says where the output begins, if not at the dialect's usual place: `assistant`, `reasoning` (the prompt
     left it open) or `message`. `check="verbatim"` reports what the model wrote and judges nothing.
 
-    Raises `RequestError` for an unknown dialect and for tools that are no tools. What the model writes raises nothing.
+    Raises `RequestError` for arguments that cannot be, and for text behind the end. What the model writes raises
+    nothing.
     """
 
     def __init__(
@@ -44,10 +61,35 @@ class Parser(OutputParser):
         start: str | None = None,
         check: CheckMode = "repair",
     ) -> None:
+        _check_value(start or "assistant", get_args(Start), "start")
+        _check_value(check, get_args(CheckMode), "check")
+        ours = read_tools(tools)
         choice = read_tool_choice("auto" if tool_choice is None else tool_choice, ())
-        toolset = Toolset(read_tools(tools), choice, parallel=parallel_tool_calls)
+        check_named(choice, ours)
+        toolset = Toolset(ours, choice, parallel=parallel_tool_calls)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
-        super().__init__(get_dialect(dialect), toolset, filter_, start or "assistant")
+        super().__init__(_dialect(dialect), toolset, filter_, start or "assistant")
+        self._over = False
+
+    def feed(self, text: str) -> list[Event]:
+        """Read more text; answers the events that have become certain."""
+        if not isinstance(text, str):
+            raise wrong_type("text", "str", text)
+        self._check_open("feed")
+        return super().feed(text)
+
+    def finish(self, reason: FinishReason = "stop") -> list[Event]:
+        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
+        _check_value(reason, get_args(FinishReason), "finish_reason")
+        self._check_open("finish")
+        self._over = True
+        return super().finish(reason)
+
+    def _check_open(self, called: str) -> None:
+        if self._over:
+            raise RequestError(
+                f"{called}() came behind finish(): a Parser reads one output. Make another for the next."
+            )
 
 
 def parse(
@@ -70,6 +112,8 @@ def parse(
         start=start,
         check=check,
     )
+    if not isinstance(output, Iterable):
+        raise wrong_type("output", "str | array", output)
     events: list[Event] = []
     for piece in [output] if isinstance(output, str) else output:
         events += parser.feed(piece)
@@ -85,25 +129,57 @@ def render(
     **options: object,
 ) -> Prompt:
     """The prompt for a raw completion endpoint. `options` are the dialect's own; a wrong one raises `RequestError`."""
-    ours = read_tools(tools)
-    conversation = Conversation(
-        items=read_messages(messages), tools=ours, tool_choice=read_tool_choice(tool_choice, ours)
-    )
-    return get_dialect(dialect).render(conversation, read_options(dialect, options))
+    found = _dialect(dialect)
+    return found.render(read_conversation(messages, tools, tool_choice), read_options(dialect, options))
 
 
 def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None = None) -> str:
-    """What a model of this family would write to make these calls: `[{"name", "arguments"}]`, arguments as value or
-    JSON.
+    """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
+    arguments as value or JSON.
     """
     read_tools(tools)
-    return get_dialect(dialect).write(AssistantTurn(calls=[_call(call) for call in calls]))
+    if not isinstance(calls, list | tuple):
+        raise wrong_type("calls", "array", calls)
+    ours = [read_call(call, f"calls[{number}]") for number, call in enumerate(calls)]
+    return _dialect(dialect).write(AssistantTurn(calls=ours))
 
 
-def _call(given: Json) -> Call:
-    arguments = given.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-    return Call(given["name"], text)
+def strict_problems(schema: Json) -> list[str]:
+    """Why OpenAI would refuse a schema with `strict: true`, in its words; empty when it would not."""
+    if not isinstance(schema, Mapping):
+        raise wrong_type("schema", "object", schema)
+    return strict.strict_problems(schema)
+
+
+def loads(text: str, schema: Json | None = None) -> Any:
+    """The value of a JSON text that a model wrote, however it wrote it: with a fence or prose around it, in another
+    language's notation, with quotes, commas or closers missing, cut at its end.
+
+    Several values become the list of them. Text that is JSON is read as JSON says. With a `schema` the value is coerced
+    to it where that is safe; whether it fits is for the caller to check. Raises `NotJsonError`, a `ValueError`, for a
+    text that holds no value and for values nested too deeply.
+    """
+    try:
+        value = _opened(decode(text))
+    except NotJsonError:
+        value = None
+    if value is None or schema is not None:
+        nodes = find_json(text)
+        if not nodes:
+            raise NotJsonError("the text holds no value")
+        made = [node if schema is None else mend(node, schema)[0] for node in nodes]
+        value = made[0].value(completed=True) if len(made) == 1 else [node.value(completed=True) for node in made]
+    return value
+
+
+def _opened(value: Any) -> Any:
+    """The object or list that a string holds as JSON, which is what was meant; any other value itself."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return decode(value)
+        except NotJsonError:
+            return value
+    return value
 
 
 def typescript(tool: Json) -> str:
@@ -115,3 +191,19 @@ def typescript(tool: Json) -> str:
 def dialects() -> tuple[str, ...]:
     """The names of all dialects."""
     return dialect_names()
+
+
+def _dialect(name: str) -> Dialect:
+    if not isinstance(name, str):
+        raise wrong_type("dialect", "str", name)
+    return get_dialect(name)
+
+
+def _check_value(given: object, known: tuple[str, ...], param: str) -> None:
+    if given not in known:
+        hint = did_you_mean(given, known) if isinstance(given, str) else ""
+        raise RequestError(
+            f"Invalid value for '{param}': {given!r}. Supported values are: {listed(known)}.{hint}",
+            param=param,
+            code="invalid_value",
+        )

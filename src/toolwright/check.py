@@ -22,11 +22,24 @@ from toolwright.events import (
     ReasoningDelta,
 )
 from toolwright.jsontext import NotJsonError, decode
+from toolwright.live import LiveArguments
 from toolwright.toolset import Toolset
 
 __all__ = ["Check"]
 
 _MAX_TOLD: Final = 3
+
+
+class _Open(msgspec.Struct):
+    """A call that is being written: its arguments as they are mended, or the texts of one that goes out as it is.
+
+    `index` is ours, None where the call does not leave.
+    """
+
+    started: CallStarted
+    arguments: LiveArguments | None
+    texts: list[str] = msgspec.field(default_factory=list)
+    index: int | None = None
 
 
 class Check:
@@ -42,7 +55,7 @@ class Check:
         self._choice = tools.choice
         self._parallel = tools.parallel
         self._calls = 0
-        self._open: dict[int, tuple[CallStarted, list[str]]] = {}  # by the parser's index
+        self._open: dict[int, _Open] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
         self._early: list[Problem] = []  # of the call that comes next
 
@@ -50,13 +63,13 @@ class Check:
         """Check some events; what may leave is appended to `out`."""
         for event in events:
             if isinstance(event, ArgumentsDelta):  # by far the most frequent: not by pattern
-                index = event.index
-                self._open[index][1].append(event.text)
-                ours = self._index[index]
-                if ours == index:
-                    out.append(event)
-                elif ours is not None:
-                    out.append(ArgumentsDelta(ours, event.text))
+                call = self._open[event.index]
+                text = call.arguments.feed(event.text) if call.arguments else event.text
+                if call.arguments is None:
+                    call.texts.append(text)
+                if text and call.index is not None:
+                    same = text is event.text and call.index == event.index
+                    out.append(event if same else ArgumentsDelta(call.index, text))
             elif isinstance(event, ContentDelta | ReasoningDelta | Markup):
                 out.append(event)
             else:
@@ -83,12 +96,15 @@ class Check:
         out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
-        self._open[started.index] = (started, [])
-        if not self._lets_out(started.name):
+        leaves = self._lets_out(started.name)
+        mends = leaves and started.kind == "function" and started.name in self._tools
+        call = _Open(started, LiveArguments(started.name, self._tools) if mends else None)
+        self._open[started.index] = call
+        if not leaves:
             self._index[started.index] = None
             self._tell_early(None, out)
             return
-        ours = self._index[started.index] = self._calls
+        ours = self._index[started.index] = call.index = self._calls
         self._calls += 1
         self._tell_early(ours, out)
         out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
@@ -105,19 +121,27 @@ class Check:
         return self._choice != "none" and (self._parallel or not self._calls)
 
     def _end(self, index: int, complete: bool, out: list[Event]) -> None:
-        started, texts = self._open.pop(index)
-        arguments = "".join(texts)
-        ours = self._index[index]
+        call = self._open.pop(index)
+        ours = call.index
+        name = call.started.name
         if ours is None:
-            reason = self._refusal(started.name)
-            out.append(Problem("call_not_allowed", f"call of {started.name!r}: {reason}", text=arguments))
+            text = "".join(call.texts)
+            out.append(Problem("call_not_allowed", f"call of {name!r}: {self._refusal(name)}", text=text))
             return
+        problems: list[Problem] = []
+        arguments = "".join(call.texts)
+        if call.arguments is not None:
+            rest = call.arguments.finish(cut=not complete)
+            if rest:
+                out.append(ArgumentsDelta(ours, rest))
+            complete = complete and call.arguments.complete
+            problems, arguments = call.arguments.problems, call.arguments.text
         out.append(CallEnded(ours, complete))
+        out += [msgspec.structs.replace(problem, call=ours) for problem in problems]
         if not complete:
-            detail = f"the output was cut in the arguments of {started.name!r}"
-            out.append(Problem("incomplete_arguments", detail, call=ours))
-        elif started.kind == "function":
-            self._judge(started.name, arguments, ours, out)
+            out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
+        elif call.started.kind == "function":
+            self._judge(name, arguments, ours, out)
 
     def _refusal(self, name: str) -> str:
         if self._choice == "none":

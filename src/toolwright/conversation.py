@@ -44,9 +44,13 @@ class TextPart(Struct, frozen=True):
 
 
 class MediaPart(Struct, frozen=True):
-    """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object."""
+    """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
+
+    `param` is the path at which it stood in the request, for errors.
+    """
 
     value: JsonObject
+    param: str = ""
 
 
 Part: TypeAlias = TextPart | MediaPart

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode", "unfenced", "without"]
+__all__ = ["NotJsonError", "decode", "encode", "fold", "unfenced", "without"]
 
 T = TypeVar("T")
 
@@ -49,6 +49,11 @@ def without(text: str, parts: Iterable[str]) -> str:
             left.append(text[at:found])
             at = found + len(part)
     return "".join([*left, text[at:]])
+
+
+def fold(text: str) -> str:
+    """A text without case, blanks and the marks that join words."""
+    return re.sub(r"[\s_.-]+", "", text).casefold()
 
 
 def unfenced(text: str) -> tuple[int, int] | None:

@@ -12,17 +12,19 @@ from toolwright.errors import did_you_mean
 __all__ = ["SlipError", "read_settings"]
 
 T = TypeVar("T")
-_STEP = re.compile(r"\.(\w+)|\[[^\]]*\]")
+_STEP = re.compile(r"\.(\w+)|\[([^\]]*)\]")
+_BOUNDS = ("<", ">", "of length")
 _ENUM = re.compile(r"Invalid enum value '?(?P<value>.*?)'?(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _TYPE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 
 
 class SlipError(ValueError):
-    """A setting that cannot be; `path` says which, as in `models[0].mode`."""
+    """A setting that cannot be; `path` says which, as in `models[0].mode`, `what` the rest."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
+        self.what = message
 
 
 def read_settings(given: Mapping[str, Any], kind: type[T]) -> T:
@@ -32,11 +34,16 @@ def read_settings(given: Mapping[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        raise _slip(str(error), type_) from error
+        raise _slip(str(error), type_, given) from error
 
 
 def _check_names(given: object, type_: inspect.Type, path: str) -> None:
-    """msgspec names an unknown name only, not the one that was meant."""
+    """msgspec names an unknown name only, not the one that was meant; nor does it know how TOML writes tables."""
+    is_list = isinstance(type_, inspect.VarTupleType) and isinstance(type_.item_type, inspect.StructType)
+    if is_list and isinstance(given, Mapping):
+        raise SlipError(path, f"expected an array of tables, got one table: write [[{path}]] instead of [{path}].")
+    if isinstance(type_, inspect.StructType) and isinstance(given, list) and path:
+        raise SlipError(path, f"expected one table, got an array: write [{path}] instead of [[{path}]].")
     if isinstance(type_, inspect.VarTupleType) and isinstance(given, list):
         for number, item in enumerate(given):
             _check_names(item, type_.item_type, f"{path}[{number}]")
@@ -50,7 +57,7 @@ def _check_names(given: object, type_: inspect.Type, path: str) -> None:
             _check_names(value, known[name], inner)
 
 
-def _slip(message: str, type_: inspect.Type) -> SlipError:
+def _slip(message: str, type_: inspect.Type, given: object) -> SlipError:
     if found := _ENUM.match(message):
         path, value = found["path"] or "", found["value"]
         known = _values(_at(type_, path))
@@ -59,7 +66,16 @@ def _slip(message: str, type_: inspect.Type) -> SlipError:
         )
     found = _TYPE.match(message)
     assert found is not None
-    return SlipError((found["path"] or "").removeprefix("."), found["what"].replace("`", "").rstrip(".") + ".")
+    what, path = found["what"].replace("`", "").rstrip("."), found["path"] or ""
+    if "[...]" not in path and any(bound in what for bound in _BOUNDS):  # only then it does not say what it got
+        what += f", got {_value_at(given, path)!r}"
+    return SlipError(path.removeprefix("."), f"{what}.")
+
+
+def _value_at(given: Any, path: str) -> Any:
+    for name, number in _STEP.findall(path):
+        given = given[name] if name else given[int(number)]
+    return given
 
 
 def _at(type_: inspect.Type, path: str) -> inspect.Type:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from toolwright.conversation import FunctionTool, ToolChoice
+from toolwright.jsontext import fold
 from toolwright.schema import validate
 from toolwright.schema.keywords import properties, required
 
@@ -16,7 +17,7 @@ _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 class Toolset:
     """Tools by name. Of two tools with one name the first counts; the wire refuses such requests before."""
 
-    __slots__ = ("_tools", "choice", "ordered", "parallel")
+    __slots__ = ("_folded", "_tools", "choice", "ordered", "parallel")
 
     def __init__(
         self, tools: Sequence[FunctionTool] = (), choice: ToolChoice = "auto", *, parallel: bool = True
@@ -25,6 +26,9 @@ class Toolset:
         self.choice = choice
         self.parallel = parallel
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
+        self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
+        for name in self._tools:
+            self._folded[fold(name)] = None if fold(name) in self._folded else name
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -44,12 +48,16 @@ class Toolset:
         return tuple(tool.name for tool in self.ordered)
 
     def resolve(self, written: str) -> str:
-        """The offered name that a written one means: exact, or behind a namespace that models put before it."""
-        name = written.strip()
+        """The offered name that a written one means: exact, behind a namespace that models put before it, or in another
+        spelling of words, if that hits one tool. Any other name stays as it is.
+        """
+        name = written.strip().removesuffix("()").strip()
         if name not in self._tools:
             for prefix in _NAMESPACES:
                 if name.removeprefix(prefix) in self._tools:
                     return name.removeprefix(prefix)
+            bare = next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name)
+            return self._folded.get(fold(bare)) or name
         return name
 
     def requires_something(self, name: str) -> bool:
@@ -72,7 +80,7 @@ class Toolset:
         return validate.faults(tool.parameters, arguments)
 
     def fitting(self, arguments: object) -> list[str]:
-        """The names of the tools that declare every key of `arguments` and accept them.
+        """The names of the tools that declare every key of `arguments` and accept them as they are.
 
         This is how a call is found whose name was lost, so an open schema does not make an unknown key fit.
         """

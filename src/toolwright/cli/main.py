@@ -1,13 +1,14 @@
 """The commands. Each shows an example in its help; an error says what was expected and what was meant."""
 
+import errno
 import json
 import logging
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import click
 import msgspec
@@ -15,18 +16,28 @@ import msgspec
 import toolwright
 from toolwright.api import Parser
 from toolwright.collect import collect
-from toolwright.conversation import Conversation
 from toolwright.dialects.base import dialect_names, get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError, ToolwrightError
 from toolwright.events import FinishReason
 from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, ServerConfig, load_config, simulated_config
+from toolwright.jsontext import NotJsonError, decode
+from toolwright.settings import SlipError, read_settings
 from toolwright.turn import MODES
-from toolwright.wire.chat import read_messages
-from toolwright.wire.tools import read_tool_choice, read_tools
+from toolwright.upstreams.http import without_credentials
+from toolwright.wire.chat import read_conversation
+from toolwright.wire.errors import json_fault
 
 __all__ = ["main"]
 
-_TOOLS_EXAMPLE = '[{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
+_TOOLS = 'a list of tools as JSON, such as [{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
+_REQUEST = 'a request as JSON, such as {"messages": [{"role": "user", "content": "hi"}]}'
+
+
+# Options that have another name than their setting.
+_OPTIONS = {"api_key_env": "key-env", "name": "model"}
+# What can be wrong with the port; everything else is the address.
+_PORT_FAULTS = (errno.EADDRINUSE, errno.EACCES)
+T = TypeVar("T")
 
 
 class _Commands(click.Group):
@@ -86,7 +97,8 @@ def serve(
     """
     settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults)
     listen = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    _run(msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, **listen)))
+    server_ = _checked({**msgspec.to_builtins(settings.server), **listen}, ServerConfig)
+    _run(msgspec.structs.replace(settings, server=server_))
 
 
 def _settings(
@@ -107,13 +119,21 @@ def _settings(
         return load_config(config)
     if upstream is None:
         if given:
-            option = {"api_key_env": "key-env"}.get(name := next(iter(given)), name)
+            option = _OPTIONS.get(name := next(iter(given)), name)
             raise ConfigError(f"--{option} needs an upstream: add --upstream URL.")
         return simulated_config(ServerConfig(), faults)
     if faults:
         raise ConfigError("--faults is for the simulated model: leave out --upstream.")
-    given |= {"name": model or ANY_MODEL, "upstream": upstream}
-    return Config(models=(msgspec.convert(given, ModelConfig),))
+    given |= {"name": ANY_MODEL if model is None else model, "upstream": upstream}
+    return Config(models=(_checked(given, ModelConfig),))
+
+
+def _checked(given: Mapping[str, Any], kind: type[T]) -> T:
+    """Options of the command line by the rules of the configuration."""
+    try:
+        return read_settings(given, kind)
+    except SlipError as error:
+        raise ConfigError(f"--{_OPTIONS.get(error.path, error.path)}: {error.what}") from error
 
 
 def _run(config: Config) -> None:
@@ -137,9 +157,13 @@ def _listen(host: str, port: int) -> socket.socket:
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
         )
     except OSError as error:
-        raise ConfigError(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port, or --port 0 for any."
-        ) from error
+        if error.errno in _PORT_FAULTS:
+            way_out = "Choose another port with --port, or --port 0 for any."
+        else:
+            way_out = "Give an address of this machine with --host, such as 127.0.0.1, or 0.0.0.0 for all of them."
+        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}. {way_out}") from error
+    except UnicodeError as error:
+        raise ConfigError(f"Cannot listen on {host!r}: it is no name of a host.") from error
 
 
 def _welcome(config: Config, address: str) -> None:
@@ -149,13 +173,13 @@ def _welcome(config: Config, address: str) -> None:
         mode = model.mode or ("prompt" if model.dialect else "native")
         name = "(any)" if model.name == ANY_MODEL else model.name
         how = f"{mode} {model.dialect}" if model.dialect else mode
-        click.echo(f"  {name:{width}}  {how:16} {model.upstream}")
+        click.echo(f"  {name:{width}}  {how:16} {without_credentials(model.upstream)}")
     click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
 
 
 @main.command()
 @click.option("--dialect", required=True, metavar="D", help="How the model writes calls; see `toolwright dialects`.")
-@click.option("--tools", type=click.File(encoding="utf-8"), help="JSON list of tools in OpenAI's shape.")
+@click.option("--tools", type=click.File("rb"), help="JSON list of tools in OpenAI's shape.")
 @click.option("--tool-choice", metavar="CHOICE", help="none, auto, required, or the name of a tool.")
 @click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
 @click.option("--finish-reason", type=click.Choice(["stop", "length"]), default="stop", help="How the output ended.")
@@ -163,7 +187,7 @@ def _welcome(config: Config, address: str) -> None:
 @click.argument("output", type=click.File(encoding="utf-8", errors="replace"), default="-")
 def parse(
     dialect: str,
-    tools: IO[str] | None,
+    tools: IO[bytes] | None,
     tool_choice: str | None,
     start: str | None,
     finish_reason: FinishReason,
@@ -180,7 +204,7 @@ def parse(
     choice: Any = tool_choice
     if tool_choice not in (None, "none", "auto", "required"):
         choice = {"type": "function", "function": {"name": tool_choice}}
-    parser = Parser(dialect, tools=_json(tools) if tools else None, tool_choice=choice, start=start)
+    parser = Parser(dialect, tools=_json(tools, _TOOLS) if tools else None, tool_choice=choice, start=start)
     found = parser.feed(output.read()) + parser.finish(finish_reason)
     if events:
         for event in found:
@@ -204,8 +228,8 @@ def parse(
 @click.option(
     "--messages", "as_messages", is_flag=True, help="The chat messages of mode prompt instead of a raw prompt."
 )
-@click.argument("request", type=click.File(encoding="utf-8"), default="-")
-def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[str]) -> None:
+@click.argument("request", type=click.File("rb"), default="-")
+def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[bytes]) -> None:
     """Print the prompt of a chat request (messages, tools, tool_choice), from REQUEST or standard input.
 
     \b
@@ -213,15 +237,10 @@ def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[
       echo '{"messages": [{"role": "user", "content": "hi"}]}' \\
         | toolwright render --dialect harmony -o reasoning_effort=low
     """
-    given = _json(request)
+    given = _json(request, _REQUEST)
     if not isinstance(given, dict) or "messages" not in given:
-        raise RequestError('Expected a JSON object with messages, such as {"messages": [{"role": "user", …}]}.')
-    tools = read_tools(given.get("tools"))
-    conversation = Conversation(
-        items=read_messages(given["messages"]),
-        tools=tools,
-        tool_choice=read_tool_choice(given.get("tool_choice"), tools),
-    )
+        raise RequestError(f"Expected {_REQUEST}, got no messages.")
+    conversation = read_conversation(given["messages"], given.get("tools"), given.get("tool_choice"))
     chosen = read_options(dialect, dict(map(_option, options)))
     if as_messages:
         messages = get_dialect(dialect).messages(conversation, chosen)
@@ -246,11 +265,13 @@ def dialects() -> None:
         )
 
 
-def _json(file: IO[str]) -> Any:
+def _json(file: IO[bytes], expected: str) -> Any:
+    text = file.read()
     try:
-        return json.load(file)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"{file.name} is no JSON: {error}. Tools look like {_TOOLS_EXAMPLE}") from error
+        return decode(text)
+    except NotJsonError as error:
+        name = "Standard input" if file is sys.stdin.buffer else file.name
+        raise RequestError(f"{name} {json_fault(text, error)}. Expected {expected}.") from error
 
 
 def _option(text: str) -> tuple[str, Any]:

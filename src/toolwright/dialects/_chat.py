@@ -64,11 +64,11 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
     """The text of a message for a prompt that holds text only. Raises `RequestError` for other parts."""
     for part in parts:
         if isinstance(part, MediaPart):
+            where = part.param or f"turn {number}"
             raise RequestError(
-                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} "
-                f"in turn {number}. "
+                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} at {where}. "
                 "Send text, or use a model in native mode.",
-                param="messages",
+                param=part.param or "messages",
                 code="unsupported_value",
             )
     return text_of(tuple(parts))

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Final
 
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from toolwright.fitting import json_problems
 from toolwright.forms import Form, read_forms
-from toolwright.jsonspan import JsonSpan, JsonStops, gather_json, json_text
-from toolwright.jsontext import unfenced, without
+from toolwright.jsonfind import json_places
+from toolwright.jsonspan import JsonStops, gather_json, json_text
+from toolwright.jsontext import without
 from toolwright.source import Markers, Source, Steps, gather, may_come
 from toolwright.toolset import Toolset
 
@@ -42,6 +44,7 @@ class MarkedJson:
         self._tools = tools
         self._stops = stops
         self._markers = Markers(*stops.literals)
+        self._repairs: list[Problem] = []
 
     def read(self) -> Steps[tuple[str, str]]:
         """Read a block from its first brace on.
@@ -114,26 +117,29 @@ class MarkedJson:
 
     def _forms(self, block: str) -> list[Form] | None:
         """The calls of a block: one value, or several in a row; without its fence and surplus closers."""
-        span = unfenced(block)
-        text = block[slice(*span)] if span else block.strip()
-        forms = read_forms(text, self._tools)
-        if forms is None and (values := _values(text)):
-            each = [read_forms(value, self._tools) for value in values]
-            forms = [form for forms in each if forms for form in forms] if all(each) else None
-        return forms
+        place = next(json_places(block, names=self._tools.names()), None)
+        if place is None or place.cut or place.place not in ("whole", "fence") or place.end < len(block.rstrip()):
+            return None
+        each = [read_forms(node, self._tools) for node in place.nodes]
+        if not all(each):
+            return None
+        self._repairs = json_problems(place.repairs, self.calls)
+        found = [form for forms in each if forms for form in forms]
+        return None if any(form.arguments and form.arguments.kind == "missing" for form in found) else found
 
     def _calls(self, forms: list[Form], block: str) -> None:
+        for problem in self._repairs:
+            self._emit(problem)
+        shown: list[str] = []
         for form in forms:
-            arguments = form.arguments
+            arguments = form.arguments.text() if form.arguments else ""
+            shown.append(arguments)
             if not arguments and not self._tools.requires_something(form.name):
                 arguments = "{}"
-            if form.decoded:
-                self._emit(Problem("arguments_decoded", "the arguments were a JSON string", call=self.calls))
             index = self._start(form.name)
             if arguments:
                 self._emit(ArgumentsDelta(index, arguments))
-            self._emit(CallEnded(index))
-        shown = [] if any(form.decoded for form in forms) else [form.arguments for form in forms]
+            self._emit(CallEnded(index, complete=form.closed or not self._source.cut))
         self._source.markup(without(block, shown))
 
     def _start(self, name: str) -> int:
@@ -146,21 +152,3 @@ def _end_of_object(rest: str) -> int:
     """Where the object ends whose arguments ended before `rest`: behind its other members, if it has any."""
     members = _MEMBERS.match(rest)
     return members.end() if members else 0
-
-
-def _values(text: str) -> list[str]:
-    """The JSON values of a text that holds several, with nothing but white space, commas and closers between."""
-    values: list[str] = []
-    at = 0
-    while at < len(text):
-        if text[at] not in "{[":
-            if text[at] not in " \t\r\n,;}]":
-                return []
-            at += 1
-            continue
-        end, closed = JsonSpan().end(text, at)
-        if not closed:
-            return []
-        values.append(text[at:end])
-        at = end
-    return values

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
+import msgspec
+
 from toolwright.dialects._code import CodeContext
 from toolwright.events import (
     ArgumentsDelta,
@@ -20,10 +22,11 @@ from toolwright.events import (
     Problem,
     ReasoningDelta,
 )
-from toolwright.forms import call_keys
+from toolwright.forms import NAME_KEYS, CallKeys
+from toolwright.jsonfind import END_TOKENS, JSON_TAGS, beside_values
 from toolwright.jsonspan import JsonStops, json_text
 from toolwright.jsontext import unfenced
-from toolwright.recover import END_TOKENS, JSON_TAGS, Found, Piece, Prose, beside_values, recover
+from toolwright.recover import Found, Piece, Prose, recover
 from toolwright.source import Markers, Source, Steps, gather, stream_text
 from toolwright.toolset import Toolset
 
@@ -31,10 +34,11 @@ __all__ = ["ProseReader"]
 
 _THINK: Final = "<think>"
 _THOUGHT: Final = "</think>"
+_BOM: Final = "\ufeff"
 _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
 # JSON as a JSON string, or with each of its quotes escaped.
-_ENCODED: Final = ('"{', '"[', '{\\"')
+_ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
 _MARKS: Final = ("<tool_call>", "<|python_tag|>", "[TOOL_CALLS]")
 # What may be a call is held up to this size; what is longer is text.
 _MAX_HELD: Final = 4_194_304
@@ -48,8 +52,13 @@ _DRAFT_END = Markers(_THOUGHT, *END_TOKENS)
 _EVERYTHING = Markers()
 _NO_STOPS = JsonStops()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
-_FIRST_KEY = re.compile(r'[\s\[{]*\{\s*"((?:[^"\\]|\\.)*)"')
-_MAY_BE_OBJECT = re.compile(r'[\s\[{]*(?:\{\s*(?:"(?:[^"\\]|\\.)*\\?)?)?\Z')
+_FIRST_KEY = re.compile(
+    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
+    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]|(?P<comment>//|/\*|\#))"""
+)
+_MAY_BE_OBJECT = re.compile(
+    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*|/)?)?\Z"""
+)
 
 
 class ProseReader:
@@ -65,7 +74,7 @@ class ProseReader:
         self.tools = tools
         self.calls = 0
         self._tags = tuple(tags)
-        self._keys = call_keys(tools)
+        self._keys = CallKeys(tools)
         self._make: Callable[[str], Event] = ContentDelta
         self._code = CodeContext()
         self._before = ""  # the end of what was said
@@ -76,6 +85,7 @@ class ProseReader:
 
     def read(self, start: str) -> Steps[None]:
         """Read the whole answer. `start`: `reasoning` when the prompt left `<think>` open."""
+        yield from self._skip(_BOM)
         if start == "reasoning":
             yield from self._skip_blanks()
             yield from self._skip(_THINK)
@@ -273,7 +283,8 @@ class ProseReader:
         while True:
             begin = source.ahead(_MAX_PEEK)
             if found := _FIRST_KEY.match(begin):
-                return found[1]
+                # Behind a comment anything may come: the call is looked for in the whole.
+                return NAME_KEYS[0] if found["comment"] else next(key for key in found.groups() if key is not None)
             if not source.more(_MAX_PEEK) or not _MAY_BE_OBJECT.match(begin):
                 return None
             yield
@@ -291,7 +302,7 @@ class ProseReader:
         elif (inner := self._unwrapped(text)) is not None:
             self._replay(inner)
         else:
-            self._tell(recover(text, self.tools, before=self._before, cut=self.source.cut), text)
+            self._tell(recover(text, self.tools, before=self._before, cut=self.source.cut))
 
     def _unwrapped(self, text: str) -> str | None:
         """What a fence holds that is the whole answer, when that begins with a tag: some models wrap their calls so."""
@@ -305,31 +316,37 @@ class ProseReader:
         self.markup(text[span[1] :])
         return inner
 
-    def _tell(self, pieces: Sequence[Piece], text: str) -> None:
+    def _tell(self, pieces: Sequence[Piece]) -> None:
         """Say what was found in a held text."""
-        if not any(isinstance(piece, Found) for piece in pieces):
-            self.emit(self._say(text))
-            return
         for piece in pieces:
             match piece:
-                case Prose(words):
-                    said = words.strip()
-                    lead = len(words) - len(words.lstrip())
-                    self.markup(words[:lead])
-                    if said:
-                        self.emit(self._say(said))
-                    self.markup(words[lead + len(said) :])
+                case Prose(words, problem):
+                    if len(pieces) == 1:
+                        self.emit(self._say(words))
+                    else:
+                        self._trimmed(words)
+                    if problem:
+                        self.emit(problem)
                 case Found():
                     self._whole_call(piece)
                 case _:
                     assert_never(piece)
 
+    def _trimmed(self, words: str) -> None:
+        """Say what stands beside calls, without the white space around it."""
+        said = words.strip()
+        lead = len(words) - len(words.lstrip())
+        self.markup(words[:lead])
+        if said:
+            self.emit(self._say(said))
+        self.markup(words[lead + len(said) :])
+
     def _whole_call(self, found: Found) -> None:
         self._call_begins()
         index = self.calls
         self.calls += 1
-        if found.decoded:
-            self.emit(Problem("arguments_decoded", "the arguments were a JSON string", call=index))
+        for problem in found.problems:
+            self.emit(msgspec.structs.replace(problem, call=index))
         self.emit(CallStarted(index, found.name))
         self.emit(ArgumentsDelta(index, found.arguments))
         self.emit(CallEnded(index))

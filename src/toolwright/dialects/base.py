@@ -18,6 +18,7 @@ It says how one model family is prompted and how its output reads:
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, Protocol, cast
 
@@ -25,7 +26,7 @@ import msgspec
 
 from toolwright import dialects
 from toolwright.conversation import AssistantTurn, Conversation
-from toolwright.errors import RequestError, did_you_mean
+from toolwright.errors import RequestError
 from toolwright.prompt import Prompt
 from toolwright.settings import SlipError, read_settings
 from toolwright.source import Source, Steps
@@ -77,9 +78,11 @@ def get_dialect(name: str) -> Dialect:
     for other in dialect_names():
         if name in _load(other).aliases:
             return _load(other)
-    known = [word for other in dialect_names() for word in (other, *_load(other).aliases)]
+    meant = {word: other for other in dialect_names() for word in (other, *_load(other).aliases)}
+    near = get_close_matches(name.lower(), meant, n=1)
+    hint = f" Did you mean {meant[near[0]]!r}?" if near else ""
     raise RequestError(
-        f"Unknown dialect {name!r}.{did_you_mean(name, known)} Known dialects: {', '.join(dialect_names())}.",
+        f"Unknown dialect {name!r}.{hint} Known dialects: {', '.join(dialect_names())}.",
         param="dialect",
         code="invalid_value",
     )

@@ -7,12 +7,12 @@ docs/dialects.md.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
 
-from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
+from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, Part, ToolTurn
 from toolwright.dialects._chat import chat_content, chat_role, choice_note, format_note, plain_text, split_instructions
 from toolwright.dialects._prose import ProseReader
 from toolwright.dialects.base import RenderOptions
@@ -42,18 +42,25 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
+    return _messages(conversation, lambda parts, _: chat_content(parts, ()))
+
+
+def _messages(conversation: Conversation, content: Callable[[Sequence[Part], int], Any]) -> list[dict[str, Any]]:
+    """`content` makes the content of a message from its parts and the number of its turn."""
     instructions, items = split_instructions(conversation.items)
     system = [*_tool_section(conversation), *instructions, *format_note(conversation)]
     chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
-    for turn in msgspec.structs.replace(conversation, items=items).turns():
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
             case Message(role, parts):
-                chat.append({"role": chat_role(role), "content": chat_content(parts, ())})
+                chat.append({"role": chat_role(role), "content": content(parts, number)})
             case AssistantTurn(_, message, calls):
                 # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
                 chat.append({"role": "assistant", "content": write(AssistantTurn(None, message, calls))})
             case ToolTurn(outputs):
-                texts = [f"Result of {name or 'the tool'}:\n{plain_text(output.parts, 0)}" for name, output in outputs]
+                texts = [
+                    f"Result of {name or 'the tool'}:\n{plain_text(output.parts, number)}" for name, output in outputs
+                ]
                 chat.append({"role": "user", "content": "\n\n".join(texts)})
             case _:
                 assert_never(turn)
@@ -63,8 +70,8 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The same as a plain text with headings, for completion endpoints of models without a chat format."""
     out = PromptBuilder()
-    for message in messages(conversation, options):
-        out.control(f"### {message['role'].capitalize()}").text("\n", _text_only(message["content"]), "\n\n")
+    for message in _messages(conversation, plain_text):
+        out.control(f"### {message['role'].capitalize()}").text("\n", message["content"], "\n\n")
     if options.add_generation_prompt:
         out.control("### Assistant").text("\n")
     return Prompt(out.pieces(), _HEADINGS)
@@ -102,10 +109,6 @@ def _tool_section(conversation: Conversation) -> list[str]:
 
 def _declarations(tools: Sequence[FunctionTool]) -> str:
     return "\n\n".join(declaration(tool) for tool in tools)
-
-
-def _text_only(content: object) -> str:
-    return content if isinstance(content, str) else plain_text((), 0)
 
 
 # --- output ---

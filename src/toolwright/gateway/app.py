@@ -31,13 +31,14 @@ from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.turn import Model, run_turn
 from toolwright.wire.chat import ChatRequest, read_request
 from toolwright.wire.chat_answer import ChatChunks, completion
-from toolwright.wire.errors import error_body
+from toolwright.wire.errors import error_body, json_fault
 from toolwright.wire.sse import DONE, data
 
 __all__ = ["create_app"]
 
 log = logging.getLogger("toolwright.gateway")
 Events = AsyncGenerator[Event | Usage, None]
+Handler = Callable[[Request], Awaitable[Response]]
 _OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )
@@ -52,18 +53,33 @@ def create_app(config: Config) -> Starlette:
         yield
         await gateway.close()
 
+    endpoints: tuple[tuple[str, str, Handler], ...] = (
+        ("POST", "/v1/chat/completions", gateway.chat_completions),
+        ("GET", "/v1/models", gateway.list_models),
+        ("GET", "/v1/models/{name:path}", gateway.show_model),
+        ("GET", "/healthz", gateway.healthz),
+    )
     routes = [
-        Route("/v1/chat/completions", gateway.answer(gateway.chat_completions), methods=["POST"]),
-        Route("/v1/models", gateway.answer(gateway.list_models), methods=["GET"]),
-        Route("/v1/models/{name:path}", gateway.answer(gateway.show_model), methods=["GET"]),
-        Route("/healthz", gateway.answer(gateway.healthz), methods=["GET"]),
+        Route(path + slash, gateway.answer(handler), methods=[method])
+        for method, path, handler in endpoints
+        for slash in ("/", "")
     ]
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_route, 405: _no_route})
+    known = {path: f"{method} {path.replace(':path', '')}" for method, path, _ in endpoints}
+
+    async def no_route(request: Request, _: Exception) -> Response:
+        return _identified(error_response(_invalid_url(request, known)), _request_id())
+
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: no_route, 405: no_route})
+    app.router.redirect_slashes = False  # a redirect would have no body that a client could show
+    return app
 
 
-async def _no_route(request: Request, _: Exception) -> Response:
-    message = f"Invalid URL ({request.method} {request.url.path})"
-    return _identified(error_response(RequestError(message, status=404)), _request_id())
+def _invalid_url(request: Request, known: Mapping[str, str]) -> RequestError:
+    """The error for what is no endpoint: it names the one that was meant, or all. `known`: how to ask, by path."""
+    asked = request.url.path.rstrip("/")
+    meant = [how for path, how in known.items() if asked.endswith(path.removeprefix("/v1"))]
+    way_out = f"Expected {meant[0]}" if meant else f"This gateway serves {', '.join(known.values())}"
+    return RequestError(f"Invalid URL ({request.method} {request.url.path}). {way_out}.", status=404)
 
 
 def _request_id() -> str:
@@ -73,9 +89,6 @@ def _request_id() -> str:
 def _identified(response: Response, request_id: str) -> Response:
     response.headers["x-request-id"] = request_id
     return response
-
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class _Gateway:
@@ -112,10 +125,15 @@ class _Gateway:
     async def healthz(self, _: Request) -> Response:
         return json_response({"status": "ok", "version": toolwright.__version__})
 
-    async def list_models(self, _: Request) -> Response:
+    async def list_models(self, request: Request) -> Response:
         names = [name for name in self._models if name != ANY_MODEL]
         if (any_model := self._models.get(ANY_MODEL)) is not None:
-            names += [name for name in await any_model.upstream.models() if name not in names]
+            try:
+                names += [name for name in await any_model.upstream.models() if name not in names]
+            except UpstreamError as error:
+                if not names:
+                    raise
+                log.info("%s lists the configured models only: %s", request.url.path, error)
         return json_response({"object": "list", "data": [self._described(name) for name in names]})
 
     async def show_model(self, request: Request) -> Response:
@@ -237,7 +255,8 @@ def _decoded(body: bytes) -> object:
     try:
         return decode(body)
     except NotJsonError as error:
-        raise RequestError(f"We could not parse the JSON body of your request. ({error})") from error
+        fault = json_fault(body, error)
+        raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
 
 
 def _call_id() -> str:

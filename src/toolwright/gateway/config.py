@@ -4,11 +4,15 @@ Every field is documented in docs/configuration.md; a test compares the two.
 """
 
 import os
+import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Meta
 
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
@@ -16,15 +20,21 @@ from toolwright.settings import SlipError, read_settings
 from toolwright.turn import MODES, Mode, Model
 from toolwright.upstreams.base import Upstream
 from toolwright.upstreams.chat import ChatUpstream
-from toolwright.upstreams.completions import CompletionsUpstream, Flavour
+from toolwright.upstreams.completions import CHAT_ONLY, CompletionsUpstream, Flavour
 from toolwright.upstreams.faults import Faults
-from toolwright.upstreams.http import Timeouts
+from toolwright.upstreams.http import Timeouts, without_credentials
 from toolwright.upstreams.simulated import SimulatedUpstream
+from toolwright.wire.chat import CONSUMED
 from toolwright.wire.chat_answer import ReasoningField
 
 __all__ = ["ANY_MODEL", "Config", "ModelConfig", "ServerConfig", "build_models", "load_config", "simulated_config"]
 
 ANY_MODEL = "*"
+
+_Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+_Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,10 +43,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `reasoning`: the field of chat answers that reasoning goes into.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8080
-    max_body_bytes: int = 16_777_216
-    heartbeat_s: float = 10.0
+    host: _Text = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
+    heartbeat_s: _Seconds = 10.0
     reasoning: ReasoningField = "both"
 
 
@@ -49,9 +59,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `api_key_env`. `faults` (simulated only) makes the model misbehave.
     """
 
-    name: str
+    name: _Text
     upstream: str
-    model: str | None = None
+    model: _Text | None = None
     mode: Mode | None = None
     dialect: str | None = None
     server: Flavour = "openai"
@@ -59,8 +69,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fields: dict[str, Any] = {}
     headers: dict[str, str] = {}
     api_key_env: str | None = None
-    connect_timeout_s: float = 10.0
-    idle_timeout_s: float = 300.0
+    connect_timeout_s: _Seconds = 10.0
+    idle_timeout_s: _Seconds = 300.0
     faults: str = ""
 
 
@@ -122,6 +132,7 @@ def _model(given: ModelConfig) -> Model:
         raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join(MODES)}.")
     if mode != "native" and given.dialect is None:
         raise ConfigError(f"Mode {mode!r} needs a dialect: add dialect = 'harmony', or another one.")
+    _refuse_ignored(given, mode)
     model = Model(
         name=given.name,
         upstream=_upstream(given, mode),
@@ -136,22 +147,81 @@ def _model(given: ModelConfig) -> Model:
     return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
 
 
-def _upstream(given: ModelConfig, mode: Literal["native", "prompt", "raw"]) -> Upstream:
+def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
+    """A setting that would change nothing is a mistake: whoever wrote it expects something of it."""
+    if mode == "native" and given.dialect is not None:
+        raise ConfigError(
+            f"In mode 'native' the server renders and reads: leave out dialect = {given.dialect!r}, or choose mode "
+            "'prompt' or 'raw'."
+        )
+    if given.options and given.dialect is None:
+        raise ConfigError(
+            f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
+            "them out. What goes to the server as it is belongs in fields."
+        )
+    if given.faults and given.upstream != "simulated":
+        raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
+    for name in given.fields:
+        if name in CONSUMED or name == "prompt":
+            raise ConfigError(f"fields.{name}: the gateway sets this field itself for each request: leave it out.")
+        if mode == "raw" and name in CHAT_ONLY:
+            raise ConfigError(
+                f"fields.{name}: a completion endpoint does not know this field: leave it out, or see whether the "
+                "dialect has such an option."
+            )
+
+
+def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     if given.upstream == "simulated":
         return SimulatedUpstream(Faults.parse(given.faults))
-    if not given.upstream.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"Upstream {given.upstream!r}: expected 'simulated' or a URL such as http://localhost:8000/v1"
-        )
-    if given.api_key_env and "@" in given.upstream.partition("://")[2].partition("/")[0]:
-        raise ConfigError("The upstream's URL has credentials and api_key_env names a key: leave out one of them.")
+    _check_url(given.upstream)
     headers = dict(given.headers)
     if given.api_key_env:
         key = os.environ.get(given.api_key_env)
         if not key:
             raise ConfigError(f"The environment variable {given.api_key_env} for the upstream's key is not set.")
         headers["authorization"] = f"Bearer {key}"
+    _check_headers(given, headers)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     if mode == "raw":
         return CompletionsUpstream(given.upstream, headers, timeouts, flavour=given.server)
     return ChatUpstream(given.upstream, headers, timeouts)
+
+
+def _check_url(url: str) -> None:
+    expected = f"Upstream {without_credentials(url)!r}: expected 'simulated' or a URL such as http://localhost:8000/v1"
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{expected}, got no http:// or https://.")
+    if found := re.search(r"[\s?#]", url):
+        raise ConfigError(f"{expected}, got a {found[0]!r} in it.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"{expected}, got one that is no URL: {error}.") from error
+    if not host:
+        raise ConfigError(f"{expected}, got no host.")
+    if port == 0 or parts.netloc.endswith(":"):
+        raise ConfigError(f"{expected}, got a port that is none: it goes from 1 to 65535.")
+
+
+def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
+    """Nothing here may tell a value: it may be a key."""
+    places = {
+        "headers.authorization": any(name.lower() == "authorization" for name in given.headers),
+        "api_key_env": bool(given.api_key_env),
+        "the URL of upstream": "@" in urlsplit(given.upstream).netloc,
+    }
+    keys = [place for place, has_key in places.items() if has_key]
+    if len(keys) > 1:
+        raise ConfigError(f"The upstream's key is given more than once, by {' and '.join(keys)}: leave one of them.")
+    for name, value in headers.items():
+        of_key = name == "authorization" and given.api_key_env
+        where = f"The environment variable {given.api_key_env}" if of_key else f"headers.{name}"
+        if not _HEADER_NAME.fullmatch(name):
+            raise ConfigError(f"headers: {name!r} is no name of an HTTP header. Expected one such as 'x-api-key'.")
+        if value != value.strip() or not value.replace("\t", "").isprintable():
+            raise ConfigError(
+                f"{where}: expected the value of an HTTP header, got one with a line end, another control character or "
+                "a space at an end."
+            )

@@ -84,7 +84,7 @@ class Upstream(Protocol):
         ...
 
     async def models(self) -> list[str]:
-        """The names of the models that it serves, as far as it tells."""
+        """The names of the models that it serves, as far as it tells. Raises `UpstreamError` when it fails."""
         ...
 
     async def close(self) -> None:

@@ -16,14 +16,14 @@ from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
 from toolwright.upstreams.chat import CountedTokens
 from toolwright.upstreams.http import HttpUpstream, Timeouts
 
-__all__ = ["CompletionsUpstream", "Flavour"]
+__all__ = ["CHAT_ONLY", "CompletionsUpstream", "Flavour"]
 
 Flavour: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
 
 # Fields of a chat request that a completion endpoint does not know, or knows with another meaning.
-_CHAT_ONLY = frozenset(
+CHAT_ONLY = frozenset(
     {
-        *("logprobs", "top_logprobs", "reasoning_effort", "verbosity", "chat_template_kwargs", "max_completion_tokens"),
+        *("logprobs", "top_logprobs", "reasoning_effort", "verbosity", "chat_template_kwargs"),
         *("metadata", "store", "service_tier", "prediction", "moderation", "safety_identifier"),
         *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
     }
@@ -59,9 +59,8 @@ class CompletionsUpstream(HttpUpstream):
 
 def _fields(generation: Generation) -> dict[str, Any]:
     """The request's fields that a completion endpoint takes, the stops joined with the dialect's."""
-    fields = {key: value for key, value in generation.fields.items() if key not in _CHAT_ONLY}
-    limit = generation.fields.get("max_completion_tokens")
-    if limit is not None:
+    fields = {key: value for key, value in generation.fields.items() if key not in CHAT_ONLY}
+    if (limit := fields.pop("max_completion_tokens", None)) is not None:
         fields["max_tokens"] = limit
     given = fields.get("stop") or ()
     stops = [given] if isinstance(given, str) else list(given)

@@ -5,10 +5,9 @@ that ends in a server's error not lost.
 """
 
 import asyncio
-import json
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from io import BytesIO
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from msgspec import Struct
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["HttpUpstream", "Timeouts"]
+__all__ = ["HttpUpstream", "Timeouts", "without_credentials"]
 
 T = TypeVar("T")
 
@@ -32,7 +31,11 @@ _CLOSING_S = 0.2
 _CALLERS_FAULT = (400, 413, 422)
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
+_NOT_HERE = (_NOT_FOUND, 405)
 _SECRET = 6  # header values from this length on are never told
+_LISTING_S = 5.0
+# The paths that OpenAI's API has below its `/v1`.
+_BELOW_V1 = ("/chat/completions", "/completions", "/models")
 
 
 class Timeouts(Struct, frozen=True):
@@ -46,12 +49,25 @@ class _Failure(Struct):
     error: Any = None
 
 
+class _Model(Struct):
+    id: str
+
+
+class _ModelList(Struct):
+    data: list[_Model]
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown."""
+    return re.sub(r"//[^/@]*@", "//", url)
+
+
 class HttpUpstream:
     """The connections to one server. `headers` go with every request; keys among them are never shown."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
         self.url = url.rstrip("/")
-        self.name = re.sub(r"//[^/@]*@", "//", self.url)
+        self.name = without_credentials(self.url)
         self._headers = dict(headers or {})
         values = [part for value in self._headers.values() for part in value.split()]
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
@@ -59,13 +75,18 @@ class HttpUpstream:
         self._session: aiohttp.ClientSession | None = None
 
     async def models(self) -> list[str]:
-        """What `GET /models` lists; nothing when the server does not answer it."""
+        """What `GET /models` lists. Raises `UpstreamError` when the server does not answer a list of models."""
+        path = "/models"
+        timeout = aiohttp.ClientTimeout(total=_LISTING_S)
+        with self._named_failures(_LISTING_S):
+            async with self._client().get(self.url + path, timeout=timeout) as response:
+                body = await response.read()
+                if response.status >= 400:
+                    raise self._answered(response, path, self._told(_error_of(body)))
         try:
-            async with self._client().get(f"{self.url}/models", timeout=aiohttp.ClientTimeout(total=5)) as response:
-                listed = decode(await response.read())
-            return [model["id"] for model in listed["data"]]
-        except (aiohttp.ClientError, TimeoutError, NotJsonError, KeyError, TypeError):
-            return []
+            return [model.id for model in decode(body, _ModelList).data]
+        except NotJsonError as error:
+            raise self._lied(f"answered no list of models ({error})", body[:_MAX_TOLD]) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -78,11 +99,11 @@ class HttpUpstream:
 
         The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
         """
-        try:
+        with self._named_failures(self._timeouts.idle_s):
             # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
             async with self._client().post(self.url + path, data=BytesIO(encode(body))) as response:
                 if response.status >= 400:
-                    raise await self._refused(response)
+                    raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
                     async with aclosing(self._read_events(response)) as events:
                         async for event in events:
@@ -92,22 +113,27 @@ class HttpUpstream:
                 else:
                     what = f"answered {response.content_type} instead of events"
                     raise self._lied(what, await response.content.read(_MAX_TOLD))
+
+    def cut(self) -> UpstreamError:
+        """The error for a stream that ended before its answer did."""
+        return self._failed("ended its stream in the middle of the answer", "cut")
+
+    @contextmanager
+    def _named_failures(self, idle_s: float) -> Iterator[None]:
+        """What goes wrong with the connection, as errors that name this server; it may be silent for `idle_s`."""
+        try:
+            yield
         except aiohttp.ConnectionTimeoutError as error:
             waited = f"{self._timeouts.connect_s:g} s"
             raise self._failed(f"could not be reached within {waited}", "timeout") from error
         except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
         except TimeoutError as error:
-            waited = f"{self._timeouts.idle_s:g} s"
-            raise self._failed(f"was silent for too long (more than {waited})", "timeout") from error
+            raise self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout") from error
         except aiohttp.ClientPayloadError as error:
             raise self._failed("closed the connection in the middle of its answer", "cut") from error
         except aiohttp.ClientError as error:
             raise self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol") from error
-
-    def cut(self) -> UpstreamError:
-        """The error for a stream that ended before its answer did."""
-        return self._failed("ended its stream in the middle of the answer", "cut")
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -146,27 +172,31 @@ class HttpUpstream:
             raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
         raise self._failed(f"reports an error: {self._told(failure)}", "status")
 
-    async def _refused(self, response: aiohttp.ClientResponse) -> RequestError | UpstreamError:
-        body = await response.content.read(_MAX_ERROR_BYTES)
-        status = response.status
-        try:
-            answer = json.loads(body)
-        except ValueError:
-            answer = None
-        failure = answer.get("error", answer) if isinstance(answer, dict) else answer
-        code = failure.get("code") if isinstance(failure, dict) else None
-        told = self._told(_plain(body) if answer is None else failure)
-        if status in _NO_ACCESS:
-            return self._status_error(f"refused the gateway's credentials (HTTP {status}): {told}", response)
-        if answer is None:
-            return self._status_error(f"answered {status}: {told}", response)
-        if status in _CALLERS_FAULT:
+    async def _refused(
+        self, response: aiohttp.ClientResponse, path: str, model: object
+    ) -> RequestError | UpstreamError:
+        """The error of an answer from 400 on: the caller's where it is about the request, else the server's."""
+        failure = _error_of(await response.content.read(_MAX_ERROR_BYTES))
+        told = self._told(failure)
+        fields = failure if isinstance(failure, dict) else {}
+        code = fields.get("code")
+        if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
             return RequestError(told, code=code if isinstance(code, str) else None, status=400)
-        if status == _NOT_FOUND and isinstance(answer, dict) and "error" in answer:
-            return RequestError(told, param="model", code="model_not_found", status=status)
-        return self._status_error(f"answered {status}: {told}", response)
+        if response.status == _NOT_FOUND and (
+            code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
+        ):
+            return RequestError(told, param="model", code="model_not_found", status=_NOT_FOUND)
+        return self._answered(response, path, told)
 
-    def _status_error(self, what: str, response: aiohttp.ClientResponse) -> UpstreamError:
+    def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
+        """The error for an answer from 400 on that the request is not to blame for."""
+        what = f"answered {response.status}: {told}"
+        if response.status in _NO_ACCESS:
+            what = f"refused the gateway's credentials (HTTP {response.status}): {told}"
+        elif response.status in _NOT_HERE:
+            lacks_v1 = path in _BELOW_V1 and not self.url.endswith("/v1")
+            way_out = f"Does its base URL lack the /v1, as in {self.name}/v1?" if lacks_v1 else "Is its base URL right?"
+            what = f"answered {response.status} to {response.method} {path}: {told}. {way_out}"
         error = self._failed(what, "status")
         error.status = response.status
         error.retry_after_s = response.headers.get("retry-after")
@@ -183,7 +213,26 @@ class HttpUpstream:
         return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")
 
     def _failed(self, what: str, fault: Any) -> UpstreamError:
-        return UpstreamError(f"The upstream at {self.name} {what}.", fault=fault, upstream=self.name)
+        end = "" if what.endswith("?") else "."
+        return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+class _NoJson(str):
+    """The readable text of an error that is no JSON."""
+
+
+def _error_of(body: bytes) -> object:
+    """The error in an answer from 400 on: what stands under `error`, or all of it."""
+    try:
+        answer = decode(body)
+    except NotJsonError:
+        return _NoJson(_plain(body))
+    return answer.get("error", answer) if isinstance(answer, dict) else answer
+
+
+def _names(told: str, model: object) -> bool:
+    """Whether an error speaks of this model."""
+    return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None
 
 
 def _words(failure: object) -> str:

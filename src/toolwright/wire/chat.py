@@ -27,6 +27,7 @@ from toolwright.errors import RequestError
 from toolwright.wire.errors import from_validation, listed, missing
 from toolwright.wire.tools import (
     check_choice,
+    check_named,
     check_tools,
     read_function_call,
     read_response_format,
@@ -34,7 +35,7 @@ from toolwright.wire.tools import (
     read_tools,
 )
 
-__all__ = ["ChatRequest", "read_messages", "read_request", "write_messages"]
+__all__ = ["CONSUMED", "ChatRequest", "read_conversation", "read_messages", "read_request", "write_messages"]
 
 
 class _Part(msgspec.Struct):
@@ -143,7 +144,7 @@ _SUPPORTED: Mapping[str, Sequence[str]] = {
     "reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),
 }
 # What this gateway does itself; everything else in a request goes to the upstream as it came.
-_CONSUMED = frozenset(
+CONSUMED = frozenset(
     {
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
         *("functions", "function_call", "stream", "stream_options", "n", "modalities"),
@@ -184,10 +185,15 @@ def read_request(given: object) -> ChatRequest:
             code="empty_array",
         )
     legacy = request.functions is not None or request.function_call is not None
+    if legacy and request.tools is not None:
+        raise RequestError(
+            "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
+            "'tools' parameter instead."
+        )
     conversation = _legacy_conversation(request) if legacy else _conversation(request)
     items = _read(request.messages, given["messages"])
     _check_pairing(request.messages)
-    fields = {key: value for key, value in given.items() if key not in _CONSUMED and value is not None}
+    fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
     return ChatRequest(
         model=request.model,
         conversation=msgspec.structs.replace(
@@ -263,6 +269,16 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
     return _read(messages, given)
 
 
+def read_conversation(
+    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, tool_choice: object
+) -> Conversation:
+    """Messages, tools of either shape and the choice among them, with no more rules than a prompt needs."""
+    read = read_tools(tools)
+    choice = read_tool_choice(tool_choice, read)
+    check_named(choice, read)
+    return Conversation(items=read_messages(messages), tools=read, tool_choice=choice)
+
+
 class _Messages(msgspec.Struct):
     messages: list[_Message]
 
@@ -319,7 +335,7 @@ def _parts(content: _Content, raw: Mapping[str, Any], role: str, path: str) -> t
                 raise missing(f"{field}.{part.type}")
             parts.append(TextPart(text))
         else:
-            parts.append(MediaPart(raw["content"][number]))
+            parts.append(MediaPart(raw["content"][number], field))
     return tuple(parts)
 
 

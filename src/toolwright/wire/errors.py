@@ -3,6 +3,7 @@
 Source of the wording: public threads that quote the API, November 2026.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,8 +11,18 @@ from typing import Any
 import msgspec
 
 from toolwright.errors import RequestError, UpstreamError
+from toolwright.jsontext import NotJsonError
 
-__all__ = ["error_body", "from_validation", "listed", "missing", "upstream_status", "value_at"]
+__all__ = [
+    "error_body",
+    "from_validation",
+    "json_fault",
+    "listed",
+    "missing",
+    "upstream_status",
+    "value_at",
+    "wrong_type",
+]
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$?(?P<path>.*)`)?$", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`(?:, got `(?P<got>[^`]*)`)?(?P<rest>.*)", re.DOTALL)
@@ -28,6 +39,12 @@ _KINDS = {
     "null": "null",
 }
 
+
+# An escape in a JSON text: a surrogate pair, a half of one, or any other.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
 
 # The arrays of a request that hold strings; the others hold objects.
 _OF_STRINGS = ("stop", "modalities")
@@ -108,6 +125,37 @@ def _kinds(union: str, path: str) -> str:
         return names[0]
     bare = [name.removeprefix("an ").removeprefix("a ") for name in names[1:]]
     return f"one of {' or '.join([names[0], *bare])}"
+
+
+def wrong_type(param: str, expected: str, given: object) -> RequestError:
+    """The error for a value of another type; `expected` in msgspec's words, several as `str | object`."""
+    got = type(given).__name__
+    kinds = {"list": "array", "tuple": "array", "dict": "object"}
+    error = msgspec.ValidationError(f"Expected `{expected}`, got `{kinds.get(got, got)}` - at `$.{param}`")
+    return from_validation(error, None, {})
+
+
+def json_fault(body: bytes, error: NotJsonError) -> str:
+    """What makes a body no JSON and where, as the rest of a sentence about it; `error` is that of its decoding."""
+    if not body.strip():
+        return "is empty"
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as wrong:
+        return f"is not UTF-8: byte 0x{body[wrong.start]:02x} at position {wrong.start}"
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as wrong:
+        return f"is no JSON: {wrong.msg} at line {wrong.lineno}, column {wrong.colno}"
+    except (RecursionError, ValueError):
+        pass
+    if isinstance(error.__cause__, RecursionError):
+        return "is nested too deeply"
+    half = next((escape for escape in _ESCAPE.finditer(text) if escape["half"]), None)
+    if half is None:
+        return f"is no JSON: {error}"
+    line, column = text.count("\n", 0, half.start()) + 1, half.start() - text.rfind("\n", 0, half.start())
+    return f"holds half of a surrogate pair, {half.group()}, which is no character, at line {line}, column {column}"
 
 
 def missing(param: str) -> RequestError:

@@ -9,16 +9,19 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from toolwright.conversation import Conversation, FunctionTool, NamedTool, ResponseFormat, ToolChoice
+from toolwright.conversation import Call, Conversation, FunctionTool, NamedTool, ResponseFormat, ToolChoice
 from toolwright.errors import RequestError, did_you_mean
+from toolwright.jsontext import encode
 from toolwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
-from toolwright.wire.errors import from_validation, listed, missing
+from toolwright.wire.errors import from_validation, listed, missing, wrong_type
 
 __all__ = [
     "CHOICES",
     "Shape",
     "check_choice",
+    "check_named",
     "check_tools",
+    "read_call",
     "read_function_call",
     "read_response_format",
     "read_tool_choice",
@@ -45,6 +48,15 @@ class _ChatTool(msgspec.Struct):
     function: _Function
 
 
+class _CallFunction(msgspec.Struct):
+    name: str
+    arguments: Any = msgspec.field(default_factory=dict)
+
+
+class _ToolCall(msgspec.Struct):
+    function: _CallFunction
+
+
 class _JsonSchema(msgspec.Struct):
     name: str
     schema: dict[str, Any] | None = None
@@ -62,13 +74,13 @@ def read_tools(
     if given is None:
         return ()
     if not isinstance(given, list | tuple):
-        raise _typed(msgspec.ValidationError(f"Expected `array`, got `{_kind(given)}`"), param)
+        raise wrong_type(param, "array", given)
     return tuple(_read_tool(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given))
 
 
 def _read_tool(given: object, param: str, shape: Shape) -> FunctionTool:
     if not isinstance(given, Mapping):
-        raise _typed(msgspec.ValidationError(f"Expected `object`, got `{_kind(given)}`"), param)
+        raise wrong_type(param, "object", given)
     if shape != "function":
         kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)
         if kind is None:
@@ -93,6 +105,23 @@ def _read_tool(given: object, param: str, shape: Shape) -> FunctionTool:
     return FunctionTool(function.name, function.description, function.parameters, function.strict)
 
 
+def read_call(given: object, param: str) -> Call:
+    """A call as OpenAI's tool call, or as bare name and arguments; these are JSON text or the value itself."""
+    if not isinstance(given, Mapping):
+        raise wrong_type(param, "object", given)
+    try:
+        if "function" in given:
+            function = msgspec.convert(given, _ToolCall).function
+        else:
+            function = msgspec.convert(given, _CallFunction)
+        arguments = function.arguments
+        return Call(function.name, arguments if isinstance(arguments, str) else encode(arguments).decode())
+    except msgspec.ValidationError as error:
+        raise _typed(error, param) from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestError(f"The arguments at '{param}' are no JSON: {error}.", param=param) from error
+
+
 def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = "tool_choice") -> ToolChoice:
     """The choice, by word or as a named function of either shape; None means the default."""
     match given:
@@ -105,7 +134,7 @@ def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = 
         case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
             return NamedTool(name)
         case {"type": "function", "function": {"name": name}}:
-            raise _typed(msgspec.ValidationError(f"Expected `str`, got `{_kind(name)}`"), f"{param}.function.name")
+            raise wrong_type(f"{param}.function.name", "str", name)
         case {"type": "function", "function": _}:
             raise missing(f"{param}.function.name")
         case {"type": "function"}:
@@ -118,7 +147,7 @@ def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = 
             )
         case Mapping():
             raise missing(f"{param}.type")
-    raise _typed(msgspec.ValidationError(f"Expected `str | object`, got `{_kind(given)}`"), param)
+    raise wrong_type(param, "str | object", given)
 
 
 def read_function_call(given: object, functions: Sequence[FunctionTool]) -> ToolChoice:
@@ -155,7 +184,7 @@ def read_response_format(given: object, param: str = "response_format") -> Respo
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise _typed(msgspec.ValidationError(f"Expected `object`, got `{_kind(given)}`"), param)
+        raise wrong_type(param, "object", given)
     match given.get("type"):
         case "text":
             return None
@@ -257,19 +286,33 @@ def check_choice(
     """What OpenAI's chat API refuses in the choice. `param`: `function_call` in the API before tools."""
     choice, tools = conversation.tool_choice, conversation.tools
     if not tools:
-        offered = "functions" if param == "function_call" else "tools"
         for given, field in ((choice_given and choice != "none", param), (parallel_given, "parallel_tool_calls")):
             if given:
-                message = f"Invalid value for '{field}': '{field}' is only allowed when '{offered}' are specified."
-                raise RequestError(message, param=field)
-    if isinstance(choice, NamedTool) and all(tool.name != choice.name for tool in tools):
-        names = [tool.name for tool in tools]
-        raise RequestError(
-            f"Invalid value for '{param}': no tool is called '{choice.name}'.{did_you_mean(choice.name, names)} "
-            f"The tools of this request are: {', '.join(names)}.",
-            param=param,
-            code="invalid_value",
-        )
+                raise _without_tools(field, param)
+    check_named(choice, tools, param)
+
+
+def check_named(choice: ToolChoice, tools: Sequence[FunctionTool], param: str = "tool_choice") -> None:
+    """A choice that names a tool names one of the request's."""
+    if not isinstance(choice, NamedTool) or any(tool.name == choice.name for tool in tools):
+        return
+    if not tools:
+        raise _without_tools(param, param)
+    names = [tool.name for tool in tools]
+    raise RequestError(
+        f"Invalid value for '{param}': no tool is called '{choice.name}'.{did_you_mean(choice.name, names)} "
+        f"The tools of this request are: {', '.join(names)}.",
+        param=param,
+        code="invalid_value",
+    )
+
+
+def _without_tools(field: str, choice: str) -> RequestError:
+    """`choice`: the field of the choice, which is named as the tools are."""
+    offered = "functions" if choice == "function_call" else "tools"
+    return RequestError(
+        f"Invalid value for '{field}': '{field}' is only allowed when '{offered}' are specified.", param=field
+    )
 
 
 def _typed(error: msgspec.ValidationError, param: str) -> RequestError:
@@ -277,8 +320,3 @@ def _typed(error: msgspec.ValidationError, param: str) -> RequestError:
     what, at, path = str(error).partition(" - at `$")
     inner = path.removesuffix("`") if at else ""
     return from_validation(msgspec.ValidationError(f"{what} - at `$.{param}{inner}`"), None, {})
-
-
-def _kind(value: object) -> str:
-    names = {bool: "bool", int: "int", float: "float", str: "str", list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value), type(value).__name__)

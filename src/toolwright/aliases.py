@@ -1,0 +1,67 @@
+"""Which declared parameter a name means that the tool does not declare.
+
+First names of one meaning (`path` for `file_path`), then other spellings, then one wrong letter. Source of the groups:
+the names that models and common tools use for the same thing; users add their own.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias
+
+from toolwright.jsontext import fold
+
+__all__ = ["GROUPS", "AliasGroups", "meant"]
+
+AliasGroups: TypeAlias = Sequence[frozenset[str]]
+
+GROUPS: Final[AliasGroups] = tuple(
+    frozenset(group.split())
+    for group in (
+        "filepath file_path filePath file filename path",
+        "path directory dir_path dirPath dir folder",
+        "command cmd shell_command",
+        "query query_text search_query",
+        "unified_diff diff patch",
+        "url link webpage uri",
+        "location city place",
+        "container container_id container_name",
+        "pod pod_name pod_id",
+        "text content body",
+        "search find old_text original",
+        "replace replacement new_text",
+        "num_results top_n top_k count limit max_results",
+    )
+)
+# A name with one wrong letter must have this many to be recognised.
+_MIN_LETTERS: Final = 5
+
+
+def meant(
+    key: str, declared: Collection[str], missing: Collection[str], groups: AliasGroups = GROUPS
+) -> tuple[str, str] | None:
+    """The declared name that an undeclared `key` means, and by what: `alias`, `spelling` or `letter`.
+
+    `missing` are the required names that were not given; only these are recognised with a wrong letter.
+    """
+    related = {name for group in groups if key in group for name in group if name in declared}
+    if len(related) == 1:
+        return related.pop(), "alias"
+    folded = fold(key)
+    same = [name for name in declared if fold(name) == folded]
+    if len(same) == 1:
+        return same[0], "spelling"
+    near = [name for name in missing if len(name) >= _MIN_LETTERS and _one_edit(name, key)]
+    return (near[0], "letter") if len(near) == 1 else None
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether one letter more, less, changed, or two swapped make one word the other."""
+    if one == other or abs(len(one) - len(other)) > 1:
+        return False
+    at = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    rests = (one[at:], other[at:])
+    return (
+        rests[0][1:] == rests[1][1:]
+        or rests[0][1:] == rests[1]
+        or rests[0] == rests[1][1:]
+        or (rests[0][:2] == rests[1][1::-1] and rests[0][2:] == rests[1][2:])
+    )

@@ -1,0 +1,199 @@
+"""Arguments against their schema: unwrapped, renamed and coerced where that is safe, each step named.
+
+Works on the tree of a value. What a rule cannot mend stays as it was written, and the check says what is wrong with it;
+nothing is filled in, dropped or chosen by guess.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from toolwright.aliases import GROUPS, AliasGroups, meant
+from toolwright.coerce import RULES, CoercionRule, fold_enum
+from toolwright.jsontext import NotJsonError
+from toolwright.jsontree import Item, Member, Node
+from toolwright.schema import validate
+from toolwright.schema.keywords import properties, required
+from toolwright.schema.resolve import Schema, branches, resolve, wanted
+
+__all__ = ["Mender", "Repair", "RepairRule", "mend"]
+
+RepairRule = CoercionRule | Literal["alias", "spelling", "letter", "same_twice", "null_left_out"]
+
+# How deep values are mended; deeper ones stay as they are.
+_MAX_DEPTH: Final = 24
+_KINDS: Final = {"object": "object", "array": "array", "string": "string", "word": "string", "number": "number"}
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """One step that was taken: by what rule, at what place."""
+
+    rule: RepairRule
+    path: str
+
+
+def mend(node: Node, schema: Schema, groups: AliasGroups = GROUPS) -> tuple[Node, list[Repair]]:
+    """A value as its schema wants it, as far as the rules go, and the steps that led there."""
+    mender = Mender(schema, groups)
+    return mender.value(node, schema, "$", 0), mender.repairs
+
+
+class Mender:
+    """Mends values of one schema; `repairs` are the steps taken."""
+
+    def __init__(self, root: Schema, groups: AliasGroups = GROUPS) -> None:
+        self.repairs: list[Repair] = []
+        self._root = root
+        self._groups = groups
+
+    def value(self, node: Node, schema: object, path: str, depth: int) -> Node:
+        """One value as a schema wants it; the node itself where there is nothing to do."""
+        choices = branches(resolve(schema, self._root), self._root) if depth < _MAX_DEPTH else []
+        if len(choices) > 1:
+            return self._union(node, choices, path, depth)
+        return self._plain(node, choices[0], path, depth) if choices else node
+
+    def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
+        kind = wanted(schema)
+        if kind and not _is(node, kind):
+            for name, rule in RULES.get(kind, ()):
+                found = rule(node, schema)
+                if found is None:
+                    continue
+                trial = Mender(self._root, self._groups)
+                made = trial._plain(found, schema, path, depth + 1) if depth < _MAX_DEPTH else found
+                if _is(made, kind) and (name not in ("value_to_list", "item_of_list") or self._fits(made, schema)):
+                    self.repairs += [Repair(name, path), *trial.repairs]
+                    return made
+            return node
+        if node.kind == "object":
+            return self._object(node, schema, path, depth)
+        if node.kind == "array":
+            return self._array(node, schema, path, depth)
+        if (member := fold_enum(node, schema)) is not None:
+            self.repairs.append(Repair("enum_spelling", path))
+            return member
+        return node
+
+    def _union(self, node: Node, choices: Sequence[Schema], path: str, depth: int) -> Node:
+        """The branch that the value fits with the least mending; of equals none."""
+        best: list[tuple[int, Node, list[Repair]]] = []
+        for choice in choices:
+            trial = Mender(self._root, self._groups)
+            made = trial._plain(node, choice, path, depth + 1)
+            if self._fits(made, choice):
+                best.append((len(trial.repairs), made, trial.repairs))
+        best.sort(key=lambda entry: entry[0])
+        if not best or (len(best) > 1 and best[0][0] == best[1][0] and best[0][0]):
+            return node
+        self.repairs += best[0][2]
+        return best[0][1]
+
+    def _array(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
+        items = schema.get("items")
+        if not isinstance(items, Mapping):
+            return node
+        made = [self.value(item.value, items, f"{path}[{n}]", depth + 1) for n, item in enumerate(node.items)]
+        if all(new is item.value for new, item in zip(made, node.items, strict=True)):
+            return node
+        changed = [Item(item.before, item.after, new) for new, item in zip(made, node.items, strict=True)]
+        return msgspec.structs.replace(node, items=changed)
+
+    def _object(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
+        declared = properties(schema)
+        members = self._renamed(node.members, schema, path)
+        others = schema.get("additionalProperties")
+        made: list[Member] = []
+        for member in members:
+            wants = declared.get(member.name, others)
+            value = self.value(member.value, wants, f"{path}.{member.name}", depth + 1)
+            may_go = member.name in declared and member.name not in required(schema)
+            if may_go and self.leaves_out(value, declared[member.name]):
+                self.repairs.append(Repair("null_left_out", f"{path}.{member.name}"))
+                continue
+            made.append(member if value is member.value else msgspec.structs.replace(member, value=value))
+        unchanged = len(made) == len(node.members) and all(
+            new is old for new, old in zip(made, node.members, strict=True)
+        )
+        return node if unchanged else msgspec.structs.replace(node, members=made)
+
+    def leaves_out(self, value: Node, schema: object) -> bool:
+        """Whether a value is null and stands for a parameter of this schema that may not be null."""
+        return value.kind == "literal" and value.json == "null" and not self._fits(value, schema)
+
+    def _renamed(self, members: Sequence[Member], schema: Schema, path: str) -> list[Member]:
+        """The members under the names that the schema declares."""
+        declared = properties(schema)
+        given = {member.name for member in members}
+        unknown = [member for member in members if member.name not in declared]
+        if not unknown or not declared or "patternProperties" in schema:
+            return list(members)
+        missing = [name for name in required(schema) if name not in given]
+        claims: dict[str, list[tuple[Member, str]]] = {}
+        for member in unknown:
+            if found := meant(member.name, declared, missing, self._groups):
+                claims.setdefault(found[0], []).append((member, found[1]))
+        renamed: dict[str, str] = {}
+        dropped: set[str] = set()
+        for name, claimants in claims.items():
+            own = [member for member in members if member.name == name]
+            rivals = own or [claimants[0][0]]
+            same = [entry for entry in claimants if _same(entry[0].value, rivals[0].value)]
+            if len(same) != len(claimants):
+                continue
+            if not own:
+                renamed[claimants[0][0].name] = name
+                self.repairs.append(Repair(_rule(claimants[0][1]), f"{path}.{claimants[0][0].name}"))
+                same = same[1:]
+            for member, _ in same:
+                dropped.add(member.name)
+                self.repairs.append(Repair("same_twice", f"{path}.{member.name}"))
+        made: list[Member] = []
+        for member in members:
+            if member.name in renamed:
+                name = renamed[member.name]
+                key = Node("string", msgspec.json.encode(name).decode())
+                made.append(msgspec.structs.replace(member, key=key, name=name))
+            elif member.name not in dropped:
+                made.append(member)
+        return made
+
+    def _fits(self, node: Node, schema: object) -> bool:
+        if not isinstance(schema, Mapping):
+            return schema is not False
+        shared = {key: self._root[key] for key in ("$defs", "definitions") if key in self._root}
+        try:
+            return validate.is_valid({**shared, **schema}, node.value())
+        except NotJsonError:
+            return False
+
+
+def _is(node: Node, kind: str) -> bool:
+    """Whether a value is of a JSON Schema type."""
+    if kind == "integer":
+        return node.kind == "number" and _whole(node)
+    if kind in ("boolean", "null"):
+        return node.kind == "literal" and (node.json == "null") == (kind == "null")
+    return _KINDS.get(node.kind) == kind
+
+
+def _whole(node: Node) -> bool:
+    try:
+        value: Any = node.value()
+    except NotJsonError:
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _same(one: Node, other: Node) -> bool:
+    if one is other:
+        return True
+    try:
+        return one.value() == other.value()
+    except NotJsonError:
+        return False
+
+
+def _rule(by: str) -> RepairRule:
+    return "alias" if by == "alias" else "spelling" if by == "spelling" else "letter"
