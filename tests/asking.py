@@ -101,10 +101,21 @@ class Reply(Struct, frozen=True):
         """The objects of an event stream, which ends in `[DONE]`."""
         assert self.status == 200, self.text
         assert self.headers["content-type"] == "text/event-stream; charset=utf-8"
-        *events, last = (read_event(piece) for piece in self.pieces for piece in split_events(piece))
+        written = [event for piece in self.pieces for event in split_events(piece) if not event.startswith(b": ")]
+        *events, last = map(read_event, written)
         assert last == "[DONE]", f"the stream ends in {last!r}"
         assert "[DONE]" not in events
         return events
+
+    @property
+    def problems(self) -> dict[str, int]:
+        """What the gateway says was wrong with the answer: kinds with their numbers, from a header or a comment."""
+        told = str(self.headers.get("x-toolwright-problems", ""))
+        for piece in self.pieces:
+            for event in split_events(piece) if piece.endswith(b"\n\n") else ():
+                if event.startswith(b": x-toolwright-problems: "):
+                    told = event.decode().split(": ")[2].strip()
+        return {kind: int(number) for kind, _, number in (part.partition("=") for part in told.split(", ")) if kind}
 
 
 def split_events(written: bytes) -> list[bytes]:

@@ -219,6 +219,31 @@ BAD = [
         "invalid_value",
     ),
     Bad(
+        "an unknown mode of allowed tools",
+        {"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "none", "tools": []}}},
+        "Invalid value: 'none'. Supported values are: 'auto' and 'required'.",
+        "tool_choice.allowed_tools.mode",
+        "invalid_value",
+    ),
+    Bad(
+        "no allowed tools",
+        {"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}},
+        "Invalid 'tool_choice.allowed_tools.tools': empty array. Expected an array with minimum length 1, but got an "
+        "empty array instead.",
+        "tool_choice.allowed_tools.tools",
+        "empty_array",
+    ),
+    Bad(
+        "an allowed tool that is not offered",
+        {
+            "tools": TOOLS,
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "zz"}]},
+        },
+        "…no tool is called 'zz'…",
+        "tool_choice",
+        "invalid_value",
+    ),
+    Bad(
         "an unknown format",
         {"response_format": {"type": "yaml"}},
         "Invalid value: 'yaml'. Supported values are: 'json_object', 'json_schema', and 'text'.",

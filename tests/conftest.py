@@ -71,7 +71,7 @@ def gateway(serve: Served, model: ModelServer) -> str:
     return serve(*scripted_models(model.url))
 
 
-def scripted_models(url: str) -> tuple[ModelConfig, ...]:
+def scripted_models(url: str, retries: int = 0) -> tuple[ModelConfig, ...]:
     """The model server, asked in every way: `native`, `prompt-D`, and `raw-D-S` for each dialect D and server S."""
     native = ModelConfig(name="native", upstream=url, model="served/native")
     prompts = [
@@ -85,7 +85,7 @@ def scripted_models(url: str) -> tuple[ModelConfig, ...]:
         for dialect in ("harmony", "hermes", "json")
         for server in ("openai", "vllm", "sglang", "llamacpp")
     ]
-    return (native, *prompts, *raws)
+    return tuple(msgspec.structs.replace(model, retries=retries) for model in (native, *prompts, *raws))
 
 
 @pytest.fixture

@@ -86,6 +86,39 @@ def test_without_parallel_calls_at_most_one_leaves(gateway: str, model: ModelSer
     assert answer.finish_reason == "tool_calls"
 
 
+def allowed(mode: str, *names: str, flat: bool = False) -> dict[str, Any]:
+    """The choice that allows some tools, in the Chat shape or the flat one."""
+    tools = [{"type": "function", **({"name": name} if flat else {"function": {"name": name}})} for name in names]
+    inner = {"mode": mode, "tools": tools}
+    return {"type": "allowed_tools", **(inner if flat else {"allowed_tools": inner})}
+
+
+@both
+@pytest.mark.parametrize("flat", [False, True], ids=["chat shape", "flat shape"])
+@pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm"])
+def test_only_allowed_tools_are_called(gateway: str, model: ModelServer, way: str, flat: bool, stream: bool) -> None:
+    model.plays(played(way, "call"))
+    answer = ask(gateway, body(way, tool_choice=allowed("auto", "send_mail", flat=flat)), stream=stream)
+    assert (answer.calls, answer.finish_reason) == ([], "stop")
+    sent = str(model.body.get("messages") or model.body.get("prompt")) + str(model.body.get("tools"))
+    assert "get_weather" in sent, "all tools stay visible"
+    model.plays(played(way, "call"))
+    answer = ask(gateway, body(way, tool_choice=allowed("auto", "get_weather", "send_mail", flat=flat)), stream=stream)
+    assert answer.calls == [("get_weather", {"city": "Paris"})]
+
+
+@both
+def test_one_of_the_allowed_tools_may_be_demanded(gateway: str, model: ModelServer, stream: bool) -> None:
+    model.plays(played("native", "call"))
+    answer = ask(gateway, body("native", tool_choice=allowed("required", "get_weather", "send_mail")), stream=stream)
+    assert answer.calls == [("get_weather", {"city": "Paris"})]
+    assert model.body["tool_choice"] == "required"
+    model.plays(calling("send_mail", MAIL))
+    reply = request(gateway + CHAT, body("native", tool_choice=allowed("required", "get_weather"), stream=stream))
+    assert reply.status == 502
+    assert model.body["tool_choice"] == NAMED
+
+
 @both
 def test_a_call_of_an_unknown_tool_is_not_dropped(gateway: str, model: ModelServer, stream: bool) -> None:
     model.plays(calling("get_wether", ARGUMENTS))

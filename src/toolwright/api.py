@@ -19,7 +19,7 @@ from toolwright.schema.typescript import declaration
 from toolwright.toolset import Toolset
 from toolwright.wire.chat import read_conversation
 from toolwright.wire.errors import listed, wrong_type
-from toolwright.wire.tools import check_named, read_call, read_tool_choice, read_tools
+from toolwright.wire.tools import check_named, read_allowed_tools, read_call, read_tool_choice, read_tools
 
 __all__ = [
     "CheckMode",
@@ -66,7 +66,8 @@ class Parser(OutputParser):
         ours = read_tools(tools)
         choice = read_tool_choice("auto" if tool_choice is None else tool_choice, ())
         check_named(choice, ours)
-        toolset = Toolset(ours, choice, parallel=parallel_tool_calls)
+        allowed = read_allowed_tools(tool_choice, ours)
+        toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
         super().__init__(_dialect(dialect), toolset, filter_, start or "assistant")
         self._over = False

@@ -58,12 +58,16 @@ class Check:
         self._open: dict[int, _Open] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
         self._early: list[Problem] = []  # of the call that comes next
+        self._waiting: dict[int, list[Event]] = {}  # calls that began while another was open: they come one by one
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Check some events; what may leave is appended to `out`."""
         for event in events:
             if isinstance(event, ArgumentsDelta):  # by far the most frequent: not by pattern
-                call = self._open[event.index]
+                call = self._open.get(event.index)
+                if call is None:
+                    self._waiting[event.index].append(event)
+                    continue
                 text = call.arguments.feed(event.text) if call.arguments else event.text
                 if call.arguments is None:
                     call.texts.append(text)
@@ -77,10 +81,16 @@ class Check:
 
     def _judge_event(self, event: Event, out: list[Event]) -> None:
         match event:
-            case CallStarted(index):
+            case CallStarted(index) if self._open:
+                self._waiting[index] = [event]
+            case CallEnded(index) | Problem(call=int(index)) if index in self._waiting:
+                self._waiting[index].append(event)
+            case CallStarted():
                 self._start(event, out)
             case CallEnded(index, complete):
                 self._end(index, complete, out)
+                while self._waiting and not self._open:
+                    self.push(self._waiting.pop(next(iter(self._waiting))), out)
             case Problem(call=int(index)) if index in self._index:
                 out.append(msgspec.structs.replace(event, call=self._index[index]))
             case Problem(call=int()):
@@ -96,6 +106,11 @@ class Check:
         out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
+        name = self._tools.resolve(started.name)
+        if name != started.name and name in self._tools:
+            detail = f"{started.name!r} means {name!r}"
+            self._early.append(Problem("tool_name_repaired", detail, call=started.index))
+            started = msgspec.structs.replace(started, name=name)
         leaves = self._lets_out(started.name)
         mends = leaves and started.kind == "function" and started.name in self._tools
         call = _Open(started, LiveArguments(started.name, self._tools) if mends else None)
@@ -117,6 +132,8 @@ class Check:
 
     def _lets_out(self, name: str) -> bool:
         if isinstance(self._choice, NamedTool) and name != self._choice.name:
+            return False
+        if self._tools.allowed is not None and name in self._tools and name not in self._tools.allowed:
             return False
         return self._choice != "none" and (self._parallel or not self._calls)
 
@@ -148,6 +165,8 @@ class Check:
             return "calls are switched off"
         if isinstance(self._choice, NamedTool) and name != self._choice.name:
             return f"a call of {self._choice.name!r} was asked for"
+        if self._tools.allowed is not None and name not in self._tools.allowed:
+            return f"only these may be called: {', '.join(sorted(self._tools.allowed))}"
         return "one call at most was asked for"
 
     def _judge(self, name: str, arguments: str, call: int, out: list[Event]) -> None:

@@ -162,11 +162,15 @@ ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
 
 
 class Conversation(Struct, frozen=True):
-    """What a model is asked: the items so far, the tools it may call, and how it may answer."""
+    """What a model is asked: the items so far, the tools it knows, and how it may answer.
+
+    `allowed_tools` are the names of those that may be called now; None = all.
+    """
 
     items: tuple[Item, ...] = ()
     tools: tuple[FunctionTool, ...] = ()
     tool_choice: ToolChoice = "auto"
+    allowed_tools: tuple[str, ...] | None = None
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
 

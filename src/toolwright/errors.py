@@ -14,7 +14,7 @@ from typing import Literal
 
 __all__ = ["ConfigError", "RequestError", "ToolwrightError", "UpstreamError", "UpstreamFault", "did_you_mean"]
 
-UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut"]
+UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet"]
 
 
 class ToolwrightError(Exception):
@@ -52,7 +52,8 @@ class UpstreamError(ToolwrightError):
     """A model server that did not do its part.
 
     `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is
-    set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer).
+    set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
+    `unmet` (its model made no call where the request demands one, however often it was asked).
     `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header.
     """
 

@@ -48,6 +48,7 @@ ProblemKind = Literal[
     "tool_name_repaired",
     "call_not_allowed",
     "call_missing",
+    "call_retried",
     "malformed_call",
     # where the format was bent; the label of each is explained in docs/problems.md
     "recipient_sanitized",
@@ -150,6 +151,10 @@ class Usage(Struct, frozen=True):
     completion_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        """The sum of both."""
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
 
 Event: TypeAlias = (

@@ -1,6 +1,6 @@
 """The tools of one request: by name, what their schemas accept, and what the request says about their use."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from toolwright.conversation import FunctionTool, ToolChoice
 from toolwright.jsontext import fold
@@ -15,16 +15,25 @@ _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
 
 class Toolset:
-    """Tools by name. Of two tools with one name the first counts; the wire refuses such requests before."""
+    """Tools by name; `allowed` are the names of those that may be called, None = all.
 
-    __slots__ = ("_folded", "_tools", "choice", "ordered", "parallel")
+    Of two tools with one name the first counts; the wire refuses such requests before.
+    """
+
+    __slots__ = ("_folded", "_tools", "allowed", "choice", "ordered", "parallel")
 
     def __init__(
-        self, tools: Sequence[FunctionTool] = (), choice: ToolChoice = "auto", *, parallel: bool = True
+        self,
+        tools: Sequence[FunctionTool] = (),
+        choice: ToolChoice = "auto",
+        *,
+        parallel: bool = True,
+        allowed: Collection[str] | None = None,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
         self.parallel = parallel
+        self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
         for name in self._tools:

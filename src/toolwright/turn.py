@@ -1,9 +1,11 @@
 """One turn of a model: render, ask, read, check. The place where the pure core meets an upstream.
 
-The gateway and the agent loop both go through here. Events come out as they become certain; what the upstream
-counted comes as a last `Usage`. An upstream that fails raises out of the stream, before or after the first event.
+Events come out as they become certain; what the upstream counted comes as a last `Usage`. An upstream that fails raises
+out of the stream, before or after the first event. Where a call does not hold the model is asked again, see
+`toolwright.guarantee`.
 """
 
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeAlias, assert_never
@@ -12,10 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from toolwright.check import Check
-from toolwright.conversation import Conversation
+from toolwright.conversation import Conversation, Item
 from toolwright.dialects.base import RenderOptions, get_dialect
-from toolwright.errors import ConfigError
+from toolwright.errors import ConfigError, UpstreamError
 from toolwright.events import Event, FinishReason, Usage
+from toolwright.guarantee import Guarantee, Unmet
 from toolwright.native import NativeCalls
 from toolwright.parser import OutputParser
 from toolwright.toolset import Toolset
@@ -42,7 +45,7 @@ class Model(Struct, frozen=True):
 
     `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply
     is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
-    every request.
+    every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Model(Struct, frozen=True):
     dialect: str | None = None
     options: RenderOptions = RenderOptions()
     fields: Mapping[str, Any] = {}
+    retries: int = 2
+    retry_s: float = 100.0
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream."""
@@ -106,13 +111,38 @@ def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> R
 
 
 async def run_turn(
-    model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str
+    model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str, streamed: bool = True
 ) -> AsyncGenerator[Event | Usage, None]:
     """Ask the model and answer its checked events, then what the upstream counted, if it counts.
 
-    Raises `UpstreamError` when the upstream fails, `RequestError` when it says that the request was wrong.
+    `streamed`: the events are sent on as they come; otherwise all of them may wait for a better answer. Raises
+    `UpstreamError` when the upstream fails, `RequestError` when it says that the request was wrong.
     """
-    generation = plan(model, conversation, fields, today)
+    guarantee = Guarantee(conversation, retries=model.retries, streamed=streamed)
+    deadline = time.monotonic() + model.retry_s
+    counted: Usage | None = None
+    more: list[Item] | None = []
+    while more is not None:
+        conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
+        async with aclosing(_attempt(model, plan(model, conversation, fields, today))) as events:
+            async for event in events:
+                if isinstance(event, Usage):
+                    counted = event if counted is None else counted.plus(event)
+                    continue
+                for certain in guarantee.push(event):
+                    yield certain
+        more = guarantee.again(in_time=time.monotonic() < deadline)
+    try:
+        held = guarantee.finish()
+    except Unmet as unmet:
+        raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
+    for event in held:
+        yield event
+    if counted is not None:
+        yield counted
+
+
+async def _attempt(model: Model, generation: Generation) -> AsyncGenerator[Event | Usage, None]:
     reader = _Reader(model, generation)
     usage: Usage | None = None
     async with aclosing(model.upstream.stream(generation)) as deltas:
@@ -133,7 +163,12 @@ class _Reader:
 
     def __init__(self, model: Model, generation: Generation) -> None:
         conversation = generation.conversation
-        tools = Toolset(conversation.tools, conversation.tool_choice, parallel=conversation.parallel_tool_calls)
+        tools = Toolset(
+            conversation.tools,
+            conversation.tool_choice,
+            parallel=conversation.parallel_tool_calls,
+            allowed=conversation.allowed_tools,
+        )
         self._check = Check(tools)
         self._reason: FinishReason = "stop"
         self._native = NativeCalls(self._check)

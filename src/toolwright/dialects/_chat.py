@@ -32,6 +32,11 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
 
 def choice_note(conversation: Conversation) -> list[str]:
     """What the choice asks for, in words, for prompts that cannot say it otherwise; empty when it asks for nothing."""
+    if conversation.allowed_tools is not None and conversation.tool_choice in ("auto", "required"):
+        names = ", ".join(conversation.allowed_tools)
+        if conversation.tool_choice == "required":
+            return [f"For this answer call at least one of these tools, and no other: {names}; do not answer in text."]
+        return [f"For this answer call no other tools than {names}."]
     match conversation.tool_choice:
         case "none":
             return ["For this answer the tools are switched off: answer in text, without calling a tool."]

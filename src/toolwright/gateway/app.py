@@ -4,7 +4,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import date
 from typing import Any
@@ -17,7 +18,7 @@ from starlette.routing import Route
 import toolwright
 from toolwright.collect import collect
 from toolwright.errors import RequestError, UpstreamError, did_you_mean
-from toolwright.events import Event, Usage
+from toolwright.events import Event, Problem, Usage
 from toolwright.gateway.config import ANY_MODEL, Config, build_models
 from toolwright.gateway.responses import (
     ClientLeft,
@@ -32,10 +33,12 @@ from toolwright.turn import Model, run_turn
 from toolwright.wire.chat import ChatRequest, read_request
 from toolwright.wire.chat_answer import ChatChunks, completion
 from toolwright.wire.errors import error_body, json_fault
-from toolwright.wire.sse import DONE, data
+from toolwright.wire.sse import DONE, comment, data
 
 __all__ = ["create_app"]
 
+# Says what was wrong with an answer, and that it was mended or asked for again.
+PROBLEMS_HEADER = "x-toolwright-problems"
 log = logging.getLogger("toolwright.gateway")
 Events = AsyncGenerator[Event | Usage, None]
 Handler = Callable[[Request], Awaitable[Response]]
@@ -96,6 +99,7 @@ class _Gateway:
         self._server = config.server
         self._models = build_models(config)
         self._started = int(time.time())
+        self.problems: Counter[str] = Counter()  # by kind, since the start
 
     async def close(self) -> None:
         for model in self._models.values():
@@ -143,9 +147,10 @@ class _Gateway:
 
     async def chat_completions(self, request: Request) -> Response:
         body = await read_body(request, self._server.max_body_bytes)
-        chat = read_request(_decoded(body))
+        chat = read_request(_decoded(body), mend=self._server.history == "mend")
         model = self._model(chat.model)
-        events = run_turn(model, chat.conversation, chat.fields, today=date.today().isoformat())
+        today = date.today().isoformat()
+        events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)
         if not chat.stream:
             return await unless_left(request.receive, self._whole(chat, events))
         chunks = self._chunks(chat)
@@ -158,7 +163,7 @@ class _Gateway:
             await _given_up(first)
             await events.aclose()
             raise
-        return EventStream(_stream(chunks, first, events), chunks.heartbeat, self._server.heartbeat_s)
+        return EventStream(_stream(chunks, first, events, self._counted), chunks.heartbeat, self._server.heartbeat_s)
 
     # --- parts ---
 
@@ -188,14 +193,22 @@ class _Gateway:
                     usage = event
                 else:
                     kept.append(event)
+        turn = collect(kept)
         answer = completion(
-            collect(kept),
+            turn,
             usage,
             legacy=chat.legacy,
             reasoning=self._server.reasoning,
             **self._identity(chat),
         )
-        return json_response(answer)
+        told = _told(self._counted(turn.problems))
+        return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
+
+    def _counted(self, problems: Iterable[Problem]) -> Counter[str]:
+        """The kinds of some problems with their numbers, which are counted over all requests, too."""
+        kinds: Counter[str] = Counter(problem.kind for problem in problems)
+        self.problems.update(kinds)
+        return kinds
 
     def _chunks(self, chat: ChatRequest) -> ChatChunks:
         return ChatChunks(
@@ -215,10 +228,17 @@ class _Gateway:
 
 
 async def _stream(
-    chunks: ChatChunks, first: "asyncio.Future[Event | Usage | None]", events: Events
+    chunks: ChatChunks,
+    first: "asyncio.Future[Event | Usage | None]",
+    events: Events,
+    counted: Callable[[Iterable[Problem]], Counter[str]],
 ) -> AsyncGenerator[bytes, None]:
-    """The chunks of a turn whose first event is awaited in `first`. A failure becomes an event."""
+    """The chunks of a turn whose first event is awaited in `first`. A failure becomes an event.
+
+    What was wrong with the turn comes as a comment before the end: the headers are gone by then.
+    """
     usage: Usage | None = None
+    problems: list[Problem] = []
     try:
         async with aclosing(events):
             try:
@@ -229,6 +249,8 @@ async def _stream(
                 if isinstance(event, Usage):
                     usage = event
                 else:
+                    if isinstance(event, Problem):
+                        problems.append(event)
                     for chunk in chunks.event(event):
                         yield chunk
                 event = await anext(events, None)
@@ -239,9 +261,16 @@ async def _stream(
         log.exception("stream failed")
         yield data(encode(error_body(_OUR_FAULT)))
     else:
-        if counted := chunks.usage(usage):
-            yield counted
+        if usage_chunk := chunks.usage(usage):
+            yield usage_chunk
+    if told := _told(counted(problems)):
+        yield comment(f"{PROBLEMS_HEADER}: {told}")
     yield DONE
+
+
+def _told(kinds: Counter[str]) -> str:
+    """Kinds of problems in a header: `argument_coerced=2, json_repaired=1`."""
+    return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
 
 
 async def _given_up(task: "asyncio.Future[Any]") -> None:

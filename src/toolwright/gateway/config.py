@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -40,7 +40,8 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[server]`. `max_body_bytes`: larger requests are refused. `heartbeat_s`: a silent stream is kept alive.
 
-    `reasoning`: the field of chat answers that reasoning goes into.
+    `reasoning`: the field of chat answers that reasoning goes into. `history`: calls and outputs that do not belong
+    together are refused as OpenAI does, or mended.
     """
 
     host: _Text = "127.0.0.1"
@@ -48,6 +49,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
     heartbeat_s: _Seconds = 10.0
     reasoning: ReasoningField = "both"
+    history: Literal["strict", "mend"] = "strict"
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +58,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`) or `simulated`;
     `model` its name for the model, `server` which server it is (mode raw needs to know). `options` are the dialect's,
     `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
-    `api_key_env`. `faults` (simulated only) makes the model misbehave.
+    `api_key_env`. A call that does not hold is asked for again `retries` times, within `retry_s` seconds. `faults`
+    (simulated only) makes the model misbehave.
     """
 
     name: _Text
@@ -71,6 +74,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     api_key_env: str | None = None
     connect_timeout_s: _Seconds = 10.0
     idle_timeout_s: _Seconds = 300.0
+    retries: Annotated[int, Meta(ge=0, le=5)] = 2
+    retry_s: _Seconds = 100.0
     faults: str = ""
 
 
@@ -140,6 +145,8 @@ def _model(given: ModelConfig) -> Model:
         mode=mode,
         dialect=given.dialect,
         fields=given.fields,
+        retries=given.retries,
+        retry_s=given.retry_s,
     )
     if given.dialect is None:
         return model

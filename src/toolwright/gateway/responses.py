@@ -34,7 +34,9 @@ def error_response(error: RequestError | UpstreamError) -> Response:
     """OpenAI's error with its status."""
     if isinstance(error, RequestError):
         return json_response(error_body(error), error.status)
-    headers = {"retry-after": error.retry_after_s} if error.retry_after_s else None
+    headers = {"retry-after": error.retry_after_s} if error.retry_after_s else {}
+    if error.fault == "unmet":  # the model was asked again already
+        headers["x-should-retry"] = "false"
     return json_response(error_body(error), upstream_status(error), headers)
 
 

@@ -114,7 +114,54 @@ def _only_said(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
     return AssistantTurn(message=Message("assistant", (TextPart(f"I will use {turn.calls[0].name} for that."),)))
 
 
+def _camel_case(arguments: dict[str, object]) -> object:
+    return {re.sub(r"_(\w)", lambda found: found[1].upper(), key): value for key, value in arguments.items()}
+
+
+def _named_oddly(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
+    return _with_calls(turn, [msgspec.structs.replace(call, name=call.name.replace("_", "-")) for call in turn.calls])
+
+
+def _call_in_call(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
+    return _with_calls(
+        turn,
+        [
+            msgspec.structs.replace(call, arguments=f'{{"name": "{call.name}", "arguments": {call.arguments}}}')
+            for call in turn.calls
+        ],
+    )
+
+
+def _as_text(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
+    return _with_calls(
+        turn, [msgspec.structs.replace(call, arguments=encode(call.arguments).decode()) for call in turn.calls]
+    )
+
+
+def _teaches(turn: AssistantTurn, conversation: Conversation) -> AssistantTurn:
+    if turn.calls or not conversation.tools or not turn.text:
+        return turn
+    name = conversation.tools[0].name
+    shown = f'For example, a call looks like this:\n```json\n{{"tool": "{name}", "arguments": {{}}}}\n```\n{turn.text}'
+    return AssistantTurn(turn.reasoning, Message("assistant", (TextPart(shown),)))
+
+
 # --- how it is written ---
+
+
+def _in_json(change: Callable[[str], str]) -> Writing:
+    """A change of what stands between the first brace and the last."""
+
+    def writing(text: str) -> str:
+        begin, end = text.find("{"), text.rfind("}")
+        return text[:begin] + change(text[begin : end + 1]) + text[end + 1 :] if 0 <= begin < end else text
+
+    return writing
+
+
+def _single_quoted(json_text: str) -> str:
+    plain = "'" not in json_text and '\\"' not in json_text
+    return json_text.replace('"', "'") if plain else json_text
 
 
 def _sub(pattern: str, replacement: str, count: int = 0) -> Writing:
@@ -133,6 +180,19 @@ FAULTS: Mapping[str, Fault] = {
     "unknown_tool": Fault("a tool is called that nobody offered", meaning=_unknown_tool),
     "second_call": Fault("the last call is made twice", meaning=_two_calls),
     "only_said": Fault("the call is announced and not made", meaning=_only_said),
+    "camel_case": Fault("names of parameters in another spelling", meaning=_arguments(_camel_case)),
+    "odd_name": Fault("the tool's name with other marks between its words", meaning=_named_oddly),
+    "call_in_call": Fault("the arguments are a call of the same tool", meaning=_call_in_call),
+    "arguments_as_text": Fault("the arguments are a JSON string", meaning=_as_text),
+    "teaches": Fault("an answer in text shows an example of a call", meaning=_teaches),
+    "single_quotes": Fault("strings in single quotes", writing=_in_json(_single_quoted)),
+    "bare_keys": Fault("keys without quotes", writing=_in_json(lambda text: re.sub(r'"(\w+)":', r"\1:", text))),
+    "comments": Fault("a comment in the JSON", writing=_in_json(lambda text: text.replace(", ", ", /* next */ ", 1))),
+    "no_commas": Fault("no commas between members", writing=_in_json(lambda text: re.sub(r',(?= *")', " ", text))),
+    "python_words": Fault(
+        "True, False and None",
+        writing=_in_json(lambda text: re.sub(r"\b(true|false)\b", lambda found: found[1].title(), text)),
+    ),
     "missing_brace": Fault("a closing brace is missing", writing=_without_last_brace),
     "trailing_comma": Fault("a comma before the last brace", writing=_sub(r"\}(?=[^}]*\Z)", ",}")),
     "raw_newline": Fault("line feeds in strings are not escaped", writing=_sub(r"\\n", "\n")),

@@ -57,6 +57,7 @@ _BY_FORMAT: Final = {
     "uri": (re.compile(r"\bhttps?://\S+"), "https://example.com/"),
     "uuid": (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "00000000-0000-4000-8000-000000000000"),
 }
+_REFUSED: Final = ("Error: this call was not run.", "Error: no call was run.")  # then the model tries again
 _STOP_WORDS: Final = frozenset(  # words that say nothing about what is asked for
     "a an and are at be but by can could do does for from get give have how i in is it its let like me my of on or "
     "please show tell that the there this to use was we what when where which who will with would you your".split()
@@ -171,10 +172,12 @@ def _digest(text: str) -> str:
 def _answer(conversation: Conversation) -> AssistantTurn:
     turns = conversation.turns()
     last = turns[-1] if turns else None
-    if isinstance(last, ToolTurn) and conversation.tool_choice in ("auto", "none"):
+    refused = isinstance(last, ToolTurn) and any(output.text.startswith(_REFUSED) for _, output in last.outputs)
+    if isinstance(last, ToolTurn) and not refused and conversation.tool_choice in ("auto", "none"):
         told = " ".join(f"{name or 'The tool'} says: {output.text}." for name, output in last.outputs)
         return _said(told.replace("..", "."), "The results are in, so I can answer.")
-    asked = next((turn.text for turn in reversed(turns) if isinstance(turn, Message) and turn.role == "user"), "")
+    said = [turn.text for turn in reversed(turns) if isinstance(turn, Message) and turn.role == "user"]
+    asked = next((text for text in said if not text.startswith(_REFUSED)), "")
     tool = _pick(conversation, asked)
     if tool is None:
         return _said(_reply(conversation, asked), "No tool is needed here.")

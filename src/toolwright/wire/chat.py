@@ -24,11 +24,14 @@ from toolwright.conversation import (
     ToolTurn,
 )
 from toolwright.errors import RequestError
+from toolwright.history import with_readable_calls
+from toolwright.wire.chat_history import mended
 from toolwright.wire.errors import from_validation, listed, missing
 from toolwright.wire.tools import (
     check_choice,
     check_named,
     check_tools,
+    read_allowed_tools,
     read_function_call,
     read_response_format,
     read_tool_choice,
@@ -170,8 +173,13 @@ class ChatRequest(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
-def read_request(given: object) -> ChatRequest:
-    """Check a decoded request the way OpenAI's API does. Raises `RequestError`."""
+def read_request(given: object, *, mend: bool = False) -> ChatRequest:
+    """Check a decoded request the way OpenAI's API does. Raises `RequestError`.
+
+    `mend`: calls and outputs that do not belong together are mended instead of refused.
+    """
+    if mend and isinstance(given, dict) and isinstance(given.get("messages"), list):
+        given = {**given, "messages": mended(given["messages"])}
     try:
         request = msgspec.convert(given, _Request)
     except msgspec.ValidationError as error:
@@ -191,13 +199,15 @@ def read_request(given: object) -> ChatRequest:
             "'tools' parameter instead."
         )
     conversation = _legacy_conversation(request) if legacy else _conversation(request)
-    items = _read(request.messages, given["messages"])
+    items = with_readable_calls(_read(request.messages, given["messages"]))
     _check_pairing(request.messages)
     fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
     return ChatRequest(
         model=request.model,
         conversation=msgspec.structs.replace(
-            conversation, items=items, response_format=read_response_format(request.response_format)
+            conversation,
+            items=items,
+            response_format=read_response_format(request.response_format),
         ),
         stream=bool(request.stream),
         include_usage=bool(request.stream_options and request.stream_options.include_usage),
@@ -239,6 +249,7 @@ def _conversation(request: _Request) -> Conversation:
     conversation = Conversation(
         tools=tools,
         tool_choice=read_tool_choice(request.tool_choice, tools),
+        allowed_tools=read_allowed_tools(request.tool_choice, tools),
         parallel_tool_calls=request.parallel_tool_calls is not False,
     )
     check_choice(
@@ -276,7 +287,8 @@ def read_conversation(
     read = read_tools(tools)
     choice = read_tool_choice(tool_choice, read)
     check_named(choice, read)
-    return Conversation(items=read_messages(messages), tools=read, tool_choice=choice)
+    allowed = read_allowed_tools(tool_choice, read)
+    return Conversation(items=read_messages(messages), tools=read, tool_choice=choice, allowed_tools=allowed)
 
 
 class _Messages(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Server-sent events, written so that every reader bears them: one event, one write."""
 
-__all__ = ["DONE", "HEADERS", "data"]
+__all__ = ["DONE", "HEADERS", "comment", "data"]
 
 HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -13,3 +13,8 @@ DONE = b"data: [DONE]\n\n"
 def data(json_text: bytes) -> bytes:
     """One event without a type."""
     return b"data: " + json_text + b"\n\n"
+
+
+def comment(text: str) -> bytes:
+    """A line that readers pass over."""
+    return f": {text}\n\n".encode()

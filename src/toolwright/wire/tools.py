@@ -21,6 +21,7 @@ __all__ = [
     "check_choice",
     "check_named",
     "check_tools",
+    "read_allowed_tools",
     "read_call",
     "read_function_call",
     "read_response_format",
@@ -139,15 +140,63 @@ def read_tool_choice(given: object, tools: Sequence[FunctionTool], param: str = 
             raise missing(f"{param}.function.name")
         case {"type": "function"}:
             raise missing(f"{param}.function")
+        case {"type": "allowed_tools"} if isinstance(given, Mapping):
+            mode, names = _allowed(given, param)
+            return NamedTool(names[0]) if mode == "required" and len(names) == 1 else mode
         case {"type": kind}:
             raise RequestError(
-                f"Invalid value: '{kind}'. Supported values are: 'function'.",
+                f"Invalid value: '{kind}'. Supported values are: 'function' and 'allowed_tools'.",
                 param=f"{param}.type",
                 code="unsupported_value",
             )
         case Mapping():
             raise missing(f"{param}.type")
     raise wrong_type(param, "str | object", given)
+
+
+def read_allowed_tools(
+    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice"
+) -> tuple[str, ...] | None:
+    """The names of the tools that may be called, where the choice is a set of them (`allowed_tools`, either shape).
+
+    None: any may. All tools stay in the prompt.
+    """
+    if not (isinstance(given, Mapping) and given.get("type") == "allowed_tools"):
+        return None
+    _, names = _allowed(given, param)
+    for name in names:
+        check_named(NamedTool(name), tools, param)
+    return names
+
+
+def _allowed(given: Mapping[str, Any], param: str) -> tuple[Literal["auto", "required"], tuple[str, ...]]:
+    """Mode and names of a set of allowed tools."""
+    within = given.get("allowed_tools", given)
+    if not isinstance(within, Mapping):
+        raise wrong_type(f"{param}.allowed_tools", "object", within)
+    param = f"{param}.allowed_tools" if within is not given else param
+    mode, listed_tools = within.get("mode"), within.get("tools")
+    if mode is None:
+        raise missing(f"{param}.mode")
+    if mode not in ("auto", "required"):
+        raise _unknown_choice(str(mode), ("auto", "required"), f"{param}.mode")
+    if not isinstance(listed_tools, list):
+        raise missing(f"{param}.tools") if listed_tools is None else wrong_type(f"{param}.tools", "array", listed_tools)
+    if not listed_tools:
+        raise RequestError(
+            f"Invalid '{param}.tools': empty array. Expected an array with minimum length 1, but got an empty array "
+            "instead.",
+            param=f"{param}.tools",
+            code="empty_array",
+        )
+    names: list[str] = []
+    for number, entry in enumerate(listed_tools):
+        match entry:
+            case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
+                names.append(name)
+            case _:
+                raise missing(f"{param}.tools[{number}].name")
+    return mode, tuple(dict.fromkeys(names))
 
 
 def read_function_call(given: object, functions: Sequence[FunctionTool]) -> ToolChoice:

@@ -1,0 +1,59 @@
+"""Calls in a conversation that no template could show: arguments that are no JSON object.
+
+Models write them, clients send them back, and servers fail at them in every later turn. What is done depends on nothing
+but the item itself, so that the prompt keeps its prefix.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from toolwright.conversation import Call, CallOutput, Item, Message, TextPart
+from toolwright.jsontext import NotJsonError, decode
+from toolwright.lenient import read_json
+
+__all__ = ["with_readable_calls"]
+
+
+def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items, with arguments of functions that are JSON objects; a call whose arguments cannot be read is told in
+    words, and its output with it.
+    """
+    found: list[Item] = []
+    told: set[str] = set()
+    for item in items:
+        if isinstance(item, Call) and item.kind == "function":
+            arguments = _arguments(item.arguments)
+            if arguments is None:
+                told.add(item.id)
+                words = f"I called {item.name} with arguments that cannot be read: {item.arguments}"
+                found.append(Message("assistant", (TextPart(words),)))
+                continue
+            told.discard(item.id)
+            changed = arguments != item.arguments
+            found.append(msgspec.structs.replace(item, arguments=arguments) if changed else item)
+        elif isinstance(item, CallOutput) and item.call_id in told:
+            found.append(Message("user", (TextPart("The output of that call: "), *item.parts)))
+        else:
+            found.append(item)
+    return tuple(found)
+
+
+def _arguments(text: str) -> str | None:
+    """The arguments as the text of a JSON object: as they are if they are one; None when they cannot be read."""
+    if text.strip() in ("", "null"):
+        return "{}"
+    try:
+        value = decode(text)
+        if isinstance(value, str):  # encoded twice
+            return value if isinstance(decode(value), dict) else None
+        return text if isinstance(value, dict) else None
+    except NotJsonError:
+        node = read_json(text.strip())
+    if node is None or node.kind != "object":
+        return None
+    try:
+        node.value()  # what was not written as a whole is not made up
+    except NotJsonError:
+        return None
+    return node.text()

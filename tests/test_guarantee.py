@@ -1,0 +1,183 @@
+"""A call that does not hold, over HTTP: the model is told and asked again; what is demanded comes or is an error."""
+
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from tests.asking import CHAT, ask, request
+from tests.conftest import Served, scripted_models
+from tests.outputs import QUESTION, TOOLS, spoken
+from tests.servers import Answer, ModelServer, call_deltas, chat, said
+
+
+def calls(*made: tuple[str, str]) -> Answer:
+    """A chat answer of calls."""
+    deltas = [call_deltas(*call, index=index, id_=f"call_up_{index}") for index, call in enumerate(made)]
+    return chat(*(delta for each in deltas for delta in each), finish="tool_calls")
+
+
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+GOOD = ("get_weather", '{"city": "Oslo"}')
+PARIS = {"city": "Oslo"}
+NAMED = {"type": "function", "function": {"name": "get_weather"}}
+STRICT = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "strict": True,
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    }
+]
+
+
+@pytest.fixture
+def patient(serve: Served, model: ModelServer) -> str:
+    """A gateway that asks again."""
+    return serve(*scripted_models(model.url, retries=2))
+
+
+def body(way: str, **fields: Any) -> dict[str, Any]:
+    return {"model": way, "messages": [QUESTION], "tools": TOOLS, **fields}
+
+
+class Retried(Struct):
+    """What is wrong with the first answer, and what the model must read about it."""
+
+    first: Answer
+    told: str
+    request: dict[str, Any]
+    streams: bool = True
+
+
+CASES = {
+    "text where a call is demanded": Retried(
+        said("It is sunny."), "Call one of the tools", {"tool_choice": "required"}
+    ),
+    "text where a tool is named": Retried(said("Sunny!"), "get_weather now", {"tool_choice": NAMED}),
+    "a missing argument where a call is demanded": Retried(
+        calls(("get_weather", "{}")), '"city" is a required property', {"tool_choice": "required"}
+    ),
+    "another tool than the named": Retried(
+        calls(("send_mail", '{"to": "a@b.c", "text": "x"}')), "get_weather now", {"tool_choice": NAMED}
+    ),
+    "a strict tool": Retried(calls(("get_weather", '{"city": "Atlantis"}')), "Atlantis", {"tools": STRICT}),
+    "a missing argument": Retried(calls(("get_weather", "{}")), '"city" is a required property', {}, streams=False),
+    "an unknown tool": Retried(calls(("get_wether2", "{}")), "The tools are: ", {}, streams=False),
+    "arguments that are no JSON": Retried(calls(("get_weather", "what?!")), "get_weather", {}, streams=False),
+}
+
+
+@both
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_the_model_is_told_and_asked_again(patient: str, model: ModelServer, case: Retried, stream: bool) -> None:
+    model.plays(case.first, calls(GOOD))
+    answer = ask(patient, body("native", **case.request), stream=stream)
+    if stream and not case.streams:
+        assert len(model.asked) == 1
+        return
+    assert answer.calls == [("get_weather", PARIS)]
+    assert answer.finish_reason == "tool_calls"
+    first, second = (asked.body["messages"] for asked in model.asked)
+    assert second[: len(first)] == first, "the prefix must stay"
+    assert case.told in second[-1]["content"]
+    roles = [message["role"] for message in second[len(first) :]]
+    assert roles in (["assistant", "tool"], ["assistant", "user"], ["user"])
+
+
+@both
+@pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm", "raw-harmony-vllm"])
+def test_a_legal_text_costs_one_request(patient: str, model: ModelServer, way: str, stream: bool) -> None:
+    model.plays(said("Sunny.") if way == "native" else spoken(way, "Sunny."))
+    answer = ask(patient, body(way), stream=stream)
+    assert (answer.message["content"], answer.finish_reason) == ("Sunny.", "stop")
+    assert len(model.asked) == 1
+
+
+def test_what_does_not_hold_in_text_is_asked_for_again(patient: str, model: ModelServer) -> None:
+    model.plays(
+        spoken("prompt-json", '{"tool": "get_weather", "arguments": {"town": 5}}'),
+        spoken("prompt-json", '```json\n{"tool": "get_weather", "arguments": {"city": "Oslo"}}\n```'),
+    )
+    answer = ask(patient, body("prompt-json"), stream=False)
+    assert answer.calls == [("get_weather", PARIS)]
+    assert answer.message["content"] is None
+    assert "required" in model.asked[1].body["messages"][-1]["content"]
+
+
+def test_good_calls_are_kept_and_not_asked_for_again(patient: str, model: ModelServer) -> None:
+    model.plays(calls(("get_weather", '{"city": "Rome"}'), ("get_weather", "{}")), calls(GOOD))
+    answer = ask(patient, body("native"), stream=False)
+    assert [arguments["city"] for _, arguments in answer.calls] == ["Rome", "Oslo"]
+    outputs = [message["content"] for message in model.asked[1].body["messages"] if message["role"] == "tool"]
+    assert "accepted" in outputs[0]
+    assert outputs[1].startswith("Error: ")
+
+
+@both
+def test_a_demand_that_is_not_met_is_an_error(patient: str, model: ModelServer, stream: bool) -> None:
+    model.plays(*(calls(("get_weather", arguments)) for arguments in ("{}", '{"city": [1, 2]}', '{"city": {}}')))
+    reply = request(patient + CHAT, body("native", tool_choice="required", stream=stream))
+    assert reply.status == 502
+    assert reply.error["code"] == "upstream_unmet"
+    assert "3 attempts" in reply.error["message"]
+    assert reply.headers["x-should-retry"] == "false"
+    assert len(model.asked) == 3
+
+
+@both
+def test_the_same_mistake_twice_ends_it(patient: str, model: ModelServer, stream: bool) -> None:
+    model.plays(*[calls(("get_weather", "{}"))] * 3)
+    assert request(patient + CHAT, body("native", tool_choice="required", stream=stream)).status == 502
+    assert len(model.asked) == 2
+
+
+def test_behind_text_a_demand_that_is_not_met_ends_the_answer(patient: str, model: ModelServer) -> None:
+    model.plays(*[said("No.")] * 3)
+    answer = ask(patient, body("native", tool_choice="required"), stream=True)
+    assert (answer.message["content"], answer.finish_reason) == ("No.", "stop")
+    assert not answer.calls
+
+
+def test_without_a_demand_a_wrong_call_goes_out_at_last(patient: str, model: ModelServer) -> None:
+    model.plays(*[calls(("get_weather", "{}"))] * 3)
+    reply = request(patient + CHAT, body("native"))
+    assert reply.status == 200
+    assert reply.problems == {"call_retried": 1, "invalid_arguments": 1}
+
+
+@both
+def test_what_was_mended_is_said(patient: str, model: ModelServer, stream: bool) -> None:
+    model.plays(calls(("get_weather", "{'city': 5}")))
+    reply = request(patient + CHAT, body("native", stream=stream))
+    assert reply.problems == {"argument_coerced": 1, "json_repaired": 1}
+    assert len(model.asked) == 1
+
+
+def test_a_good_answer_has_nothing_to_say(patient: str, model: ModelServer) -> None:
+    model.plays(calls(GOOD))
+    assert not request(patient + CHAT, body("native")).problems
+
+
+def test_the_usage_is_that_of_all_attempts(patient: str, model: ModelServer) -> None:
+    model.plays(calls(("get_weather", "{}")), calls(GOOD))
+    once = ask(patient, body("native"), stream=False)
+    assert once.usage is not None
+    model.plays(calls(GOOD))
+    single = ask(patient, body("native"), stream=False)
+    assert single.usage is not None
+    assert once.usage["total_tokens"] == 2 * single.usage["total_tokens"]
+
+
+def test_a_call_cut_by_the_limit_is_not_asked_for_again(patient: str, model: ModelServer) -> None:
+    model.plays(spoken("raw-hermes-vllm", '<tool_call>\n{"name": "get_weather", "arguments": {"ci', finish="length"))
+    answer = ask(patient, body("raw-hermes-vllm"), stream=False)
+    assert (answer.finish_reason, answer.calls) == ("length", [])
+    assert len(model.asked) == 1

@@ -1,0 +1,141 @@
+"""Histories that clients send back: what no template could show is mended, alike however long the history grows."""
+
+from typing import Any
+
+import pytest
+
+from tests.asking import CHAT, request
+from tests.conftest import Served, scripted_models
+from tests.outputs import QUESTION, TOOLS, played
+from tests.servers import ModelServer
+from toolwright.conversation import Call, CallOutput, Item, Message, TextPart
+from toolwright.history import with_readable_calls
+from toolwright.wire.chat_history import mended
+
+Json = dict[str, Any]
+
+
+def call(id_: Any, arguments: Any = "{}", name: str = "get_weather") -> Json:
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def calls(*made: Json, content: Any = None) -> Json:
+    return {"role": "assistant", "content": content, "tool_calls": list(made)}
+
+
+def output(id_: Any, content: Any = "18 °C") -> Json:
+    return {"role": "tool", "tool_call_id": id_, "content": content}
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def system(text: str, role: str = "system") -> Json:
+    return {"role": role, "content": text}
+
+
+HELLO = user("Hello")
+NOT_RUN = "This call was not run."
+
+# What clients send, and what it becomes.
+HISTORIES: dict[str, tuple[list[Any], list[Any]]] = {
+    "a good one": (
+        [system("Be kind."), HELLO, calls(call("a")), output("a"), user("Thanks")],
+        [system("Be kind."), HELLO, calls(call("a")), output("a"), user("Thanks")],
+    ),
+    "a call without an output": (
+        [HELLO, calls(call("a")), user("Never mind")],
+        [HELLO, calls(call("a")), output("a", NOT_RUN), user("Never mind")],
+    ),
+    "an output without a call": (
+        [HELLO, output("b", "sunny")],
+        [HELLO, user("The output of a call that is not shown (b):\nsunny")],
+    ),
+    "a late output": (
+        [calls(call("a"), call("b")), output("b", "2"), HELLO, output("a", "1")],
+        [calls(call("a"), call("b")), output("a", "1"), output("b", "2"), HELLO],
+    ),
+    "ids that were lost": (
+        [calls(call(None), call("")), output(None, "1"), output("", "2")],
+        [calls(call("call_0_0"), call("call_0_1")), output("call_0_0", "1"), output("call_0_1", "2")],
+    ),
+    "an id that is given twice": (
+        [calls(call("a")), output("a", "1"), calls(call("a")), output("a", "2")],
+        [calls(call("a")), output("a", "1"), calls(call("call_2_0")), output("call_2_0", "2")],
+    ),
+    "arguments that are no text": (
+        [calls(call("a", {"city": "Oslo"}), call("b", None)), output("a"), output("b")],
+        [calls(call("a", '{"city":"Oslo"}'), call("b", "{}")), output("a"), output("b")],
+    ),
+    "a name with a token in it": (
+        [calls(call("a", name="get_weather<|channel|>commentary")), output("a")],
+        [calls(call("a")), output("a")],
+    ),
+    "system messages": (
+        [system("Be kind."), system("Be brief.", "developer"), HELLO, system("Now shout.")],
+        [system("Be kind.\n\nBe brief."), HELLO, user("<system>\nNow shout.\n</system>")],
+    ),
+    "an assistant that says nothing": ([HELLO, {"role": "assistant", "content": ""}, HELLO], [HELLO, HELLO]),
+    "what is no message": (
+        [HELLO, None, {"role": "tool"}, 5],
+        [HELLO, None, user("The output of a call that is not shown (without an id):\n"), 5],
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "wanted"), HISTORIES.values(), ids=list(HISTORIES))
+def test_a_history_is_mended(given: list[Any], wanted: list[Any]) -> None:
+    assert mended(given) == wanted
+    assert mended(wanted) == wanted, "what is mended stays"
+
+
+@pytest.mark.parametrize(("given", "wanted"), HISTORIES.values(), ids=list(HISTORIES))
+def test_what_comes_later_changes_nothing_before_it(given: list[Any], wanted: list[Any]) -> None:
+    more = [*given, calls(call("z")), output("z"), user("And now?")]
+    assert mended(more)[: len(wanted)] == wanted
+
+
+READABLE: dict[str, tuple[list[Item], list[Item]]] = {
+    "an object": ([Call("f", '{"a":  1}', "a")], [Call("f", '{"a":  1}', "a")]),
+    "nothing": ([Call("f", "", "a"), Call("f", "null", "b")], [Call("f", "{}", "a"), Call("f", "{}", "b")]),
+    "almost JSON": ([Call("f", "{'a': 1,}", "a")], [Call("f", '{"a": 1}', "a")]),
+    "half an object": (
+        [Call("f", '{"a": "Os', "a"), CallOutput("a", (TextPart("5"),))],
+        [
+            Message("assistant", (TextPart('I called f with arguments that cannot be read: {"a": "Os'),)),
+            Message("user", (TextPart("The output of that call: "), TextPart("5"))),
+        ],
+    ),
+    "a value that was never written": (
+        [Call("f", '{"a": }', "a")],
+        [Message("assistant", (TextPart('I called f with arguments that cannot be read: {"a": }'),))],
+    ),
+    "a list": (
+        [Call("f", "[1]", "a")],
+        [Message("assistant", (TextPart("I called f with arguments that cannot be read: [1]"),))],
+    ),
+    "text of a custom tool": ([Call("f", "print(1", "a", "custom")], [Call("f", "print(1", "a", "custom")]),
+}
+
+
+@pytest.mark.parametrize(("given", "wanted"), READABLE.values(), ids=list(READABLE))
+def test_calls_are_readable(given: list[Item], wanted: list[Item]) -> None:
+    assert with_readable_calls(given) == tuple(wanted)
+
+
+@pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm", "raw-harmony-vllm"])
+@pytest.mark.parametrize("name", [name for name in HISTORIES if name != "what is no message"])
+def test_a_gateway_that_mends_serves_them(serve: Served, model: ModelServer, way: str, name: str) -> None:
+    gateway = serve(*scripted_models(model.url), history="mend")
+    model.plays(played(way, "text"))
+    messages = [QUESTION, *HISTORIES[name][0], QUESTION]
+    reply = request(gateway + CHAT, {"model": way, "messages": messages, "tools": TOOLS})
+    assert reply.status == 200, reply.text
+
+
+def test_a_strict_gateway_refuses_them_as_openai_does(serve: Served, model: ModelServer) -> None:
+    gateway = serve(*scripted_models(model.url))
+    reply = request(gateway + CHAT, {"model": "native", "messages": HISTORIES["an output without a call"][0]})
+    assert reply.status == 400
+    assert "must be a response to a preceeding message" in reply.error["message"]
