@@ -46,6 +46,7 @@ ProblemKind = Literal[
     "argument_dropped",
     "json_repaired",
     "tool_name_repaired",
+    "call_in_text",
     "call_not_allowed",
     "call_missing",
     "call_retried",

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
+from toolwright.aliases import Hints
 from toolwright.conversation import FunctionTool, ToolChoice
 from toolwright.jsontext import fold
 from toolwright.schema import validate
@@ -10,17 +11,19 @@ from toolwright.schema.keywords import properties, required
 __all__ = ["Toolset"]
 
 
+NO_HINTS = Hints()
 # Where models have seen their tools live.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
 
 class Toolset:
-    """Tools by name; `allowed` are the names of those that may be called, None = all.
+    """Tools by name. `allowed` are the names of those that may be called, None = all; `hints` help to read what models
+    call things.
 
     Of two tools with one name the first counts; the wire refuses such requests before.
     """
 
-    __slots__ = ("_folded", "_tools", "allowed", "choice", "ordered", "parallel")
+    __slots__ = ("_folded", "_tools", "allowed", "choice", "hints", "ordered", "parallel")
 
     def __init__(
         self,
@@ -29,10 +32,12 @@ class Toolset:
         *,
         parallel: bool = True,
         allowed: Collection[str] | None = None,
+        hints: Hints = NO_HINTS,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
         self.parallel = parallel
+        self.hints = hints
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._folded: dict[str, str | None] = {}  # None where two tools have the same fold

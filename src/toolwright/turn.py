@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 import msgspec
 from msgspec import Struct
 
+from toolwright.aliases import Hints
 from toolwright.check import Check
 from toolwright.conversation import Conversation, Item
 from toolwright.dialects.base import RenderOptions, get_dialect
@@ -55,6 +56,7 @@ class Model(Struct, frozen=True):
     dialect: str | None = None
     options: RenderOptions = RenderOptions()
     fields: Mapping[str, Any] = {}
+    hints: Hints = Hints()
     retries: int = 2
     retry_s: float = 100.0
 
@@ -168,6 +170,7 @@ class _Reader:
             conversation.tool_choice,
             parallel=conversation.parallel_tool_calls,
             allowed=conversation.allowed_tools,
+            hints=model.hints,
         )
         self._check = Check(tools)
         self._reason: FinishReason = "stop"

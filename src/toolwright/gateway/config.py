@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from toolwright.aliases import GROUPS, Hints, InferenceRule
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
 from toolwright.settings import SlipError, read_settings
@@ -52,13 +53,21 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     history: Literal["strict", "mend"] = "strict"
 
 
+class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[models.infer]]`: an object with all these keys is the arguments of this tool, where several would take it."""
+
+    tool: _Text
+    keys: Annotated[list[_Text], Meta(min_length=1)]
+
+
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[models]]`: a name that clients use, and what stands behind it.
 
     `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`) or `simulated`;
     `model` its name for the model, `server` which server it is (mode raw needs to know). `options` are the dialect's,
     `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
-    `api_key_env`. A call that does not hold is asked for again `retries` times, within `retry_s` seconds. `faults`
+    `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments without a
+    name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds. `faults`
     (simulated only) makes the model misbehave.
     """
 
@@ -74,6 +83,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     api_key_env: str | None = None
     connect_timeout_s: _Seconds = 10.0
     idle_timeout_s: _Seconds = 300.0
+    aliases: list[Annotated[list[_Text], Meta(min_length=2)]] = []
+    infer: list[InferenceConfig] = []
     retries: Annotated[int, Meta(ge=0, le=5)] = 2
     retry_s: _Seconds = 100.0
     faults: str = ""
@@ -145,6 +156,10 @@ def _model(given: ModelConfig) -> Model:
         mode=mode,
         dialect=given.dialect,
         fields=given.fields,
+        hints=Hints(
+            aliases=(*map(frozenset, given.aliases), *GROUPS),
+            inference=tuple(InferenceRule(rule.tool, frozenset(rule.keys)) for rule in given.infer),
+        ),
         retries=given.retries,
         retry_s=given.retry_s,
     )

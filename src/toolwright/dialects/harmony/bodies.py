@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from toolwright.conversation import NamedTool
 from toolwright.dialects.harmony.header import PARALLEL, resolve
 from toolwright.dialects.harmony.tokens import CALL, CONTROLS, END, ENDOFTEXT, RETURN, START
 from toolwright.events import (
@@ -19,6 +20,7 @@ from toolwright.events import (
 )
 from toolwright.jsonspan import JsonStops, gather_json, json_text
 from toolwright.jsontext import NotJsonError, decode, without
+from toolwright.recover import Found, Prose, recover
 from toolwright.source import Markers, Source, Steps, gather, stream
 from toolwright.toolset import Toolset
 
@@ -59,6 +61,7 @@ class Bodies:
         self.calls = 0
         self.spaced = False  # the detokeniser puts a space behind every control token
         self._begun: set[type] = set()
+        self._demands = tools.choice == "required" or isinstance(tools.choice, NamedTool)
 
     def replay(self, text: str, read: Callable[[], Steps[object]]) -> None:
         """Read held text again, as what it turned out to be."""
@@ -80,6 +83,8 @@ class Bodies:
 
     def text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
         """Stream a body up to a marker of `end` and answer that."""
+        if channel == "final" and self._demands and not self.calls:
+            return (yield from self._judged(channel, end))
         while True:
             text, token = self.source.scan(end)
             if text:
@@ -89,6 +94,24 @@ class Bodies:
             yield
             if text:
                 return (yield from self.more_text(channel, end))
+
+    def _judged(self, channel: str, end: Markers) -> Steps[str]:
+        """An answer in text where a call is demanded: models write the call into it as plain JSON."""
+        text, token = yield from gather(self.source, end, MAX_BODY)
+        pieces = recover(text, self.tools, cut=self.source.cut and not token)
+        for piece in pieces:
+            match piece:
+                case Prose(words, problem):
+                    self.say(channel, words if len(pieces) == 1 else words.strip())
+                    if problem:
+                        self.emit(problem)
+                case Found(name, arguments):
+                    self.emit(Problem("call_in_text", "the call stands in the answer", call=self.calls))
+                    for problem in piece.problems:
+                        self.emit(msgspec.structs.replace(problem, call=self.calls))
+                    self.whole_call(name, arguments)
+                    self.markup(piece.text)
+        return token
 
     def more_text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
         """Go on with a text that `say` began."""
