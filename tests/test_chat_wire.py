@@ -200,7 +200,7 @@ def test_a_stream_is_told_as_one_that_nobody_may_hold_back(gateway: str, model: 
 @pytest.mark.parametrize(
     ("way", "before", "after", "seen"),
     [
-        ("native", sse(chunk({"content": "It "})), sse(chunk({"content": "is"}), chunk({}, "stop")), "It "),
+        ("native", sse(chunk({"content": "It "})), sse(chunk({"content": "is"}), chunk({}, "stop")), "It"),
         ("prompt-json", sse(chunk({"content": "It "})), sse(chunk({}, "stop")), "It"),
         ("raw-hermes-vllm", completion("It ").steps[:1], completion("is<|im_end|>").steps, "It"),
         (

@@ -181,3 +181,44 @@ def test_a_call_cut_by_the_limit_is_not_asked_for_again(patient: str, model: Mod
     answer = ask(patient, body("raw-hermes-vllm"), stream=False)
     assert (answer.finish_reason, answer.calls) == ("length", [])
     assert len(model.asked) == 1
+
+
+# --- servers that read calls themselves, or should ---
+
+PRINTED = [
+    '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
+    '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo"}}]',
+    '{"name": "get_weather", "parameters": {"city": "Oslo"}}',
+    'Let me look.\n```json\n{"tool": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+]
+
+
+@both
+@pytest.mark.parametrize("text", PRINTED, ids=["hermes", "mistral", "llama", "a fence"])
+def test_a_call_that_the_server_prints_is_found(patient: str, model: ModelServer, text: str, stream: bool) -> None:
+    model.plays(said(text[:9], text[9:]))
+    answer = ask(patient, body("native"), stream=stream)
+    assert answer.calls == [("get_weather", PARIS)]
+    assert answer.message["content"] == ("Let me look." if text.startswith("Let") else None)
+
+
+@both
+def test_a_call_that_the_server_hands_on_and_prints_is_made_once(
+    patient: str, model: ModelServer, stream: bool
+) -> None:
+    printed = '{"name": "get_weather", "arguments": {"city":"Oslo"}}'
+    model.plays(chat({"content": f"So be it.\n{printed}"}, *call_deltas(*GOOD), finish="tool_calls"))
+    reply = request(patient + CHAT, body("native", stream=stream))
+    assert reply.problems == {"call_repeated": 1}
+    model.plays(chat({"content": f"So be it.\n{printed}"}, *call_deltas(*GOOD), finish="tool_calls"))
+    answer = ask(patient, body("native"), stream=stream)
+    assert answer.calls == [("get_weather", PARIS)]
+    assert answer.message["content"] == "So be it."
+
+
+@both
+def test_an_answer_in_json_stays_one(patient: str, model: ModelServer, stream: bool) -> None:
+    text = '{"name": "Oslo", "population": 709037}'
+    model.plays(said(text[:5], text[5:]))
+    answer = ask(patient, body("native"), stream=stream)
+    assert (answer.calls, answer.message["content"]) == ([], text)

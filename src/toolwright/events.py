@@ -49,6 +49,7 @@ ProblemKind = Literal[
     "call_in_text",
     "call_not_allowed",
     "call_missing",
+    "call_repeated",
     "call_retried",
     "malformed_call",
     # where the format was bent; the label of each is explained in docs/problems.md

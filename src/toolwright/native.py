@@ -4,17 +4,27 @@ Servers send the pieces of one call behind the other, but not all of them, and n
 over when the next one begins and its own arguments are a whole JSON value, or when the answer ends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, ReasoningDelta
+from toolwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    FinishReason,
+    Problem,
+    ReasoningDelta,
+)
 from toolwright.jsonspan import JsonSpan
+from toolwright.jsontext import NotJsonError, decode
 from toolwright.parser import Filter
 from toolwright.upstreams.base import ToolCallDelta
 
-__all__ = ["NativeCalls"]
+__all__ = ["NativeCalls", "PrintedCalls"]
 
 
 # Far above the numbers of calls that a parser finds in the text of the same answer.
@@ -27,6 +37,7 @@ class _Call(Struct):
     name: str = ""
     id: str | None = None
     waiting: list[str] = []  # arguments that could not go out yet
+    said: list[str] = []  # all arguments
     started: bool = False
     whole: bool = False
 
@@ -38,6 +49,11 @@ class NativeCalls:
         self._filter = filter_
         self._calls: dict[int, _Call] = {}  # those that are not over, in the order of their begins
         self._seen = 0
+        self._all: list[_Call] = []
+
+    def has_made(self, name: str, arguments: str) -> bool:
+        """Whether the server has handed on this call."""
+        return any(call.name == name and _same("".join(call.said), arguments) for call in self._all)
 
     def text(self, text: str, logprobs: Mapping[str, Any] | None = None) -> list[Event]:
         """A piece of the answer."""
@@ -52,11 +68,13 @@ class NativeCalls:
         call = self._calls.get(delta.index)
         if call is None:
             call = self._calls[delta.index] = _Call(_FIRST + self._seen, JsonSpan())
+            self._all.append(call)
             self._seen += 1
         call.id = call.id or delta.id
         call.name = call.name or delta.name or ""
         if delta.arguments:
             call.waiting.append(delta.arguments)
+            call.said.append(delta.arguments)
             if not call.whole:
                 _, call.whole = call.span.end(delta.arguments, 0)
         return self._pushed(self._ready())
@@ -86,6 +104,49 @@ class NativeCalls:
         out: list[Event] = []
         self._filter.push(events, out)
         return out
+
+
+class PrintedCalls:
+    """Stands before a filter, for calls that are found in the text of an answer whose calls the server reads itself.
+
+    A call that the server has handed on as well is left out: it was made once.
+    """
+
+    def __init__(self, filter_: Filter, native: NativeCalls) -> None:
+        self._filter = filter_
+        self._native = native
+
+    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+        """Hand on what is no repetition. The events of a found call come all at once."""
+        kept: list[Event] = []
+        found: dict[int, list[Event]] = {}
+        for event in events:
+            match event:
+                case CallStarted(index) | ArgumentsDelta(index) | CallEnded(index) | Problem(call=int(index)):
+                    found.setdefault(index, []).append(event)
+                    if isinstance(event, CallEnded):
+                        kept += self._judged(found.pop(index))
+                case _:
+                    kept.append(event)
+        self._filter.push(kept, out)
+
+    def finish(self, reason: FinishReason, out: list[Event]) -> None:
+        """See `Filter`."""
+        self._filter.finish(reason, out)
+
+    def _judged(self, events: list[Event]) -> list[Event]:
+        name = next(event.name for event in events if isinstance(event, CallStarted))
+        arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
+        if self._native.has_made(name, arguments):
+            return [Problem("call_repeated", f"a call of {name!r} stands in the text, too", text=arguments)]
+        return events
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return bool(decode(one or "{}") == decode(other or "{}"))
+    except NotJsonError:
+        return one == other
 
 
 def _out(call: _Call) -> list[Event]:

@@ -8,7 +8,7 @@ out of the stream, before or after the first event. Where a call does not hold t
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -18,9 +18,9 @@ from toolwright.check import Check
 from toolwright.conversation import Conversation, Item
 from toolwright.dialects.base import RenderOptions, get_dialect
 from toolwright.errors import ConfigError, UpstreamError
-from toolwright.events import Event, FinishReason, Usage
+from toolwright.events import ContentDelta, Event, FinishReason, ReasoningDelta, Usage
 from toolwright.guarantee import Guarantee, Unmet
-from toolwright.native import NativeCalls
+from toolwright.native import NativeCalls, PrintedCalls
 from toolwright.parser import OutputParser
 from toolwright.toolset import Toolset
 from toolwright.upstreams.base import (
@@ -147,17 +147,26 @@ async def run_turn(
 async def _attempt(model: Model, generation: Generation) -> AsyncGenerator[Event | Usage, None]:
     reader = _Reader(model, generation)
     usage: Usage | None = None
-    async with aclosing(model.upstream.stream(generation)) as deltas:
-        async for delta in deltas:
-            if isinstance(delta, Usage):
-                usage = delta
-                continue
-            for event in reader.read(delta):
-                yield event
+    try:
+        async with aclosing(model.upstream.stream(generation)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, Usage):
+                    usage = delta
+                    continue
+                for event in reader.read(delta):
+                    yield event
+    except UpstreamError:
+        for event in reader.abandoned():
+            yield event
+        raise
     for event in reader.finish():
         yield event
     if usage is not None:
         yield usage
+
+
+# What calls in the text of a server with tools of its own are read as: all forms of JSON, marked or not.
+_PRINTED: Final = "json"
 
 
 class _Reader:
@@ -184,6 +193,10 @@ class _Reader:
             self._parser = OutputParser(get_dialect(model.dialect), tools, self._check, start)
             if prompt and prompt.prefill:
                 self._early = self._parser.feed(prompt.prefill)
+        elif conversation.tools and tools.choice != "none" and not generation.fields.get("logprobs"):
+            # Servers whose own parser fails print the call into the text.
+            filter_ = PrintedCalls(self._check, self._native)
+            self._parser = OutputParser(get_dialect(_PRINTED), tools, filter_)
 
     def read(self, delta: Delta) -> list[Event]:
         early, self._early = self._early, []
@@ -202,9 +215,14 @@ class _Reader:
             case _:
                 assert_never(delta)
 
+    def abandoned(self) -> list[Event]:
+        """The text that was held when the upstream failed: it is not lost."""
+        self._reason = "length"
+        return [event for event in self.finish() if isinstance(event, ContentDelta | ReasoningDelta)]
+
     def finish(self) -> list[Event]:
         if self._parser is not None:
-            return self._early + self._native.end() + self._parser.finish(self._reason)
+            return self._early + self._native.end(cut=self._reason == "length") + self._parser.finish(self._reason)
         out = self._native.end(cut=self._reason == "length")
         self._check.finish(self._reason, out)
         return out
