@@ -4,14 +4,16 @@ First names of one meaning (`path` for `file_path`), then other spellings, then 
 the names that models and common tools use for the same thing; users add their own.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from toolwright.jsontext import fold
 
-__all__ = ["GROUPS", "AliasGroups", "meant"]
+__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "meant"]
 
-AliasGroups: TypeAlias = Sequence[frozenset[str]]
+AliasGroups: TypeAlias = tuple[frozenset[str], ...]
 
 GROUPS: Final[AliasGroups] = tuple(
     frozenset(group.split())
@@ -31,6 +33,22 @@ GROUPS: Final[AliasGroups] = tuple(
         "num_results top_n top_k count limit max_results",
     )
 )
+
+
+class InferenceRule(Struct, frozen=True):
+    """An object with all these keys is the arguments of this tool, where several tools would take it."""
+
+    tool: str
+    keys: frozenset[str]
+
+
+class Hints(Struct, frozen=True):
+    """What is known about the names that models use: groups of one meaning, and rules for arguments without a name."""
+
+    aliases: AliasGroups = GROUPS
+    inference: tuple[InferenceRule, ...] = ()
+
+
 # A name with one wrong letter must have this many to be recognised.
 _MIN_LETTERS: Final = 5
 

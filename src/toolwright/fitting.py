@@ -5,7 +5,6 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from toolwright.aliases import GROUPS, AliasGroups
 from toolwright.coerce import text_of
 from toolwright.conversation import FunctionTool
 from toolwright.events import Problem, ProblemKind
@@ -67,24 +66,24 @@ def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) ->
     ]
 
 
-def fit_arguments(node: Node, name: str, tools: Toolset, groups: AliasGroups = GROUPS) -> Fitted:
+def fit_arguments(node: Node, name: str, tools: Toolset) -> Fitted:
     """Arguments of the tool of this name, as its schema wants them, as far as that is safe."""
     tool = tools.get(name)
     if tool is None:
         return Fitted(node, _unwritten(node), [])
     steps: list[Step] = []
     inner, fault = _unwrapped(node, tool, tools, steps)
-    made, repairs = mend(inner, tool.parameters or {}, groups)
+    made, repairs = mend(inner, tool.parameters or {}, tools.hints.aliases)
     faults = [fault] if fault else _unwritten(made) or _faults(made, name, tools)
     return Fitted(made, faults, steps + [(repair.rule, repair.path) for repair in repairs])
 
 
-def tools_taking(node: Node, tools: Toolset, groups: AliasGroups = GROUPS) -> list[tuple[str, Fitted]]:
+def tools_taking(node: Node, tools: Toolset) -> list[tuple[str, Fitted]]:
     """The tools that take these arguments, mended if need be, and declare each name in them."""
     found: list[tuple[str, Fitted]] = []
     for tool in tools:
         own = properties(tool.parameters)
-        made, repairs = mend(node, tool.parameters or {}, groups)
+        made, repairs = mend(node, tool.parameters or {}, tools.hints.aliases)
         declared = own and {member.name for member in made.members} <= own.keys()
         if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
             found.append((tool.name, Fitted(made, [], [(repair.rule, repair.path) for repair in repairs])))

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from toolwright.aliases import GROUPS, AliasGroups
 from toolwright.coerce import text_of
 from toolwright.jsontext import fold
 from toolwright.jsontree import Node
@@ -51,9 +50,9 @@ class Form(msgspec.Struct, frozen=True):
 class CallKeys:
     """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments."""
 
-    def __init__(self, tools: Toolset, groups: AliasGroups = GROUPS) -> None:
+    def __init__(self, tools: Toolset) -> None:
         own = {key for tool in tools for key in properties(tool.parameters)}
-        related = {key for group in groups if group & own for key in group}
+        related = {key for group in tools.hints.aliases if group & own for key in group}
         forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS}
         self._folded = frozenset(map(fold, own | related | forms | set(tools.names()))) if len(tools) else frozenset()
 

@@ -1,14 +1,24 @@
 """Which quote ends a string: the one that a legal delimiter follows. Pure looks at the text behind it.
 
 In strict JSON a legal delimiter follows each closing quote, so a good string always ends where it says. Any other quote
-is text that was not escaped.
+is text that was not escaped. Such quotes come in pairs: the second of a pair ends the string only where all that is
+open is seen to end well behind it.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["AHEAD", "QUOTES", "Where", "closes_string", "key_follows", "key_with_value"]
+__all__ = [
+    "AHEAD",
+    "QUOTES",
+    "Where",
+    "backslash_ends",
+    "closes_string",
+    "comma_at_end",
+    "key_follows",
+    "key_with_value",
+]
 
 Where: TypeAlias = Literal["top", "object", "array", "key"]
 
@@ -16,24 +26,50 @@ Where: TypeAlias = Literal["top", "object", "array", "key"]
 AHEAD: Final = 512
 # Opening and closing quotes.
 QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’"}
+_OPENING: Final = {"}": "{", "]": "[", ")": "("}
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
 _VALUE_BEGIN: Final = "\"'`“‘{[-0123456789tfnTFN"
-_KEY = re.compile(
-    r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]*+`|“[^”\n]*+”|‘[^’\n]*+’|[\w$.-]++["']?)\s*+(?:[:=]|\Z)"""
-).match
+_QUOTED_KEY: Final = (
+    r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]*+`|“[^”\n]*+”|‘[^’\n]*+’|[\w$.-]++["'])\s*+(?:[:=]|\Z)"""
+)
+# A key and its colon, by what may stand behind one without quotes: nothing, as it must have some, or these marks.
+_KEY: Final = {
+    "": re.compile(_QUOTED_KEY).match,
+    ":": re.compile(rf"{_QUOTED_KEY}|[\w$.-]++\s*+(?::|\Z)").match,
+    ":=": re.compile(rf"{_QUOTED_KEY}|[\w$.-]++\s*+(?:[:=]|\Z)").match,
+}
 _KEY_BEGIN = re.compile(
     r"""(?:"(?:[^"\\\n]|\\.)*+\\?|'(?:[^'\\\n]|\\.)*+\\?|`[^`\n]*+|“[^”\n]*+|‘[^’\n]*+|[\w$.-]*+)\Z"""
 ).match
 _KEY_WITH_VALUE = re.compile(r"""["'][^"'\\\n,{}]{1,100}["']\s*+:\s*+(?P<value>\S)""").match
 _KEY_WITH_VALUE_BEGIN = re.compile(r"""["'][^"'\\\n,{}]{0,100}(?:["']\s*+(?::\s*+)?)?\Z""").match
+_ESCAPED_QUOTE = re.compile(r'\\"[ \t]{0,9}+,\s{0,99}+(?=")').match
+_ESCAPED_QUOTE_BEGIN = re.compile(r'\\(?:"[ \t]{0,9}+(?:,\s{0,99}+)?)?\Z').match
 _CLOSERS = re.compile(r"[\s})\]]*+").match
 _ITEM_WORD = re.compile(r"""[^,\]"'\n]*+""").match
+_COMMENT = re.compile(r"(?://|#)[^\n]*+(?P<line>\n|\Z)|/\*(?:[^*]|\*(?!/))*+(?P<block>\*/|\*?\Z)").match
+_TOKENS = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer
+_COMMA_TAIL = re.compile(r",[ \t]*+\Z").search
+_MAX_COMMA_TAIL: Final = 64
+# What may stand behind a whole value: closers, a fence, a tag.
+_BEHIND_ALL = re.compile(r"[\s})\];]*+(?:\Z|```|<)").match
 
 
-def closes_string(text: str, at: int, closing: str, where: Where, open_: Sequence[str], *, ended: bool) -> bool | None:
+def closes_string(
+    text: str,
+    at: int,
+    closing: str,
+    where: Where,
+    open_: Sequence[str],
+    *,
+    ended: bool,
+    loose: bool = False,
+    odd: bool = False,
+) -> bool | None:
     """Whether the quote at `at` ends its string, which stands in the brackets `open_`; None when that is not known yet.
 
-    `ended`: nothing comes behind `text`.
+    `ended`: nothing comes behind `text`. `loose`: the string's own key was not written as JSON wants it, so that the
+    next may not be, either. `odd`: the string has an odd number of quotes in it, so that this may be one more.
     """
     if len(closing) == 3:
         ahead = text[at : at + 3]
@@ -42,32 +78,50 @@ def closes_string(text: str, at: int, closing: str, where: Where, open_: Sequenc
         return True
     ahead = text[at + 1 : at + 1 + AHEAD]
     is_all = ended or len(ahead) == AHEAD
-    behind = _BLANKS(ahead).end()  # type: ignore[union-attr]  # matches always
-    blanks, rest = ahead[:behind], ahead[behind:]
-    if not rest:
+    closes = _delimited(ahead, closing, where, open_, is_all=is_all, loose=loose)
+    if closes and odd and closing == '"' and where != "key":
+        return _ends_well(ahead, len(open_), ended=ended)
+    return closes
+
+
+def _delimited(
+    ahead: str, closing: str, where: Where, open_: Sequence[str], *, is_all: bool, loose: bool
+) -> bool | None:
+    """Whether a legal delimiter stands at the begin of `ahead`."""
+    at = _BLANKS(ahead).end()  # type: ignore[union-attr]  # matches always
+    blanks = ahead[:at]
+    if where != "key":
+        while (blanks or not ahead.startswith("#", at)) and (comment := _COMMENT(ahead, at)):
+            if comment.end() == len(ahead):
+                return True if is_all else None
+            blanks += comment["line"] or " "
+            at = _BLANKS(ahead, comment.end()).end()  # type: ignore[union-attr]  # matches always
+    rest = ahead[at:]
+    if not rest or (rest == "/" and not is_all):
         return True if is_all else None
     mark = rest[0]
     if where == "key":
         return mark in ":=,}" or rest.startswith(("//", "/*")) or (bool(blanks) and mark in _VALUE_BEGIN)
     if mark in "}]" or (mark == ")" and "(" in open_):
-        return _closers_fit(rest, open_, is_all=is_all)
-    if mark == ",":
-        return _comma_fits(rest[1:].lstrip(), where, is_all=is_all)
-    if mark in "/#":
-        return rest.startswith(("//", "/*")) or (mark == "#" and bool(blanks)) or (None if rest == "/" else False)
+        return _closers_fit(rest, closing, open_, is_all=is_all, loose=loose)
+    if mark == "," or (mark == ";" and where == "object"):
+        return _comma_fits(rest[1:].lstrip(), where, is_all=is_all, bare=":=" if loose else ":" * (mark == ","))
     if rest.startswith("```") and "\n" in blanks:
         return True
     if where == "array":
         return bool(blanks) and (mark in QUOTES or mark in "{[-" or mark.isdigit() or "\n" in blanks)
     if blanks and (mark in QUOTES or "\n" in blanks):
-        return key_follows(rest, is_all=is_all)
+        return key_follows(rest, is_all=is_all, bare=":=" if loose else "")
     return None if rest in ("`", "``") and not is_all else False
 
 
-def key_follows(rest: str, *, is_all: bool) -> bool | None:
-    """Whether a text begins with a key and its colon; None when that is not known yet."""
-    found = _KEY(rest)
-    if found and found.group()[-1:] in ":=":
+def key_follows(rest: str, *, is_all: bool, bare: str = ":=") -> bool | None:
+    """Whether a text begins with a key and its colon; None when that is not known yet.
+
+    `bare`: the marks that may stand behind a key without quotes.
+    """
+    found = _KEY[bare](rest)
+    if found and found.group()[-1:] in (":", "="):
         return True
     if (found and found.end() == len(rest)) or _KEY_BEGIN(rest):
         return True if is_all else None
@@ -81,18 +135,53 @@ def key_with_value(text: str, at: int, *, ended: bool) -> bool | None:
     return None if not ended and _KEY_WITH_VALUE_BEGIN(text, at) else False
 
 
-def _closers_fit(rest: str, open_: Sequence[str], *, is_all: bool) -> bool | None:
+def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
+    r"""Whether the backslash at `at` is the last character of its string, as in `"C:\dir\", "key": 1`; None when that
+    is not known yet. In strict JSON no key in quotes follows an escaped quote and a comma.
+    """
+    found = _ESCAPED_QUOTE(text, at)
+    if found is None:
+        return None if not ended and _ESCAPED_QUOTE_BEGIN(text, at) else False
+    return key_with_value(text, found.end(), ended=ended)
+
+
+def _closers_fit(rest: str, closing: str, open_: Sequence[str], *, is_all: bool, loose: bool) -> bool | None:
     """Whether closers behind a quote may be those of what is open: what follows them must fit, too."""
     run = _CLOSERS(rest).group()  # type: ignore[union-attr]  # matches always
-    if len(open_) <= sum(map(run.count, "}])")):
-        return True
-    behind = rest[len(run) : len(run) + 1]
+    left, right = list(open_), True
+    for mark in run:
+        if mark in _OPENING and left:
+            right = right and left[-1] == _OPENING[mark]
+            while left.pop() != _OPENING[mark] and _OPENING[mark] in left:
+                pass
+    behind = rest[len(run) :]
     if not behind:
         return True if is_all else None
-    return behind in ",/#;`{[<" or behind in QUOTES or (behind.isalnum() and "\n" in run)
+    if behind[0] == closing and not run[-1:].isspace():  # of an object in the string
+        after = behind[1:].lstrip()
+        if not after:
+            return (right and not left) if is_all else None
+        if after[0] in ",}])":
+            return False
+    if right and not left:
+        return True
+    if behind[0] in ",;":
+        where: Where = "object" if not left or left[-1] == "{" else "array"
+        return _comma_fits(behind[1:].lstrip(), where, is_all=is_all, bare=":=" if loose else ":" * right)
+    if behind[0] in "`</" and len(behind) < 3 and not is_all:
+        return None
+    if behind.startswith(("```", "</", "<|")):
+        return True
+    if not right:
+        return False
+    if behind[0] in "/#":
+        return behind.startswith(("//", "/*", "#"))
+    if left[-1] == "{":
+        return key_follows(behind, is_all=is_all, bare=":=" if loose else "")
+    return behind[0] in QUOTES or behind[0] in "{[-" or behind[0].isdigit() or (behind[0].isalpha() and "\n" in run)
 
 
-def _comma_fits(after: str, where: Where, *, is_all: bool) -> bool | None:
+def _comma_fits(after: str, where: Where, *, is_all: bool, bare: str) -> bool | None:
     """Whether the comma behind a quote ends a value: something that may come next follows."""
     if not after:
         return True if is_all else None
@@ -100,10 +189,39 @@ def _comma_fits(after: str, where: Where, *, is_all: bool) -> bool | None:
     if mark in "}],/#" or after.startswith("..."):
         return True
     if where == "object":
-        return key_follows(after, is_all=is_all)
+        return key_follows(after, is_all=is_all, bare=bare)
     if mark in QUOTES or mark in "{[-(" or mark.isdigit():
         return True
     word = _ITEM_WORD(after)
     if word is None or (word.end() == len(after) and not is_all):
         return None
     return after[word.end() : word.end() + 1] not in ("'", '"')
+
+
+def _ends_well(ahead: str, depth: int, *, ended: bool) -> bool | None:
+    """Whether `depth` brackets are closed behind good strings, and nothing but closers follows."""
+    full = len(ahead) == AHEAD
+    unknown = None if not (ended or full) else False
+    for token in _TOKENS(ahead):
+        mark = token.group()
+        if token["string"]:
+            if not token["behind"].strip():
+                return True if ended and not full else unknown
+            if token["behind"].strip() not in ",:}]":
+                return False
+            mark = token["behind"].strip()
+        if mark == '"':
+            return unknown
+        depth += (mark in "{[") - (mark in "}]")
+        if not depth:
+            if ended or full:
+                return bool(_BEHIND_ALL(ahead, token.end()))
+            behind = ahead[token.end() :].lstrip(" \t\r\n})];")
+            return None if behind in ("", "`", "``") else bool(_BEHIND_ALL(ahead, token.end()))
+    return True if ended and not full else unknown
+
+
+def comma_at_end(text: str, at: int, end: int) -> int:
+    """Where a comma begins with which a run ends; it may turn out to stand behind the string. Else the run's end."""
+    found = _COMMA_TAIL(text, max(at, end - _MAX_COMMA_TAIL), end)
+    return found.start() if found else end

@@ -12,7 +12,17 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, TypeVar
 
-from toolwright.jsonquote import AHEAD, QUOTES, Where, closes_string, key_follows, key_with_value
+from toolwright.jsonescape import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
+from toolwright.jsonquote import (
+    AHEAD,
+    QUOTES,
+    Where,
+    backslash_ends,
+    closes_string,
+    comma_at_end,
+    key_follows,
+    key_with_value,
+)
 from toolwright.jsonscalar import scalar
 from toolwright.jsontext import NotJsonError, encode
 from toolwright.jsontree import Item, Member, Node, name_of
@@ -50,13 +60,6 @@ _BLANKS = re.compile(r"[\s\ufeff]*+").match
 _STRICT_BLANKS = re.compile(r"[ \t\r\n]*+\Z").match
 # Runs of a string without quotes, escapes and control characters; a comma at its end may turn out to be the end.
 _RUNS = {quote: re.compile(rf"[^{quote[0]}\\\x00-\x1f]*+").match for quote in ('"', "'", "`", "”", "’", '"""', "'''")}
-_COMMA_TAIL = re.compile(r",[ \t]*+\Z").search
-_MAX_COMMA_TAIL: Final = 64
-_LEGAL_ESCAPES: Final = '"\\/bfnrt'
-# The backslash before these is dropped: quotes, blanks, and what Markdown escapes.
-_DROPPED_ESCAPES: Final = "'`“”‘’„ _*#[]()<>~&$!|{}+-"
-_UNICODE = re.compile(r"\\u[0-9a-fA-F]{4}").match
-_UNICODE_BEGIN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
 _WORD_ENDS: Final = {
     "object": re.compile(r"""[,}\]\n\r]|/\*|(?<=\s)(?://|\#|["'](?=[^\s]))|\)"""),
     "array": re.compile(r"""[,}\]\n\r]|/\*|(?<=\s)(?://|\#|["'](?=[^\s]))|\)|(?<=\d\s)(?=-?\d)"""),
@@ -64,7 +67,6 @@ _WORD_ENDS: Final = {
 }
 _ENDS_VALUE: Final = ("", ",", "}", "]", ")")
 _KEY_WORD = re.compile(r"""[^:=,{}\[\]"'\n\r]*+""").match
-_CONTROL: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 class TooDeepError(NotJsonError):
@@ -112,6 +114,7 @@ class Reader:
         self.tail = ""  # the white space before the closer of the container that ended last
         self._open: list[str] = []  # the brackets that are open
         self._blanks = ""  # white space that was read behind a word
+        self._loose = False  # the member's key is not written as in JSON
 
     def repaired(self, rule: JsonRepair) -> None:
         """Count a repair."""
@@ -188,6 +191,7 @@ class Reader:
             self.cut = True
             self._ended(node)
             return None
+        self._loose = mark == "=" or not quoted
         if mark == ":":
             source.at += 1
         else:
@@ -225,6 +229,7 @@ class Reader:
                 if (yield from self._closer(mark, node)):
                     self.tail = before + after
                     return None
+                after += yield from self.gap()
             elif mark == "." and (yield from self._ellipsis()):
                 after += yield from self.gap()
             elif mark == "`" and (yield from self._fence_rest()):
@@ -306,18 +311,12 @@ class Reader:
         """Skip white space and comments up to something else or the end; answers the white space."""
         source = self.source
         blanks, self._blanks = self._blanks, ""
-        if not _STRICT_BLANKS(blanks):
-            blanks = " "
         while True:
-            found = source.take(_BLANKS(source.text, source.at).end())  # type: ignore[union-attr]  # matches always
-            if not _STRICT_BLANKS(found):
-                self.repaired("white_space")
-                found = " "
-            blanks += found
+            blanks += source.take(_BLANKS(source.text, source.at).end())  # type: ignore[union-attr]  # matches always
             text, at = source.text, source.at
             if at == len(text):
                 if source.ended:
-                    return blanks
+                    return self._strict(blanks)
                 yield
                 continue
             mark = text[at]
@@ -329,9 +328,16 @@ class Reader:
             else:
                 kind = mark if self._open else ""
             if kind not in ("//", "/*", "#"):
-                return blanks
+                return self._strict(blanks)
             yield from self._skip_to("*/" if kind == "/*" else "\n")
             self.repaired("comment")
+
+    def _strict(self, blanks: str) -> str:
+        """White space as JSON allows it."""
+        if _STRICT_BLANKS(blanks):
+            return blanks
+        self.repaired("white_space")
+        return " "
 
     def _skip_to(self, end: str) -> Steps[None]:
         source = self.source
@@ -352,30 +358,43 @@ class Reader:
         source = self.source
         closing = yield from self._opening()
         run_of = _RUNS[closing]
+        inner = 0
         while True:
             text = source.text
             end = run_of(text, source.at).end()  # type: ignore[union-attr]  # matches always
             mark = text[end : end + 1]
             at_quote = mark == closing[0]
             may_end = where == "object" and (at_quote or not (mark or source.ended))
-            keep = _comma_at_end(text, source.at, end) if may_end else end
+            keep = comma_at_end(text, source.at, end) if may_end else end
             if keep > source.at:
-                emit(_escaped(source.take(keep), closing))
+                emit(source.take(keep).replace('"', '\\"'))
             if not mark:
                 if source.ended:
                     self.cut = True
                     return False
                 yield
             elif mark == "\\":
-                if not (yield from self._escape(emit)):
+                ends = backslash_ends(text, end, ended=source.ended) if where == "object" and closing == '"' else False
+                if ends is None:
+                    yield
+                elif ends:
+                    emit("\\\\")
+                    source.at += 2
+                    self.repaired("bad_escape")
+                    return True
+                elif not (yield from self._escape(emit)):
                     return False
             elif not at_quote:
-                emit(_CONTROL.get(mark) or f"\\u{ord(mark):04x}")
+                emit(CONTROLS.get(mark) or f"\\u{ord(mark):04x}")
                 source.at += 1
                 self.repaired("control_character")
             else:
-                closes = closes_string(text, end, closing, where, self._open, ended=source.ended)
-                ends_early = closes is False and keep < end and key_with_value(text, end, ended=source.ended)
+                closes = closes_string(
+                    *(text, end, closing, where, self._open), ended=source.ended, loose=self._loose, odd=inner % 2 == 1
+                )
+                # Of quotes in pairs, as in code, none begins a key.
+                may_begin = closes is False and keep < end and (inner % 2 == 1 or not inner)
+                ends_early = may_begin and key_with_value(text, end, ended=source.ended)
                 if closes is None or ends_early is None:
                     yield
                 elif ends_early:
@@ -388,6 +407,7 @@ class Reader:
                     if closes:
                         return True
                     emit('\\"' if mark == '"' else mark)
+                    inner += 1
                     self.repaired("inner_quote")
 
     def _opening(self) -> Steps[str]:
@@ -409,25 +429,16 @@ class Reader:
     def _escape(self, emit: Callable[[str], object]) -> Steps[bool]:
         """Read from a backslash on; False when the text ended in it."""
         source = self.source
-        while source.more(2) or (source.more(6) and _UNICODE_BEGIN(source.text, source.at)):
+        while source.more(ESCAPE) or (source.more(UNICODE) and may_be_escape(source.text, source.at)):
             yield
-        text, at = source.text, source.at
-        mark = text[at + 1 : at + 2]
-        if not mark or (mark == "u" and _UNICODE_BEGIN(text, at)):
-            source.at = len(text)
+        if may_be_escape(source.text, source.at):
+            source.at = len(source.text)
             self.cut = True
             return False
-        if mark in _LEGAL_ESCAPES:
-            emit(source.take(at + 2))
-        elif mark == "u" and _UNICODE(text, at):
-            emit(source.take(at + 6))
-        elif mark in "\r\n":  # the line goes on
-            source.at += 3 if text.startswith("\r\n", at + 1) else 2
+        json, size = escape(source.text, source.at)
+        if json != source.take(source.at + size):
             self.repaired("bad_escape")
-        else:
-            source.at += 1 if mark < " " else 2
-            emit(mark if mark in _DROPPED_ESCAPES else "\\\\" if mark < " " else "\\\\" + mark)
-            self.repaired("bad_escape")
+        emit(json)
         return True
 
     # --- words ---
@@ -483,13 +494,3 @@ class Reader:
         if not word and not source.done and source.text[source.at] not in ":=,}])":
             word = source.take(source.at + 1)  # nothing else can be done with it
         return Node("string", encode(word).decode(), word)
-
-
-def _comma_at_end(text: str, at: int, end: int) -> int:
-    """Where a comma begins with which a run ends; it may turn out to stand behind the string. Else the run's end."""
-    found = _COMMA_TAIL(text, max(at, end - _MAX_COMMA_TAIL), end)
-    return found.start() if found else end
-
-
-def _escaped(run: str, closing: str) -> str:
-    return run if closing[0] == '"' or '"' not in run else run.replace('"', '\\"')

@@ -7,11 +7,12 @@ is whole; a name that the tool does not declare but may mean holds what follows 
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
-from toolwright.aliases import GROUPS, AliasGroups, meant
+from toolwright.aliases import meant
 from toolwright.events import Problem
 from toolwright.fitting import Step, fit_arguments, json_problems, step_problems
 from toolwright.forms import ARGUMENT_KEYS, NAME_KEYS
@@ -37,12 +38,11 @@ _EMPTY: Final[Schema] = {}
 class LiveArguments:
     """The arguments of one call of the tool `name`. `problems` and `complete` hold when it is finished."""
 
-    def __init__(self, name: str, tools: Toolset, groups: AliasGroups = GROUPS) -> None:
+    def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
         self.problems: list[Problem] = []
         self._name = name
         self._tools = tools
-        self._groups = groups
         tool = tools.get(name)
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
         self._source = Source(_ignore)
@@ -131,7 +131,7 @@ class LiveArguments:
 
     def _judged(self, node: Node) -> bool:
         """Whether arguments that had to be judged as a whole fit, and are written."""
-        fitted = fit_arguments(node, self._name, self._tools, self._groups)
+        fitted = fit_arguments(node, self._name, self._tools)
         if not fitted.faults:
             self._steps += fitted.steps
             self._put(fitted.text)
@@ -167,7 +167,7 @@ class LiveArguments:
     def _object(self, schema: Schema, prefix: str, path: str, depth: int) -> Steps[None]:
         node, _ = yield from self._reader.begin("object")
         declared = properties(schema)
-        begin = self._size
+        begin = self._size + len(prefix)
         names: list[str] = []
         opening = f"{prefix}{{"
         while True:
@@ -213,7 +213,7 @@ class LiveArguments:
         if not self._ends(node):
             self._put(opening)
             return
-        said = "".join([*self._written, *self._new])[begin:]
+        said = self._said(begin)
         earlier = read_json(f"{said}}}") if said else None
         if is_root and earlier is None:
             self._put(opening.removesuffix("{"))
@@ -222,13 +222,24 @@ class LiveArguments:
                 self._put(whole.text())
             return
         before = earlier.members if earlier else []
-        mender = Mender(self._schema, self._groups)
+        mender = Mender(self._schema, self._tools.hints.aliases)
         made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), schema, path, 0)
         self._steps += [(repair.rule, repair.path) for repair in mender.repairs]
         self._put(opening)
         for number, member in enumerate(made.members[len(before) :], len(before)):
             self._put(member.lead(first=not number) + member.key.json + member.colon + member.value.text())
         self._put(f"{node.tail}}}")
+
+    def _said(self, begin: int) -> str:
+        """What is written from a position on."""
+        pieces: list[str] = []
+        at = self._size
+        for piece in chain(reversed(self._new), reversed(self._written)):
+            if at <= begin:
+                break
+            pieces.append(piece)
+            at -= len(piece)
+        return "".join(reversed(pieces))[max(0, begin - at) :]
 
     def _may_mean_other(self, name: str, schema: Schema, given: list[str], *, is_root: bool) -> bool:
         """Whether a name that is not declared may turn out to be another, or a wrapper around the arguments."""
@@ -237,7 +248,7 @@ class LiveArguments:
             return False
         if is_root and not given and (name in NAME_KEYS or name in ARGUMENT_KEYS or name == self._name):
             return True
-        return bool(declared) and meant(name, declared, required(schema), self._groups) is not None
+        return bool(declared) and meant(name, declared, required(schema), self._tools.hints.aliases) is not None
 
     def _array(self, schema: Schema, prefix: str, path: str, depth: int) -> Steps[None]:
         node, _ = yield from self._reader.begin("array")
@@ -276,11 +287,11 @@ class LiveArguments:
             yield from container(fitting[0], prefix, path, depth)
             return True
         node = yield from reader.value(where)
-        self._ends(node)
-        if not self.complete:
+        if reader.cut or not self._ends(node):
+            self.complete = False
             self._put(prefix)
             return True
-        mender = Mender(self._schema, self._groups)
+        mender = Mender(self._schema, self._tools.hints.aliases)
         made = mender.value(node, schema, path, 0)
         if droppable is not None and mender.leaves_out(made, droppable):
             self._steps.append(("null_left_out", path))
