@@ -57,6 +57,7 @@ T = TypeVar("T")
 MAX_DEPTH: Final = 128
 
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
+_USUAL_GAP = re.compile(r'[ \n]?(?=[",:{}\[\]\w])').match
 _STRICT_BLANKS = re.compile(r"[ \t\r\n]*+\Z").match
 # Runs of a string without quotes, escapes and control characters; a comma at its end may turn out to be the end.
 _RUNS = {quote: re.compile(rf"[^{quote[0]}\\\x00-\x1f]*+").match for quote in ('"', "'", "`", "”", "’", '"""', "'''")}
@@ -310,6 +311,8 @@ class Reader:
     def gap(self) -> Steps[str]:
         """Skip white space and comments up to something else or the end; answers the white space."""
         source = self.source
+        if not self._blanks and (usual := _USUAL_GAP(source.text, source.at)):
+            return source.take(usual.end())
         blanks, self._blanks = self._blanks, ""
         while True:
             blanks += source.take(_BLANKS(source.text, source.at).end())  # type: ignore[union-attr]  # matches always

@@ -48,6 +48,7 @@ class LiveArguments:
         self._source = Source(_ignore)
         self._reader = Reader(self._source)
         self._steps: list[Step] = []
+        self._choices: dict[int, list[Schema]] = {}
         self._flowing = False  # within a string that flows
         self._raw: list[str] = []
         self._size = 0  # of what is written, the new included
@@ -276,7 +277,7 @@ class LiveArguments:
         while source.more(1):
             yield
         mark = source.text[source.at : source.at + 1]
-        choices = branches(resolve(schema, self._schema), self._schema)
+        choices = self._branches(schema)
         if mark in ('"', "'", "“", "`") and any(_takes_any_text(choice) for choice in choices):
             self._put(f'{prefix}"')
             yield from self._text(where)
@@ -302,6 +303,13 @@ class LiveArguments:
         if source.done and source.cut and made.kind == "number":
             self.complete = False
         return True
+
+    def _branches(self, schema: object) -> list[Schema]:
+        """The choices that a schema leaves, found once for each: items of a list have the same one."""
+        found = self._choices.get(id(schema))
+        if found is None:
+            found = self._choices[id(schema)] = branches(resolve(schema, self._schema), self._schema)
+        return found
 
     def _text(self, where: Where) -> Steps[None]:
         self._flowing = self._source.text[self._source.at] == '"'
