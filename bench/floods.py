@@ -4,8 +4,9 @@
 
 Each flood is read in 4-character pieces and whole. What is linear takes four times as long for four times the text,
 what is quadratic sixteen times. Printed are the floods beyond the limit (or all of them) and the worst of each dialect;
-the exit status is 1 when there is one beyond the limit. One process, best of three; floods that take less than 50 ms at
-the larger length are not compared, as there the noise is larger than the growth.
+the exit status is 1 when there is one beyond the limit. One process; what comes near the limit is measured again, the
+best of several. Floods that take less than 50 ms at the larger length are not compared, as there the noise is larger
+than the growth.
 """
 
 import argparse
@@ -74,9 +75,38 @@ BOTH: dict[str, tuple[str, str, str]] = {
     "a string": ('{"tool": "take_note", "arguments": {"title": "', "code; ", ""),
     "broken strings": ('{"tool": "take_note", "arguments": {"title": "', "\" '", ""),
 }
+# What is held and judged: the same code in each dialect of prose.
+HELD: dict[str, tuple[str, str, str]] = {
+    "calls with data behind each": ("", FIRST + 'They say:\n{"a": 1}\n', ""),
+    "calls in sentences": ("", "A body {FIRST} is sent. ".replace("{FIRST}", FIRST.strip()), ""),
+    "calls in quotation marks": ("", f'He wrote "{FIRST.strip()}" there. ', ""),
+    "calls under headings": ("", f"# A call\n{FIRST}More.\n", ""),
+    "calls with labels in a list": ("", f"- one: {FIRST}", ""),
+    "calls with questions between": ("", f"{FIRST}And now?\n", ""),
+    "calls of unknown tools": ("", FIRST.replace("ping", "pong"), ""),
+    "calls of unknown tools with words between": ("", FIRST.replace("ping", "pong") + "Or.\n", ""),
+    "calls in other marks": ("", f"<function_call>{FIRST}</function_call>\n", ""),
+    "marks of other formats": ("", "[TOOL_REQUEST]", ""),
+    "open marks of other formats with a brace": ("", '[TOOL_REQUEST]{"a": "', ""),
+    "closers of other marks behind a call": (FIRST, "[END_TOOL_REQUEST]", "x"),
+    "unclosed objects in fences": ("", '```json\n{"tool": "ping", "arguments": {\n```\nx\n', ""),
+    "lists in a list of calls": ("[", '[{"tool": "ping"}],', '[{"tool": "pong"}]]'),
+    "words that deny, before calls": ("", f"I do not no ne pas never not call. {FIRST}", ""),
+    "words without an end before a call": ("", "not nicht no ne I have been ", "\n" + FIRST),
+    "words without an end behind a call": (FIRST, "if let me know when the file ", ""),
+    "full stops before a call": ("", ". ", FIRST),
+    "brackets before calls": ("", f"( [ {FIRST}", ""),
+}
 HERMES: dict[str, tuple[str, str, str]] = {
     "blocks": ("", BLOCK + "\n", ""),
     "blocks that are never closed": ("", f"<tool_call>{PING}\n", ""),
+    "blocks in sentences": ("", f"Write {BLOCK} there. ", ""),
+    "blocks behind words": ("", f"And {BLOCK}\n", ""),
+    "blocks behind examples": ("", f"For example:\n{BLOCK}\nx\n", ""),
+    "closed objects behind words": ("", "x <tool_call>{}", ""),
+    "blanks behind a block behind words": ("x " + BLOCK, " ", "x"),
+    "blocks that are no JSON": ("", "<tool_call>\nx\n</tool_call>\n", ""),
+    "blocks with nothing readable": ("", '<tool_call>{"x": }</tool_call>\n', ""),
     "open tags": ("", "<tool_call>", ""),
     "open tags on lines": ("", "<tool_call>\n", ""),
     "open tags with a brace": ("", "<tool_call>{", ""),
@@ -177,7 +207,7 @@ HARMONY: dict[str, tuple[str, str, str]] = {
 FLOODS = {
     "harmony": HARMONY,
     "hermes": BOTH | HERMES,
-    "json": BOTH,
+    "json": BOTH | HELD,
 }
 
 
@@ -199,8 +229,12 @@ def main() -> int:
                 taken = seconds(dialect, flood, 4 * given.length, size, 1)
                 growth = 0.0
                 if taken > 0.05:
-                    taken = min(taken, seconds(dialect, flood, 4 * given.length, size, 2))
-                    growth = taken / seconds(dialect, flood, given.length, size, 3)
+                    growth = taken / seconds(dialect, flood, given.length, size, 1)
+                for again in (2, 5):
+                    if growth > given.limit * 0.8:
+                        taken = min(taken, seconds(dialect, flood, 4 * given.length, size, again))
+                        growth = taken / seconds(dialect, flood, given.length, size, 1 + again)
+                if growth:
                     worst = max(worst, (growth, f"{title}, {how}", taken))
                 beyond += growth > given.limit
                 if given.all or growth > given.limit:

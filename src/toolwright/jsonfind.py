@@ -4,7 +4,7 @@ Each character is read a bounded number of times. Code in other languages, quota
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -14,19 +14,39 @@ from toolwright.jsontree import Member, Node
 from toolwright.lenient import JsonRepair, Reader, TooDeepError, finished
 from toolwright.source import Source
 
-__all__ = ["END_TOKENS", "JSON_TAGS", "TRAILING", "JsonPlace", "Place", "beside_values", "find_json", "json_places"]
+__all__ = [
+    "END_TOKENS",
+    "JSON_TAGS",
+    "MARKS",
+    "TRAILING",
+    "JsonPlace",
+    "Place",
+    "beside_values",
+    "find_json",
+    "json_places",
+]
 
 Place: TypeAlias = Literal["whole", "fence", "marked", "scan"]
 
-_MARKS: Final = ("<tool_call>", "[TOOL_CALLS]", "<|python_tag|>")
-_CLOSING_MARKS: Final = ("</tool_call>",)
+# The marks that formats put around a call in JSON; some have no end.
+_CLOSERS: Final[Mapping[str, str]] = {
+    "<tool_call>": "</tool_call>",
+    "<tool_calls>": "</tool_calls>",
+    "<function_call>": "</function_call>",
+    "<|tool_call|>": "",
+    "<|python_tag|>": "",
+    "[TOOL_CALLS]": "",
+    "[TOOL_REQUEST]": "[END_TOOL_REQUEST]",
+}
+MARKS: Final = tuple(_CLOSERS)
+_CLOSING_MARKS: Final = tuple(filter(None, _CLOSERS.values()))
 END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>", "</s>")
 JSON_TAGS: Final = frozenset(("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"))
 
 _TOKEN = re.compile(
     r"(?P<fence>^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<tag>[\w+-]*))"
     r"|(?P<code>`+)"
-    r"|(?P<mark>" + "|".join(map(re.escape, _MARKS)) + r")"
+    r"|(?P<mark>" + "|".join(map(re.escape, MARKS)) + r")"
     r"|(?P<open>[{\[])",
     re.MULTILINE,
 )
@@ -37,7 +57,7 @@ _PLAUSIBLE = re.compile(
 # Closers, fence rests and end tokens, which mean nothing behind a value.
 TRAILING = re.compile(r"(?:[\s}\],;]++|`++|~++|" + "|".join(map(re.escape, (*END_TOKENS, *_CLOSING_MARKS))) + r")*+")
 _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
-_CLOSE_MARK = re.compile(r"\s*+</tool_call>")
+_CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, _CLOSING_MARKS)) + ")")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 # So many values that are never closed are read; behind them reading goes on where they ended.
 _MAX_UNCLOSED: Final = 16
@@ -46,12 +66,14 @@ _MAX_UNCLOSED: Final = 16
 class JsonPlace(msgspec.Struct):
     """Values that stand one behind the other, from `begin` to `end` of the text with what belongs to them.
 
-    `cut`: the text ended in the middle of the last one. `repairs` are those of the tolerant reader.
+    `texts` are the values as they were written. `cut`: the text ended in the middle of the last one. `repairs` are
+    those of the tolerant reader.
     """
 
     begin: int
     end: int
     nodes: list[Node]
+    texts: list[str]
     place: Place
     cut: bool
     repairs: dict[JsonRepair, int]
@@ -135,13 +157,14 @@ class _Values:
 
     def __init__(self, text: str, at: int) -> None:
         self.nodes: list[Node] = []
+        self.texts: list[str] = []
         self.end = at
         source = Source(_ignore)
         source.text, source.ended = text, True
         self._reader = Reader(source)
         while True:
             begin = _BETWEEN_VALUES.match(text, self.end).end()  # type: ignore[union-attr]  # matches always
-            if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin):
+            if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin) or text.startswith(_CLOSING_MARKS, begin):
                 return
             source.at = begin + text.startswith("\ufeff", begin)
             try:
@@ -150,16 +173,17 @@ class _Values:
                 self.end = source.at if not self.nodes else self.end
                 return
             self.end = source.at
+            self.texts.append(text[begin : self.end])
 
     def place(self, begin: int, end: int, place: Place) -> JsonPlace:
         """What was found, as it stands from `begin` to `end`."""
-        return JsonPlace(begin, end, self.nodes, place, self._reader.cut, self._reader.repairs)
+        return JsonPlace(begin, end, self.nodes, self.texts, place, self._reader.cut, self._reader.repairs)
 
 
 def _whole(text: str, names: Collection[str]) -> JsonPlace | None:
     """The text as one JSON value, or a run of them."""
     begin = len(text) - len(text.lstrip("\ufeff \t\r\n\f\v\xa0\u3000"))
-    if text.startswith(_MARKS, begin):
+    if text.startswith(MARKS, begin):
         return None
     for tag in ("json\n", "json "):  # the word of a fence whose marks were lost
         if text.startswith(tag, begin):

@@ -7,8 +7,7 @@ for again.
 """
 
 import re
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -17,44 +16,25 @@ from toolwright.coerce import text_of
 from toolwright.conversation import NamedTool
 from toolwright.events import Problem
 from toolwright.fitting import Fitted, fit_arguments, json_problems, step_problems, tools_taking
-from toolwright.forms import Form, read_forms
-from toolwright.jsonfind import TRAILING, JsonPlace, json_places
+from toolwright.forms import NAME_KEYS, Form, read_forms
+from toolwright.jsonfind import JsonPlace, json_places
+from toolwright.jsontext import fold, without
 from toolwright.jsontree import Node
+from toolwright.meant import Surroundings
 from toolwright.schema.keywords import properties
 from toolwright.toolset import Toolset
 
 __all__ = ["Found", "Piece", "Prose", "recover"]
 
-# Words that speak against a call. They help in English only; form, fit and place work in every language.
-_TEACHING = re.compile(
-    r"\b(for example|e\.g\.|example|looks? like|would (?:send|write|call|be)|the form(?:at)? is|format|usage|syntax"
-    r"|placeholder|could (?:send|write|call)|you can (?:send|write|call))\b",
-    re.IGNORECASE,
-)
-_NEGATED = re.compile(
-    r"\b(instead of|rather not|rather than|without (?:calling|using|running|sending)"
-    r"|(?:will not|won't|do not|don't|cannot|can't|must not|never) (?:\w+ )?"
-    r"(?:call|use|run|send|invoke|make|need)\w*)\b",
-    re.IGNORECASE,
-)
-_PAST = re.compile(
-    r"\b(earlier|previous(?:ly)?|before that|last time|i called|i ran|was called|had called|changed the)\b",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(
-    r"\b(you wrote|your message|the (?:file|page|document|text|log) (?:contains|says|shows))\b", re.IGNORECASE
-)
-_ASKING = re.compile(
-    r"\?\s*\Z|\b(shall i|should i|may i|which one|please confirm|let me know|do you want|would you like)\b",
-    re.IGNORECASE,
-)
 _PLACEHOLDER = re.compile(
-    r"\s*(?:\.{3}|…|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
+    r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
 )
+# What stands in brackets of any kind; a placeholder when it is the name of the parameter.
+_BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
 _TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
-_SENTENCE_ENDS: Final = ":.!…。：！"
-_NEAR = 240  # characters of prose before a candidate that may be about it
-_FAR = 2_000  # and behind it
+# Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
+_OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
+_CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 
 
 class Prose(msgspec.Struct, frozen=True):
@@ -84,11 +64,11 @@ class _Call(msgspec.Struct, frozen=True):
 
 
 class _Candidate(msgspec.Struct):
-    """A place and what it holds: calls in order, and what is wrong with what else stands there."""
+    """A place and what it holds: calls in order, and what is wrong with what else stands there, with its text."""
 
     place: JsonPlace
     calls: list[_Call]
-    problems: list[Problem]
+    refused: list[Problem]
 
 
 def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -> list[Piece]:
@@ -100,36 +80,49 @@ def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -
     if tools.choice == "none" or not len(tools):
         return [Prose(text)]
     candidates: list[_Candidate] = []
-    doubt: Problem | None = None
+    data: list[JsonPlace] = []
     for place in json_places(text, whole=not before.strip(), names=tools.names()):
         candidate = _candidate(place, tools, cut=cut, alone=not before.strip() and _is_all(text, place))
-        if candidate.calls:
+        if candidate.calls or candidate.refused:
             candidates.append(candidate)
-        elif candidate.problems:
-            doubt = doubt or candidate.problems[0]
-    around = _Surroundings(text, before, [candidate.place for candidate in candidates])
-    meant = [candidate for number, candidate in enumerate(candidates) if _is_meant(candidate, *around.of(number))]
-    return _pieces(text, meant) if meant else [Prose(text, doubt)]
+        elif any(node.members and node.closed for node in place.nodes):
+            data.append(place)
+    around = Surroundings(text, before, [candidate.place for candidate in candidates], data)
+    meant = [candidate for number, candidate in enumerate(candidates) if _is_meant(candidate, number, around)]
+    if not any(candidate.calls for candidate in meant):
+        return [Prose(text, _without_text(meant[0].refused[0]) if meant else None)]
+    return _pieces(text, meant)
 
 
 def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Piece]:
     pieces: list[Piece] = []
     at = 0
+    doubt: Problem | None = None  # what is wrong with a call that stays text
     for candidate in candidates:
         place = candidate.place
+        if not candidate.calls:
+            doubt = doubt or _without_text(candidate.refused[0])
+            continue
         if text[at : place.begin]:
-            pieces.append(Prose(text[at : place.begin]))
+            pieces.append(Prose(text[at : place.begin], doubt))
+            doubt = None
         for number, call in enumerate(candidate.calls):
             if call.form.content:
                 pieces.append(Prose(call.form.content))
             problems = [*(json_problems(place.repairs) if not number else []), *_steps(call)]
-            problems += candidate.problems if not number else []
-            written = "" if number else text[place.begin : place.end]
+            refused = [problem.text for problem in candidate.refused]
+            written = "" if number else without(text[place.begin : place.end], refused)
             pieces.append(Found(call.form.name, call.fitted.text, written, tuple(problems)))
+        pieces += [Prose("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
-        pieces.append(Prose(text[at:]))
+        pieces.append(Prose(text[at:], doubt))
     return pieces
+
+
+def _without_text(problem: Problem) -> Problem:
+    """A problem of what stays text."""
+    return msgspec.structs.replace(problem, text="")
 
 
 def _steps(call: _Call) -> list[Problem]:
@@ -144,11 +137,15 @@ def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _
     candidate = _Candidate(place, [], [])
     if "ellipsis" in place.repairs:  # a placeholder
         return candidate
-    for node in _split(place.nodes, tools):
+    nodes = _split(place, tools)
+    for node, text in nodes:
         forms = read_forms(node, tools) or _inferred(node, tools, alone=alone)
         if not forms and isinstance(tools.choice, NamedTool) and place.place == "whole" and node.kind == "object":
             forms = [Form(tools.choice.name, node, explicit=False, closed=node.closed)]
-        if not forms:
+        own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool.parameters)}
+        if not forms or (
+            any(not form.explicit for form in forms) and _is_record(node, own, alone=alone, lone=len(nodes) == 1)
+        ):
             return _Candidate(place, [], [])
         for form in forms:
             judged = _judged(form, place, tools, cut=cut)
@@ -157,17 +154,36 @@ def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _
             elif judged is None:
                 return _Candidate(place, [], [])
             else:
-                candidate.problems.append(judged)
+                candidate.refused.append(msgspec.structs.replace(judged, text=text))
     return candidate
 
 
-def _split(nodes: Sequence[Node], tools: Toolset) -> list[Node]:
-    """The values of a place, and of a list of calls its items."""
-    found: list[Node] = []
-    for node in nodes:
+def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
+    """The values of a place, and of a list of calls its items, each with its text."""
+    found: list[tuple[Node, str]] = []
+    for node, text in zip(place.nodes, place.texts, strict=True):
         items = [item.value for item in node.items]
-        found += items if items and all(read_forms(item, tools) for item in items) else [node]
+        if items and all(read_forms(item, tools) for item in items):
+            found += [(item, item.text()) for item in items]
+        else:
+            found.append((node, text))
     return found
+
+
+def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> bool:
+    """Whether an object that names a tool, without an argument key, is data in which that word happens to stand.
+
+    `own` are the parameters of the tool. `alone`: it is the whole reply. `lone`: the only one there.
+    """
+    given = {member.name: member.value for member in node.members}
+    keys = given.keys() - own
+    if not keys & {*NAME_KEYS} or not any(given[key].kind in ("string", "word") for key in keys & {*NAME_KEYS}):
+        return False
+    if keys & {"role", "content", "index"} or (
+        "type" in keys and (text_of(given["type"]) or "").strip().lower() not in _CALL_TYPES
+    ):
+        return True
+    return not keys & _OWN_KEYS and ("id" in keys or not alone or (not lone and len(given) == 1))
 
 
 def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
@@ -182,6 +198,8 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
     if names & {"tool", "name"} and not all(tools.declares(name) for name in names & {"tool", "name"}):
         return None
     fitting = [name for name, _ in tools_taking(node, tools)]
+    ruled = {rule.tool for rule in tools.hints.inference if rule.keys <= names} & set(fitting)
+    fitting = list(ruled) if len(fitting) > 1 and ruled else fitting
     if isinstance(tools.choice, NamedTool) and tools.choice.name in fitting:
         fitting = [tools.choice.name]
     return [Form(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
@@ -191,6 +209,8 @@ def _judged(form: Form, place: JsonPlace, tools: Toolset, *, cut: bool) -> _Call
     """A form as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
+        if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names()):
+            return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
         return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
     if not form.closed and (cut or place.cut):
         return Problem("incomplete_arguments", f"the output was cut in a call of {form.name!r}")
@@ -217,59 +237,21 @@ def _is_placeholder(arguments: Node, own: object) -> bool:
         return True
     names = {member.name for member in arguments.members}
     echoed = {"type", "properties"} <= names and not (isinstance(own, dict) and {"type", "properties"} & own.keys())
-    return echoed or any(_PLACEHOLDER.match(text) for text in texts)
+    return echoed or any(
+        _PLACEHOLDER.match(text) or ((inside := _BRACKETED.match(text)) and fold(inside[1]) == fold(member.name))
+        for member in arguments.members
+        if (text := text_of(member.value)) is not None
+    )
 
 
 # --- whether it is meant ---
 
 
-class _Surroundings:
-    """The prose around places: other places are no prose."""
-
-    def __init__(self, text: str, before: str, places: Sequence[JsonPlace]) -> None:
-        begins = [place.begin for place in places] + [len(text)]
-        ends = [0] + [place.end for place in places]
-        parts = [text[end:begin] for end, begin in zip(ends, begins, strict=True)]
-        self._starts = list(accumulate(map(len, parts)))
-        self._before = before
-        self._prose = "".join(parts)
-
-    def of(self, number: int) -> tuple[str, str]:
-        """What stands before a place and behind it, as far as it is near; of the end of the reply always some."""
-        at = self._starts[number]
-        before = self._prose[max(0, at - _NEAR) : at]
-        behind = self._prose[at : at + _FAR]
-        last = self._prose[max(at + _FAR, len(self._prose) - _NEAR) :]
-        return before if number else self._before + before, behind + last
-
-
-def _is_meant(candidate: _Candidate, before: str, after: str) -> bool:
-    """Whether the prose around a candidate leaves it a call."""
-    where = candidate.place.place
-    if where == "whole":
-        return True
-    if where == "scan" and not all(call.form.explicit for call in candidate.calls):
+def _is_meant(candidate: _Candidate, number: int, around: Surroundings) -> bool:
+    """Whether the place of a candidate and the prose around it leave it a call."""
+    if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
         return False
-    near = before[-_NEAR:]
-    rest = after[TRAILING.match(after).end() :].strip()  # type: ignore[union-attr]  # matches always
-    if _NEGATED.search(near) or _PAST.search(near) or _QUOTED.search(near) or _TEACHING.search(near):
-        return False
-    if _ASKING.search(rest) or _ASKING.search(near[-120:]):
-        return False
-    if not rest:
-        return True
-    if where == "scan" and before.strip() and not all(call.form.exact for call in candidate.calls):
-        return False
-    if where == "scan":
-        return not _in_a_sentence(before.rpartition("\n")[2].rstrip(), after.partition("\n")[0].lstrip())
-    return True
-
-
-def _in_a_sentence(before: str, after: str) -> bool:
-    """Whether what stands between two parts of a line is a part of one sentence."""
-    if not before or not after:
-        return False
-    return before[-1] not in _SENTENCE_ENDS or after[0].islower() or not after[0].isalpha()
+    return around.leave(number, exact=all(call.form.exact for call in candidate.calls))
 
 
 def _is_all(text: str, place: JsonPlace) -> bool:

@@ -118,6 +118,9 @@ class Source:
 
     def unread(self, text: str) -> None:
         """Put text back that was read last."""
+        if len(text) <= self.at:
+            self.at -= len(text)
+            return
         self.text = text + self.text[self.at :]
         self.at = 0
 

@@ -35,10 +35,14 @@ _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 
 
 class MarkedJson:
-    """Reads the inside of one block; `calls` counts on from what it is given."""
+    """Reads the inside of one block; `calls` counts on from what it is given.
+
+    `refused` is the block when nothing in it could be read.
+    """
 
     def __init__(self, source: Source, tools: Toolset, stops: JsonStops, calls: int = 0) -> None:
         self.calls = calls
+        self.refused = ""
         self._source = source
         self._emit = source.emit
         self._tools = tools
@@ -113,7 +117,8 @@ class MarkedJson:
             return
         cut = self._source.cut and not stop
         detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
-        self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=block))
+        self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail))
+        self.refused = block
 
     def _forms(self, block: str) -> list[Form] | None:
         """The calls of a block: one value, or several in a row; without its fence and surplus closers."""

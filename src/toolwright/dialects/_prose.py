@@ -11,6 +11,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from toolwright.conversation import NamedTool
 from toolwright.dialects._code import CodeContext
 from toolwright.events import (
     ArgumentsDelta,
@@ -23,7 +24,7 @@ from toolwright.events import (
     ReasoningDelta,
 )
 from toolwright.forms import NAME_KEYS, CallKeys
-from toolwright.jsonfind import END_TOKENS, JSON_TAGS, beside_values
+from toolwright.jsonfind import END_TOKENS, JSON_TAGS, MARKS, beside_values
 from toolwright.jsonspan import JsonStops, json_text
 from toolwright.jsontext import unfenced
 from toolwright.recover import Found, Piece, Prose, recover
@@ -39,7 +40,6 @@ _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
 # JSON as a JSON string, or with each of its quotes escaped.
 _ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
-_MARKS: Final = ("<tool_call>", "<|python_tag|>", "[TOOL_CALLS]")
 # What may be a call is held up to this size; what is longer is text.
 _MAX_HELD: Final = 4_194_304
 # The first key of an object, or the tag of a fence, is waited for this long.
@@ -79,7 +79,7 @@ class ProseReader:
         self._code = CodeContext()
         self._before = ""  # the end of what was said
         self._apart = False  # a call stands between what was said and what comes
-        openers = (*_BRACES, *_FENCES, *(mark for mark in _MARKS if mark not in tags)) if len(tools) else ()
+        openers = (*_BRACES, *_FENCES, *(mark for mark in MARKS if mark not in tags)) if len(tools) else ()
         self._in_text = Markers(*tags, _THINK, _THOUGHT, *END_TOKENS, *openers)
         self._in_thought = Markers(*tags, _THOUGHT, *END_TOKENS, *openers)
 
@@ -116,7 +116,7 @@ class ProseReader:
         elif marker in _BRACES:
             self.source.at -= 1
             yield from self._value(blanks)
-        elif marker in _MARKS:
+        elif marker in MARKS:
             yield from self._held(blanks + marker)
         else:
             self.emit(self._say(blanks + marker))
@@ -266,7 +266,8 @@ class ProseReader:
     def _value(self, lead: str) -> Steps[None]:
         """A brace or a bracket behind `lead`: it may be a call, or it is text."""
         key = yield from self._first_key()
-        if key in self._keys:
+        asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
+        if key in self._keys or asked_for:
             yield from self._held(lead)
             return
         if lead:

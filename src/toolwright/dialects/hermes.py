@@ -16,9 +16,11 @@ from toolwright.dialects._marked_json import MarkedJson
 from toolwright.dialects._prose import ProseReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.events import Markup, Problem
-from toolwright.jsonspan import JsonStops
+from toolwright.jsonfind import TRAILING
+from toolwright.jsonspan import JsonStops, gather_json
+from toolwright.meant import in_a_sentence, introduces_no_call
 from toolwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
-from toolwright.source import Source, Steps
+from toolwright.source import Markers, Source, Steps, gather
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
@@ -36,6 +38,11 @@ _CONTROLS: Final = (
     *("<|im_start|>", *_ENDS, _OPEN, _CLOSE, "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     *("<think>", "</think>"),
 )
+_AFTER: Final = (_OPEN, "<think>", *_ENDS)
+# A call that is shown in a sentence is at most so long, and what is behind it is looked at so far.
+_MAX_SHOWN: Final = 2_000
+_MAX_BEHIND: Final = 64
+_BLOCK_ENDS = Markers(_CLOSE, _OPEN, *_ENDS)
 _BLOCK = JsonStops(_CLOSE, _OPEN, *_ENDS, then=(_CLOSE, _OPEN, *_ENDS))
 
 
@@ -184,40 +191,83 @@ class _Reader(ProseReader):
 
     def __init__(self, source: Source, tools: Toolset) -> None:
         super().__init__(source, tools, tags=(_OPEN, _CLOSE))
+        self._opened = False  # a block that begins a line and is no JSON
 
     def _marked(self, blanks: str, tag: str) -> Steps[None]:
         """Behind `<tool_call>`: a block, another opener, nothing, or the mention of the tag in a text."""
         if tag == _CLOSE:
             # Without its opener: the rest of a block when a call came before, else a mention.
             self.emit(Markup(blanks + tag) if self._apart else self._say(blanks + tag))
+            if self._opened:
+                yield from self._shown()
             return
+        starts_line = self._at_line_start(blanks)
         inner = yield from self._held_blanks()
         while self.source.more(len(_CLOSE)) and self.source.text.startswith("<", self.source.at):
             yield
         begin = self.source.text[self.source.at :]
         if begin.startswith(("{", "[", "`")):
-            self.emit(Markup(blanks + tag + inner))
-            yield from self._block()
+            if introduces_no_call(self._before, marked=True):
+                yield from self._held(blanks + tag + inner)
+            elif starts_line or not (yield from self._in_a_sentence(blanks, tag + inner)):
+                yield from self._block(blanks + tag + inner)
         elif begin.startswith(_OPEN):
             self.emit(Markup(blanks + tag + inner))
         elif begin.startswith(_CLOSE):
             self.emit(Markup(blanks + tag + inner + self.source.take(self.source.at + len(_CLOSE))))
             self.emit(Problem("malformed_call", "a call with nothing in it"))
         else:
+            self._opened = starts_line
             self.emit(self._say(blanks + tag + inner))
 
-    def _block(self) -> Steps[None]:
+    def _shown(self) -> Steps[None]:
+        """Behind `</tool_call>` of what was shown as text: when its line ends there, it was to be a call."""
+        self._opened = False
+        blanks = yield from self._held_blanks()
+        if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
+            self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
+        self.source.unread(blanks)
+
+    def _in_a_sentence(self, blanks: str, opening: str) -> Steps[bool]:
+        """Whether a block behind words stands in the middle of their sentence: then it is shown, not meant."""
+        source = self.source
+        block, closed, stop = yield from gather_json(source, _BLOCK, _MAX_SHOWN)
+        shown = block + stop
+        if closed:
+            rest, stop = yield from gather(source, _BLOCK_ENDS, _MAX_SHOWN)
+            shown += rest + stop
+        behind = ""
+        while stop == _CLOSE:
+            line, line_feed, _ = source.ahead(_MAX_BEHIND).partition("\n")
+            behind = line[TRAILING.match(line).end() :]  # type: ignore[union-attr]  # matches always
+            if line_feed or (behind and not behind.startswith("<")) or not source.more(_MAX_BEHIND):
+                break
+            yield
+        before = (self._before + blanks).rpartition("\n")[2]
+        if behind and not behind.startswith(_AFTER) and in_a_sentence(before, behind):
+            self.emit(self._say(blanks + opening + shown))
+            return True
+        source.unread(shown)
+        return False
+
+    def _block(self, opening: str) -> Steps[None]:
+        apart = self._apart
         self._call_begins()
         block = MarkedJson(self.source, self.tools, _BLOCK, self.calls)
         stop, rest = yield from block.read()
         self.calls = block.calls
+        closing = stop if stop == _CLOSE else ""
+        if block.refused:
+            self._apart = apart
+            self.emit(self._say(opening + block.refused + closing))
+        else:
+            self.emit(Markup(opening))
+            self.markup(closing)
         lead = len(rest) - len(rest.lstrip())
         self.markup(rest[:lead])
         if rest[lead:]:
             self._replay(rest[lead:])
-        if stop == _CLOSE:
-            self.emit(Markup(stop))
-        elif stop:
+        if stop and not closing:
             self.source.at -= len(stop)  # the next call, or the end of the turn
         yield from self._skip_blanks()
 
