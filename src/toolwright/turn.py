@@ -169,6 +169,12 @@ async def _attempt(model: Model, generation: Generation) -> AsyncGenerator[Event
 _PRINTED: Final = "json"
 
 
+def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> bool:
+    """Whether the text of a server that reads calls itself is looked at: not where it must be something else."""
+    wanted = conversation.response_format is None and not fields.get("logprobs")
+    return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
+
+
 class _Reader:
     """Turns the deltas of one generation into checked events."""
 
@@ -193,7 +199,7 @@ class _Reader:
             self._parser = OutputParser(get_dialect(model.dialect), tools, self._check, start)
             if prompt and prompt.prefill:
                 self._early = self._parser.feed(prompt.prefill)
-        elif conversation.tools and tools.choice != "none" and not generation.fields.get("logprobs"):
+        elif _may_print_calls(conversation, generation.fields):
             # Servers whose own parser fails print the call into the text.
             filter_ = PrintedCalls(self._check, self._native)
             self._parser = OutputParser(get_dialect(_PRINTED), tools, filter_)

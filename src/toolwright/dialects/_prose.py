@@ -110,7 +110,7 @@ class ProseReader:
             self._lone_close(blanks)
             yield from self._skip_blanks()
         elif marker in END_TOKENS:
-            self.emit(Markup(blanks + marker))
+            yield from self._end_token(blanks + marker)
         elif marker in _FENCES and self._at_line_start(blanks):
             yield from self._fence(blanks, marker)
         elif marker in _BRACES:
@@ -120,6 +120,12 @@ class ProseReader:
             yield from self._held(blanks + marker)
         else:
             self.emit(self._say(blanks + marker))
+
+    def _end_token(self, token: str) -> Steps[None]:
+        """What ends an answer is structure at its end; within a line of text somebody writes about it."""
+        behind = yield from self._held_blanks()
+        mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
+        self.emit(self._say(token + behind) if mentioned else Markup(token + behind))
 
     def _marked(self, blanks: str, tag: str) -> Steps[None]:
         """Read what stands behind an opening tag; for formats that have one."""
