@@ -30,8 +30,9 @@ __all__ = ["LiveArguments"]
 
 # Objects and lists flow down to this level; what stands deeper is held.
 _MAX_FLOWING: Final = 8
-# A piece of a string that ends nothing and may not turn out to end something.
-_PLAIN = re.compile(r'(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z))*+\Z').match
+# What of a flowing string neither ends it nor needs a closer look, and what may follow that is not decided yet.
+_PLAIN = re.compile(r"""(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z)|\\[\\/bfnrt]|\\"(?=[^\s,])|\\u[0-9a-fA-F]{4})*+""").match
+_UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 _EMPTY: Final[Schema] = {}
 
 
@@ -50,6 +51,7 @@ class LiveArguments:
         self._steps: list[Step] = []
         self._choices: dict[int, list[Schema]] = {}
         self._flowing = False  # within a string that flows
+        self._tail = ""  # of it, not decided yet
         self._raw: list[str] = []
         self._size = 0  # of what is written, the new included
         self._new: list[str] = []
@@ -65,16 +67,24 @@ class LiveArguments:
         """Read more of what the model writes; answers what has become certain."""
         source = self._source
         self._raw.append(text)
-        if self._flowing and source.at == len(source.text) and _PLAIN(text):
-            self._written.append(text)
-            self._size += len(text)
-            return text
+        if self._tail:
+            text, self._tail = self._tail + text, ""
+        if self._flowing and source.at == len(source.text):
+            end = _PLAIN(text).end()  # type: ignore[union-attr]  # matches always
+            if _UNDECIDED(text, end):
+                if end < len(text):
+                    text, self._tail = text[:end], text[end:]
+                self._written.append(text)
+                self._size += end
+                return text
         source.push(text)
         next(self._run, None)
         return self._sent()
 
     def finish(self, *, cut: bool) -> str:
         """The model has ended the call, or the output was `cut`; answers what is left."""
+        if self._tail:
+            self._source.push(self._tail)
         self._source.end(cut=cut)
         for _ in self._run:
             raise AssertionError("the arguments are all there")
