@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served, scripted_models
-from tests.outputs import QUESTION, TOOLS, spoken
+from tests.outputs import QUESTION, TOOLS, block, spoken
 from tests.servers import Answer, ModelServer, call_deltas, chat, said
 
 
@@ -181,6 +181,80 @@ def test_a_call_cut_by_the_limit_is_not_asked_for_again(patient: str, model: Mod
     answer = ask(patient, body("raw-hermes-vllm"), stream=False)
     assert (answer.finish_reason, answer.calls) == ("length", [])
     assert len(model.asked) == 1
+
+
+BAD = ("get_weather", "{}")
+
+
+def thinking(text: str, *made: tuple[str, str], content: str = "") -> Answer:
+    """An answer with reasoning, content and calls."""
+    deltas = [delta for index, call in enumerate(made) for delta in call_deltas(*call, index=index, id_=f"id_{index}")]
+    said_deltas = [{"content": content}] if content else []
+    return chat({"reasoning_content": text}, *said_deltas, *deltas, finish="tool_calls" if made else "stop")
+
+
+@both
+def test_an_answer_behind_a_wrong_call_is_the_answer(patient: str, model: ModelServer, stream: bool) -> None:
+    model.plays(thinking("Hm.", ("get_weather", '{"city": "Atlantis"}'), content="Let me see."), said("It is 42."))
+    answer = ask(patient, body("native", tools=STRICT), stream=stream)
+    assert answer.message["content"] == ("Let me see.\n\nIt is 42." if stream else "It is 42.")
+    assert (answer.calls, answer.finish_reason) == ([], "stop")
+    assert answer.message["reasoning_content"] == "Hm."
+
+
+@both
+def test_words_and_reasoning_before_a_wrong_call_stay(patient: str, model: ModelServer, stream: bool) -> None:
+    model.plays(thinking("Hm.", BAD, content="Let me see."), thinking("Oh.", GOOD, content="Again."))
+    answer = ask(patient, body("native", tool_choice="required"), stream=stream)
+    assert (answer.message["content"], answer.message["reasoning_content"]) == ("Let me see.", "Hm.")
+    assert answer.calls == [("get_weather", PARIS)]
+
+
+def test_each_call_has_an_id_of_its_own_and_is_made_once(patient: str, model: ModelServer) -> None:
+    rome, oslo = ("get_weather", '{"city": "Rome"}'), GOOD
+    model.plays(calls(rome, BAD), calls(rome, oslo))
+    answer = ask(patient, body("native"), stream=False)
+    assert [arguments["city"] for _, arguments in answer.calls] == ["Rome", "Oslo"]
+    ids = [call["id"] for call in answer.message["tool_calls"]]
+    assert len(set(ids)) == 2
+
+
+def test_one_call_is_enough_where_one_is_allowed(patient: str, model: ModelServer) -> None:
+    model.plays(spoken("raw-hermes-vllm", f"{block(*GOOD)}\n<tool_call>\n{{oops\n</tool_call><|im_end|>"))
+    answer = ask(patient, body("raw-hermes-vllm", parallel_tool_calls=False), stream=False)
+    assert answer.calls == [("get_weather", PARIS)]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("choice", ["none", "auto"])
+def test_text_that_is_legal_is_not_asked_for_again(patient: str, model: ModelServer, choice: str) -> None:
+    text = 'The config is:\n```json\n{"name": "other", "arguments": {"city": 5}}\n```'
+    model.plays(spoken("prompt-json", text))
+    answer = ask(patient, body("prompt-json", tool_choice=choice), stream=False)
+    assert answer.message["content"] == text
+    assert len(model.asked) == 1
+
+
+def test_text_that_was_no_call_after_all_comes_back(patient: str, model: ModelServer) -> None:
+    text = '{"tool": "get_weather", "arguments": {"town": 5}}'
+    model.plays(spoken("prompt-json", text), spoken("prompt-json", "That was all."))
+    assert ask(patient, body("prompt-json"), stream=False).message["content"] == text
+
+
+def test_when_the_server_fails_in_the_second_attempt_the_first_counts(patient: str, model: ModelServer) -> None:
+    model.plays(calls(BAD), Answer((b"overloaded",), status=500))
+    answer = ask(patient, body("native"), stream=False)
+    assert answer.calls == [("get_weather", {})]
+    model.plays(calls(("get_weather", '{"city": "Rome"}'), BAD), Answer((b"overloaded",), status=500))
+    answer = ask(patient, body("native", tool_choice="required"), stream=False)
+    assert answer.calls == [("get_weather", {"city": "Rome"})]
+
+
+@both
+def test_reasoning_alone_meets_no_demand(patient: str, model: ModelServer, stream: bool) -> None:
+    model.plays(*[thinking("Hm.")] * 3)
+    reply = request(patient + CHAT, body("native", tool_choice="required", stream=stream))
+    assert "upstream_unmet" in reply.text
 
 
 # --- servers that read calls themselves, or should ---

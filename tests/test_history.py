@@ -58,11 +58,23 @@ HISTORIES: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "ids that were lost": (
         [calls(call(None), call("")), output(None, "1"), output("", "2")],
-        [calls(call("call_0_0"), call("call_0_1")), output("call_0_0", "1"), output("call_0_1", "2")],
+        [
+            calls(call("call_mended_0_0"), call("call_mended_0_1")),
+            output("call_mended_0_0", "1"),
+            output("call_mended_0_1", "2"),
+        ],
     ),
     "an id that is given twice": (
         [calls(call("a")), output("a", "1"), calls(call("a")), output("a", "2")],
-        [calls(call("a")), output("a", "1"), calls(call("call_2_0")), output("call_2_0", "2")],
+        [calls(call("a")), output("a", "1"), calls(call("call_mended_2_0")), output("call_mended_2_0", "2")],
+    ),
+    "an id that is given twice at once": (
+        [calls(call("a"), call("a")), output("a", "1"), output("a", "2")],
+        [calls(call("a"), call("call_mended_0_1")), output("a", "1"), output("call_mended_0_1", "2")],
+    ),
+    "two outputs for one call": (
+        [calls(call("a")), output("a", "1"), output("a", "2")],
+        [calls(call("a")), output("a", "1"), user("The output of a call that is not shown (a):\n2")],
     ),
     "arguments that are no text": (
         [calls(call("a", {"city": "Oslo"}), call("b", None)), output("a"), output("b")],

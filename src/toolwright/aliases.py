@@ -4,14 +4,14 @@ First names of one meaning (`path` for `file_path`), then other spellings, then 
 the names that models and common tools use for the same thing; users add their own.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from toolwright.jsontext import fold
 
-__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "meant"]
+__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "may_rename", "meant"]
 
 AliasGroups: TypeAlias = tuple[frozenset[str], ...]
 
@@ -47,6 +47,11 @@ class Hints(Struct, frozen=True):
 
     aliases: AliasGroups = GROUPS
     inference: tuple[InferenceRule, ...] = ()
+
+
+def may_rename(schema: Mapping[str, object]) -> bool:
+    """Whether names that a schema does not declare may mean others: not where it says that it takes any."""
+    return "patternProperties" not in schema and schema.get("additionalProperties", False) is False
 
 
 # A name with one wrong letter must have this many to be recognised.

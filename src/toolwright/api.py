@@ -11,6 +11,7 @@ from toolwright.errors import RequestError, did_you_mean
 from toolwright.events import Event, FinishReason
 from toolwright.jsonfind import find_json
 from toolwright.jsontext import NotJsonError, decode
+from toolwright.lenient import read_json
 from toolwright.parser import OutputParser, PassThrough
 from toolwright.prompt import Prompt
 from toolwright.repair import mend
@@ -156,21 +157,24 @@ def loads(text: str, schema: Json | None = None) -> Any:
     """The value of a JSON text that a model wrote, however it wrote it: with a fence or prose around it, in another
     language's notation, with quotes, commas or closers missing, cut at its end.
 
-    Several values become the list of them. Text that is JSON is read as JSON says. With a `schema` the value is coerced
-    to it where that is safe; whether it fits is for the caller to check. Raises `NotJsonError`, a `ValueError`, for a
-    text that holds no value and for values nested too deeply.
+    Several values become the list of them. Text that is JSON is read as JSON says, a JSON string that holds an object
+    or a list as what it holds. With a `schema` the value is coerced to it where that is safe; whether it fits is for
+    the caller to check. Raises `NotJsonError`, a `ValueError`, for a text that holds no value and for values nested too
+    deeply.
     """
     try:
         value = _opened(decode(text))
     except NotJsonError:
-        value = None
-    if value is None or schema is not None:
         nodes = find_json(text)
-        if not nodes:
-            raise NotJsonError("the text holds no value")
-        made = [node if schema is None else mend(node, schema)[0] for node in nodes]
-        value = made[0].value(completed=True) if len(made) == 1 else [node.value(completed=True) for node in made]
-    return value
+    else:
+        node = read_json(text.strip()) if schema is not None else None
+        if node is None:
+            return value
+        nodes = [node]
+    if not nodes:
+        raise NotJsonError("the text holds no value")
+    made = [node if schema is None else mend(node, schema)[0] for node in nodes]
+    return made[0].value(completed=True) if len(made) == 1 else [node.value(completed=True) for node in made]
 
 
 def _opened(value: Any) -> Any:

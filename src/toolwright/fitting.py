@@ -125,7 +125,8 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
         if inner == tool.name:
             return node.get(wrappers[0]), ""
         return None, inner if inner in tools else ""
-    if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and tool.parameters:
+    is_free = not own and (tool.parameters or {}).get("additionalProperties") is not False
+    if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and not is_free:
         inside = node.members[-1].value
         if inside.kind == "object" or (text_of(inside) or "").strip().startswith("{"):
             return inside, ""

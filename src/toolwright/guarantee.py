@@ -5,7 +5,7 @@ and does not hold is never sent. What was sent cannot be taken back, so calls ar
 pass, and where nothing streams anyway.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -40,6 +40,8 @@ _WRONG: Final = frozenset(
     )
 )
 
+# Of a text that may have been a call, where none is demanded.
+_WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
 _NOT_RUN: Final = "Error: this call was not run."
 
 
@@ -60,8 +62,8 @@ class _Made(msgspec.Struct):
 class Attempt(msgspec.Struct):
     """One answer of the model, as far as it is held."""
 
-    text: list[Event] = []
-    said: list[str] = []
+    content: list[ContentDelta] = []
+    reasoning: list[ReasoningDelta] = []
     calls: dict[int, _Made] = {}
     problems: list[Problem] = []
     reason: FinishReason = "stop"
@@ -85,10 +87,15 @@ class Attempt(msgspec.Struct):
                 self.problems.append(event)
             case Finished(reason):
                 self.reason = reason
-            case ContentDelta(text) | ReasoningDelta(text):
-                self.text.append(event)
-                if isinstance(event, ContentDelta):
-                    self.said.append(text)
+            case ContentDelta():
+                self.content.append(event)
+            case ReasoningDelta():
+                self.reasoning.append(event)
+
+    @property
+    def said(self) -> str:
+        """The whole text."""
+        return "".join(event.text for event in self.content)
 
     @property
     def doubts(self) -> list[Problem]:
@@ -113,28 +120,25 @@ class Guarantee:
     """
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
-        strict = any(tool.strict for tool in conversation.tools)
-        self._demands = conversation.tool_choice not in ("auto", "none") and bool(conversation.tools)
-        self._strict = {tool.name for tool in conversation.tools if tool.strict}
+        tools = conversation.tools if conversation.tool_choice != "none" else ()
+        self._strict = {tool.name for tool in tools if tool.strict}
+        self._demands = conversation.tool_choice != "auto" and bool(tools)
+        self.holds = bool(tools) and (not streamed or self._demands or bool(self._strict))
         self._conversation = conversation
         self._retries = retries
         self._streamed = streamed
-        self.holds = bool(conversation.tools) and (not streamed or self._demands or strict)
         self._attempt = Attempt()
-        self._number = 0
+        self._earlier: list[Attempt] = []
         self._kept: list[_Made] = []
-        self._text: list[Event] = []
         self._retried: list[Problem] = []
         self._told: list[str] = []
-        self._sent_text = False
 
     def push(self, event: Event) -> list[Event]:
         """An event of the attempt that runs; answers what may go out now."""
         if not self.holds:
             return [event]
-        flows = self._streamed and not self._number and isinstance(event, ContentDelta | ReasoningDelta)
-        self._sent_text = self._sent_text or flows
         self._attempt.add(event)
+        flows = self._streamed and not self._earlier and isinstance(event, ContentDelta | ReasoningDelta)
         return [event] if flows else []
 
     def again(self, *, in_time: bool) -> list[Item] | None:
@@ -143,61 +147,108 @@ class Guarantee:
         `in_time`: the time for another attempt is there.
         """
         attempt = self._attempt
-        wrong = [problem for call in attempt.bad for problem in call.wrong] + attempt.doubts
+        wrong = self._wrong(attempt)
         told = [problem.detail for problem in wrong]
-        is_over = not wrong or attempt.reason in ("length", "content_filter")
-        if not self.holds or is_over or self._number >= self._retries or not in_time or told == self._told:
+        if not self.holds or not wrong or attempt.reason in ("length", "content_filter"):
+            return None
+        if len(self._earlier) >= self._retries or not in_time or told == self._told:
             return None
         self._told = told
-        self._number += 1
-        self._kept += attempt.good
-        if not self._text and not any(problem.kind != "call_missing" for problem in attempt.doubts):
-            self._text = attempt.text
+        self._earlier.append(attempt)
+        self._keep(attempt.good)
         self._retried.append(Problem("call_retried", "; ".join(told)))
         self._attempt = Attempt()
         return self._told_items(attempt, wrong)
 
+    def give_up(self) -> bool:
+        """The attempt that runs has failed. Whether there is an earlier one to fall back on."""
+        if not self._earlier:
+            return False
+        self._attempt = self._earlier.pop()
+        return True
+
     def finish(self) -> list[Event]:
-        """What goes out at the end. Raises `Unmet` where nothing was said and a demand was not met."""
+        """What goes out at the end. Raises `Unmet` where a demand was not met and no text was sent."""
         if not self.holds:
             return []
+        if self._earlier and not (self._demands or self._attempt.calls or self._earlier[0].calls):
+            self._attempt = self._earlier[0]  # a text that was no call after all
+            self._earlier = []
         attempt = self._attempt
         cut = attempt.reason in ("length", "content_filter")
         unmet = [call for call in attempt.bad if self._demands or call.started.name in self._strict]
-        calls = self._kept + [call for call in attempt.calls.values() if call not in unmet]
-        text = self._text or attempt.text
+        self._keep([call for call in attempt.calls.values() if call not in unmet])
         problems = [*self._retried, *attempt.problems]
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
-        if not cut and (unmet or self._demands) and not calls:
+        sent = self._streamed and bool((self._earlier or [attempt])[0].content)
+        if not cut and (unmet or self._demands) and not self._kept and not sent:
             why = "; ".join(problem.detail for problem in problems if problem.kind in _WRONG)
-            if not self._sent_text:
-                times = f" in {self._number + 1} attempts" if self._number else ""
-                raise Unmet(f"The model made no call that holds{times}: {why}")
-        events: list[Event] = [] if self._sent_text else list(text)
-        for number, call in enumerate(calls):
-            events += [msgspec.structs.replace(event, **_numbered(event, number)) for event in call.events]
-        ended = [call for call in calls if call.complete]
+            times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
+            raise Unmet(f"The model made no call that holds{times}: {why}")
+        ended = any(call.complete for call in self._kept)
         reason: FinishReason = attempt.reason if cut else "tool_calls" if ended else "stop"
-        return [*events, *problems, Finished(reason)]
+        return [*self._text(), *_numbered(self._kept), *problems, Finished(reason)]
+
+    def _wrong(self, attempt: Attempt) -> list[Problem]:
+        """What the model should be told. Text that may have been a call of some other tool is an answer."""
+        found = [problem for call in attempt.bad for problem in call.wrong]
+        if not self._conversation.parallel_tool_calls and (attempt.good or self._kept):
+            return []  # there is the one call
+        doubts = attempt.doubts
+        if not self._demands:
+            doubts = [problem for problem in doubts if problem.kind in _WRONG_IN_TEXT]
+        return found + doubts
+
+    def _keep(self, calls: Iterable[_Made]) -> None:
+        """Keep calls for the end, each once: the model may repeat what it was told to be accepted."""
+        for call in calls:
+            made = (call.started.name, "".join(call.arguments))
+            first = not self._kept or self._conversation.parallel_tool_calls
+            repeated = any(call is old for old in self._kept) or (
+                self._earlier and any(made == (old.started.name, "".join(old.arguments)) for old in self._kept)
+            )
+            if first and not repeated:
+                self._kept.append(call)
+
+    def _text(self) -> list[Event]:
+        """Reasoning and content that still have to go out: those of the last attempt where it is the answer, else the
+        first that said something.
+        """
+        attempts = [*self._earlier, self._attempt]
+        if not self._kept:
+            attempts.reverse()
+        reasoning = next((attempt.reasoning for attempt in attempts if attempt.reasoning), [])
+        spoke = [attempt for attempt in attempts if attempt.content and not (attempt.doubts and self._kept)]
+        content = spoke[0].content if spoke else []
+        if not self._streamed:
+            return [*reasoning, *content]
+        first = (self._earlier or [self._attempt])[0]
+        if first.reasoning:
+            reasoning = []
+        if content is first.content:
+            return list(reasoning)
+        apart = [ContentDelta("\n\n")] if first.content and not (self._kept or self._demands) else []
+        return [*reasoning, *(apart + content if apart or not first.content else [])]
 
     def _told_items(self, attempt: Attempt, wrong: Sequence[Problem]) -> list[Item]:
         """The attempt, and its problems as results of its calls: the model reads what was wrong where it expects it."""
         items: list[Item] = []
         outputs: list[Item] = []
-        said = "".join(attempt.said)
+        number_of = len(self._earlier)
+        said = attempt.said
         written = said + "".join(problem.text for problem in attempt.doubts)
         in_text = self._calls_in(written) if attempt.doubts and not attempt.calls else []
         if said and not in_text:
             items.append(Message("assistant", (TextPart(said),)))
         for number, call in enumerate(attempt.calls.values()):
-            id_ = call.started.id or f"call_{self._number}_{number}"
+            id_ = f"call_{number_of}_{number}"
             items.append(Call(call.started.name, "".join(call.arguments) or "{}", id_))
             told = "This call is accepted and will be run. Do not repeat it."
             if call in attempt.bad:
                 told = f"{_NOT_RUN} {self._explained(call.wrong)} Make it again, corrected."
             outputs.append(CallOutput(id_, (TextPart(told),)))
         for number, (name, arguments) in enumerate(in_text):
-            id_ = f"call_{self._number}_{number}"
+            id_ = f"call_{number_of}_{number}"
             items.append(Call(name, arguments, id_))
             outputs.append(
                 CallOutput(id_, (TextPart(f"{_NOT_RUN} {self._explained(attempt.doubts)} {self._demand()}"),))
@@ -229,5 +280,18 @@ class Guarantee:
         return f"Call {one} now." if choice == "required" else "Make the call again, corrected."
 
 
-def _numbered(event: Event, number: int) -> dict[str, int]:
-    return {"call": number} if isinstance(event, Problem) else {"index": number}
+def _numbered(calls: Iterable[_Made]) -> list[Event]:
+    """The events of calls from different attempts, counted anew; an id that another has already is left out."""
+    events: list[Event] = []
+    ids: set[str] = set()
+    for number, call in enumerate(calls):
+        for event in call.events:
+            match event:
+                case CallStarted(id=str(id_)):
+                    events.append(msgspec.structs.replace(event, index=number, id=None if id_ in ids else id_))
+                    ids.add(id_)
+                case Problem():
+                    events.append(msgspec.structs.replace(event, call=number))
+                case CallStarted() | ArgumentsDelta() | CallEnded():
+                    events.append(msgspec.structs.replace(event, index=number))
+    return events

@@ -59,6 +59,7 @@ TRAILING = re.compile(r"(?:[\s}\],;]++|`++|~++|" + "|".join(map(re.escape, (*END
 _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
 _CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, _CLOSING_MARKS)) + ")")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
+_THOUGHT_END: Final = "</think>"
 # So many values that are never closed are read; behind them reading goes on where they ended.
 _MAX_UNCLOSED: Final = 16
 
@@ -138,7 +139,8 @@ def find_json(text: str) -> list[Node]:
 
     What stands before `</think>` does not count. A text without any is a word or a number itself.
     """
-    text = text.rpartition("</think>")[2]
+    if (thought := beside_values(text, _THOUGHT_END)) >= 0:
+        return find_json(text[thought + len(_THOUGHT_END) :])
     places = list(json_places(text))
     fenced = [place for place in places if place.place == "fence"]
     nodes = [node for place in fenced or places for node in place.nodes]

@@ -52,6 +52,7 @@ _TOKENS = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*+"(?P<behind>\s*+[^\s]?))|["
 _COMMA_TAIL = re.compile(r",[ \t]*+\Z").search
 _MAX_COMMA_TAIL: Final = 64
 # What may stand behind a whole value: closers, a fence, a tag.
+_ENDINGS = re.compile(r"[\s})\];]*+").match
 _BEHIND_ALL = re.compile(r"[\s})\];]*+(?:\Z|```|<)").match
 
 
@@ -216,7 +217,7 @@ def _ends_well(ahead: str, depth: int, *, ended: bool) -> bool | None:
         if not depth:
             if ended or full:
                 return bool(_BEHIND_ALL(ahead, token.end()))
-            behind = ahead[token.end() :].lstrip(" \t\r\n})];")
+            behind = ahead[_ENDINGS(ahead, token.end()).end() :]  # type: ignore[union-attr]  # matches always
             return None if behind in ("", "`", "``") else bool(_BEHIND_ALL(ahead, token.end()))
     return True if ended and not full else unknown
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolwright.aliases import meant
+from toolwright.aliases import may_rename, meant
 from toolwright.events import Problem
 from toolwright.fitting import Step, fit_arguments, json_problems, step_problems
 from toolwright.forms import ARGUMENT_KEYS, NAME_KEYS
@@ -259,7 +259,11 @@ class LiveArguments:
             return False
         if is_root and not given and (name in NAME_KEYS or name in ARGUMENT_KEYS or name == self._name):
             return True
-        return bool(declared) and meant(name, declared, required(schema), self._tools.hints.aliases) is not None
+        return (
+            bool(declared)
+            and may_rename(schema)
+            and meant(name, declared, required(schema), self._tools.hints.aliases) is not None
+        )
 
     def _array(self, schema: Schema, prefix: str, path: str, depth: int) -> Steps[None]:
         node, _ = yield from self._reader.begin("array")

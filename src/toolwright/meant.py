@@ -58,7 +58,7 @@ _TEACHING = _words(
     r"\b(?:for example|e\.g\.|(?:an?|the|this|following) example\b(?! \w)|example (?:call|request|of (?:an?|how))\b"
     r"|looks? like|would (?:send|write|call|be)|could (?:send|write|call)|you can (?:send|write|call)"
     r"|the (?:form|format|syntax|usage) (?:is|for|of an?\b)|placeholder|here is how"
-    r"|this is how (?:an?|the|to|you)\b|such as\s*\Z)",
+    r"|this is how (?:an?|the|to|you)\b|such as\s*\Z|ha(?:s|ve) (?:this|the following) (?:form|format|structure))",
     r"(?:^|\n)[\W_]*(?:examples?|usage|syntax|format|beispiele?|verwendung|ejemplos?|uso|exemples?)\b[^\w\n]*(?:\n|\Z)",
     r"\b(?:zum beispiel|z\. ?b\.|(?:ein|das|folgendes) beispiel\b(?! \w)|beispielaufruf|sieht (?:ein|der)\b"
     r"|würde (?:ein|man|der)\b|das format (?:ist|lautet))",
@@ -81,7 +81,7 @@ _TAUGHT = _words(
 )
 # It is not made. In the clause that introduces it.
 _NEGATED = _words(
-    r"\bno circumstances\b|(?:\b(?:not|never|cannot|without|instead of|rather than)|n't) (?:\w+ ){0,2}"
+    r"\bno circumstances\b|\brefus(?:e|es|ed|ing) to\b[^.]{0,80}\Z|(?:\b(?:not|never|cannot|without|instead of|rather than)|n't) (?:\w+ ){0,2}"
     r"(?:call|us|run|send|invok|mak|execut|do|perform)\w*\b[^,;.]{0,80}\Z",
     r"\b(?:nicht|nie|niemals|kein\w*)\b[^,;.]{0,60}(?:führ|rufe?n?\b|sende|schick|mache|tun\b|tue\b)[^,;.]{0,60}\Z",
     r"\bno\b[^,;.]{0,40}\b(?:ejecut|llam|env[ií]|hacer|haré|us[aeo])[^,;.]{0,60}\Z",

@@ -140,7 +140,13 @@ def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _
     nodes = _split(place, tools)
     for node, text in nodes:
         forms = read_forms(node, tools) or _inferred(node, tools, alone=alone)
-        if not forms and isinstance(tools.choice, NamedTool) and place.place == "whole" and node.kind == "object":
+        if (
+            not forms
+            and tools.infers
+            and isinstance(tools.choice, NamedTool)
+            and place.place == "whole"
+            and node.kind == "object"
+        ):
             forms = [Form(tools.choice.name, node, explicit=False, closed=node.closed)]
         own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool.parameters)}
         if not forms or (
@@ -188,7 +194,7 @@ def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> 
 
 def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
     """A bare object of arguments that exactly one tool takes, or one under the name of its tool."""
-    if not alone or node.kind != "object" or not node.members:
+    if not tools.infers or not alone or node.kind != "object" or not node.members:
         return None
     names = {member.name for member in node.members}
     if len(node.members) == 1:

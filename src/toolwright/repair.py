@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from toolwright.aliases import GROUPS, AliasGroups, meant
+from toolwright.aliases import GROUPS, AliasGroups, may_rename, meant
 from toolwright.coerce import RULES, CoercionRule, fold_enum
 from toolwright.jsontext import NotJsonError
 from toolwright.jsontree import Item, Member, Node
@@ -127,12 +127,13 @@ class Mender:
         declared = properties(schema)
         given = {member.name for member in members}
         unknown = [member for member in members if member.name not in declared]
-        if not unknown or not declared or "patternProperties" in schema:
+        if not unknown or not declared or not may_rename(schema):
             return list(members)
         missing = [name for name in required(schema) if name not in given]
         claims: dict[str, list[tuple[Member, str]]] = {}
         for member in unknown:
-            if found := meant(member.name, declared, missing, self._groups):
+            found = meant(member.name, declared, missing, self._groups)
+            if found and self._takes(declared[found[0]], member.value):
                 claims.setdefault(found[0], []).append((member, found[1]))
         renamed: dict[str, str] = {}
         dropped: set[str] = set()
@@ -158,6 +159,10 @@ class Mender:
             elif member.name not in dropped:
                 made.append(member)
         return made
+
+    def _takes(self, schema: object, value: Node) -> bool:
+        """Whether a parameter would take a value, mended if need be."""
+        return self._fits(Mender(self._root, self._groups).value(value, schema, "$", 0), schema)
 
     def _fits(self, node: Node, schema: object) -> bool:
         if not isinstance(schema, Mapping):

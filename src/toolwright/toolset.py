@@ -18,12 +18,12 @@ _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
 class Toolset:
     """Tools by name. `allowed` are the names of those that may be called, None = all; `hints` help to read what models
-    call things.
+    call things. `infers`: a bare object may be the arguments of a call whose name was left out.
 
     Of two tools with one name the first counts; the wire refuses such requests before.
     """
 
-    __slots__ = ("_folded", "_tools", "allowed", "choice", "hints", "ordered", "parallel")
+    __slots__ = ("_folded", "_tools", "allowed", "choice", "hints", "infers", "ordered", "parallel")
 
     def __init__(
         self,
@@ -33,11 +33,13 @@ class Toolset:
         parallel: bool = True,
         allowed: Collection[str] | None = None,
         hints: Hints = NO_HINTS,
+        infers: bool = True,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
         self.parallel = parallel
         self.hints = hints
+        self.infers = infers
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._folded: dict[str, str | None] = {}  # None where two tools have the same fold

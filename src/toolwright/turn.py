@@ -17,7 +17,7 @@ from toolwright.aliases import Hints
 from toolwright.check import Check
 from toolwright.conversation import Conversation, Item
 from toolwright.dialects.base import RenderOptions, get_dialect
-from toolwright.errors import ConfigError, UpstreamError
+from toolwright.errors import ConfigError, RequestError, UpstreamError
 from toolwright.events import ContentDelta, Event, FinishReason, ReasoningDelta, Usage
 from toolwright.guarantee import Guarantee, Unmet
 from toolwright.native import NativeCalls, PrintedCalls
@@ -74,7 +74,8 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
         raise ConfigError(f"Model {model.name!r} in mode {model.mode!r} needs a dialect.")
     dialect = get_dialect(model.dialect)
     asked = msgspec.structs.replace(asked, dialect=model.dialect)
-    options = _options(model.options, fields, today)
+    given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
+    options = _options(given, fields, today)
     if model.mode == "raw":
         prompt = dialect.render(conversation, options)
         return msgspec.structs.replace(asked, prompt=prompt, stops=dialect.stops, stop_token_ids=dialect.stop_token_ids)
@@ -126,13 +127,18 @@ async def run_turn(
     more: list[Item] | None = []
     while more is not None:
         conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
-        async with aclosing(_attempt(model, plan(model, conversation, fields, today))) as events:
-            async for event in events:
-                if isinstance(event, Usage):
-                    counted = event if counted is None else counted.plus(event)
-                    continue
-                for certain in guarantee.push(event):
-                    yield certain
+        try:
+            async with aclosing(_attempt(model, plan(model, conversation, fields, today))) as events:
+                async for event in events:
+                    if isinstance(event, Usage):
+                        counted = event if counted is None else counted.plus(event)
+                        continue
+                    for certain in guarantee.push(event):
+                        yield certain
+        except (RequestError, UpstreamError):
+            if not guarantee.give_up():
+                raise
+            break
         more = guarantee.again(in_time=time.monotonic() < deadline)
     try:
         held = guarantee.finish()
@@ -201,8 +207,8 @@ class _Reader:
                 self._early = self._parser.feed(prompt.prefill)
         elif _may_print_calls(conversation, generation.fields):
             # Servers whose own parser fails print the call into the text.
-            filter_ = PrintedCalls(self._check, self._native)
-            self._parser = OutputParser(get_dialect(_PRINTED), tools, filter_)
+            printed = Toolset(conversation.tools, conversation.tool_choice, hints=model.hints, infers=False)
+            self._parser = OutputParser(get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native))
 
     def read(self, delta: Delta) -> list[Event]:
         early, self._early = self._early, []

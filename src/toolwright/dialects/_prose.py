@@ -54,10 +54,11 @@ _NO_STOPS = JsonStops()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
 _FIRST_KEY = re.compile(
     r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
-    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]|(?P<comment>//|/\*|\#))"""
+    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
+_BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
-    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*|/)?)?\Z"""
+    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
 )
 
 
@@ -117,7 +118,11 @@ class ProseReader:
             self.source.at -= 1
             yield from self._value(blanks)
         elif marker in MARKS:
-            yield from self._held(blanks + marker)
+            behind = yield from self._held_blanks()
+            if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
+                yield from self._held(blanks + marker + behind)
+            else:  # somebody writes about it
+                self.emit(self._say(blanks + marker + behind))
         else:
             self.emit(self._say(blanks + marker))
 
@@ -271,7 +276,7 @@ class ProseReader:
 
     def _value(self, lead: str) -> Steps[None]:
         """A brace or a bracket behind `lead`: it may be a call, or it is text."""
-        key = yield from self._first_key()
+        key = yield from self._first_key(in_line=not self._at_line_start(lead))
         asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
         if key in self._keys or asked_for:
             yield from self._held(lead)
@@ -284,14 +289,19 @@ class ProseReader:
             # Data, whatever stands deeper in it.
             yield from json_text(self.source, _NO_STOPS, self._say)
 
-    def _first_key(self) -> Steps[str | None]:
-        """The first key of the object that begins here, None when none does."""
+    def _first_key(self, *, in_line: bool = False) -> Steps[str | None]:
+        """The first key of the object that begins here, None when none does. `in_line`: words stand before it; then a
+        key and a value without any quotes are words, too.
+        """
         source = self.source
         while True:
             begin = source.ahead(_MAX_PEEK)
             if found := _FIRST_KEY.match(begin):
-                # Behind a comment anything may come: the call is looked for in the whole.
-                return NAME_KEYS[0] if found["comment"] else next(key for key in found.groups() if key is not None)
+                if found["comment"]:  # anything may come behind it
+                    return NAME_KEYS[0]
+                if in_line and found["word"] is not None and found["value"] not in _BEGINS_VALUE:
+                    return None
+                return found["word"] or next(key for key in found.groups() if key is not None)
             if not source.more(_MAX_PEEK) or not _MAY_BE_OBJECT.match(begin):
                 return None
             yield
