@@ -81,7 +81,8 @@ _TAUGHT = _words(
 )
 # It is not made. In the clause that introduces it.
 _NEGATED = _words(
-    r"\bno circumstances\b|\brefus(?:e|es|ed|ing) to\b[^.]{0,80}\Z|(?:\b(?:not|never|cannot|without|instead of|rather than)|n't) (?:\w+ ){0,2}"
+    r"\brefus(?:e|es|ed|ing) to\b[^.]{0,80}\Z",
+    r"\bno circumstances\b|(?:\b(?:not|never|cannot|without|instead of|rather than)|n't) (?:\w+ ){0,2}"
     r"(?:call|us|run|send|invok|mak|execut|do|perform)\w*\b[^,;.]{0,80}\Z",
     r"\b(?:nicht|nie|niemals|kein\w*)\b[^,;.]{0,60}(?:führ|rufe?n?\b|sende|schick|mache|tun\b|tue\b)[^,;.]{0,60}\Z",
     r"\bno\b[^,;.]{0,40}\b(?:ejecut|llam|env[ií]|hacer|haré|us[aeo])[^,;.]{0,60}\Z",
