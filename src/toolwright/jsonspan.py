@@ -19,8 +19,8 @@ T = TypeVar("T")
 _STOP: Final = "<"
 _IN_STRING = re.compile(r'(?:[^"\\<]+|\\.)*+', re.DOTALL).match
 _OUT_OF_STRING = re.compile(r'[^"{}\[\]<]*').match
-# A piece of a string without quotes, escapes and anything that may begin a stop.
-_PLAIN = re.compile(r'[^"\\<]+\Z').match
+# A piece of a string without quotes, half escapes and anything that may begin a stop.
+_PLAIN = re.compile(r'(?:[^"\\<]++|\\.)++\Z', re.DOTALL).match
 _BLANKS = re.compile(r"\s*").match
 # How far ahead the next quote is looked for.
 _MAX_AHEAD = 2_048

@@ -71,7 +71,7 @@ class LiveArguments:
             text, self._tail = self._tail + text, ""
         if self._flowing and source.at == len(source.text):
             end = _PLAIN(text).end()  # type: ignore[union-attr]  # matches always
-            if _UNDECIDED(text, end):
+            if end == len(text) or _UNDECIDED(text, end):
                 if end < len(text):
                     text, self._tail = text[:end], text[end:]
                 self._written.append(text)
