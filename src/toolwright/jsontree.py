@@ -1,6 +1,6 @@
 """JSON values as they were written: trees whose text is strict JSON, for those who judge and mend values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -12,7 +12,7 @@ __all__ = ["Item", "Kind", "Member", "Node", "name_of"]
 Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "literal", "word", "missing"]
 
 
-class Node(msgspec.Struct):
+class Node(msgspec.Struct, gc=False):  # trees: nothing to collect
     """A value. Of a scalar `json` is strict JSON text, and `written` what stood there (of a string nothing).
 
     A `missing` value and a `half` one have no JSON text: `json` is what stood there, `written` what may be meant.
@@ -22,8 +22,8 @@ class Node(msgspec.Struct):
     kind: Kind
     json: str = ""
     written: str = ""
-    members: "list[Member]" = msgspec.field(default_factory=list)
-    items: "list[Item]" = msgspec.field(default_factory=list)
+    members: "Sequence[Member]" = ()
+    items: "Sequence[Item]" = ()
     tail: str = ""
     closed: bool = True
 
@@ -43,7 +43,7 @@ class Node(msgspec.Struct):
         return next((member.value for member in reversed(self.members) if member.name == key), None)
 
 
-class Item(msgspec.Struct):
+class Item(msgspec.Struct, gc=False):
     """An item of a list: the white space before its comma and before itself."""
 
     before: str
@@ -55,7 +55,7 @@ class Item(msgspec.Struct):
         return self.before + ("" if first else ",") + self.after
 
 
-class Member(Item):
+class Member(Item, gc=False):
     """A member of an object; `colon` is the text between its key and its value."""
 
     key: Node

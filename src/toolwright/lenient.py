@@ -10,7 +10,7 @@ off is said (`Reader.cut`). Whoever makes a call of a value refuses those.
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar, cast
 
 from toolwright.jsonescape import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
 from toolwright.jsonquote import (
@@ -142,10 +142,8 @@ class Reader:
                     return node
                 parent, entry = stack.pop()
                 entry.value = node
-                if isinstance(entry, Member):
-                    parent.members.append(entry)
-                else:
-                    parent.items.append(entry)
+                siblings = parent.members if isinstance(entry, Member) else parent.items
+                cast(list[Item], siblings).append(entry)
                 node, is_open = parent, True
 
     def begin(self, where: Where) -> Steps[tuple[Node, bool]]:
@@ -161,7 +159,9 @@ class Reader:
             self._open.append(mark)
             if mark == "(":
                 self.repaired("tuple")
-            return Node("object" if mark == "{" else "array", closed=False), True
+            node = Node("object", members=[]) if mark == "{" else Node("array", items=[])
+            node.closed = False
+            return node, True
         if mark in QUOTES and mark:
             pieces: list[str] = []
             closed = yield from self.string(where, pieces.append)
