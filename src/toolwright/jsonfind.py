@@ -12,7 +12,7 @@ import msgspec
 from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.jsontree import Member, Node
 from toolwright.lenient import JsonRepair, Reader, TooDeepError, finished
-from toolwright.source import Source
+from toolwright.source import silent_source
 
 __all__ = [
     "END_TOKENS",
@@ -146,9 +146,7 @@ def find_json(text: str) -> list[Node]:
     nodes = [node for place in fenced or places for node in place.nodes]
     if nodes:
         return nodes
-    source = Source(_ignore)
-    source.push(text.strip())
-    source.end(cut=False)
+    source = silent_source(text.strip())
     reader = Reader(source)
     finished(reader.gap())
     return [] if source.done else [finished(reader.value("top"))]
@@ -161,8 +159,7 @@ class _Values:
         self.nodes: list[Node] = []
         self.texts: list[str] = []
         self.end = at
-        source = Source(_ignore)
-        source.text, source.ended = text, True
+        source = silent_source(text)
         self._reader = Reader(source)
         while True:
             begin = _BETWEEN_VALUES.match(text, self.end).end()  # type: ignore[union-attr]  # matches always
@@ -235,7 +232,3 @@ def _behind(text: str, at: int) -> int:
     """Where a place ends: with the closers, fence rests and end tokens behind it when nothing else follows."""
     end = TRAILING.match(text, at).end()  # type: ignore[union-attr]  # matches always
     return end if end == len(text) else at
-
-
-def _ignore(_: object) -> None:
-    """A reader of values emits nothing."""

@@ -26,9 +26,9 @@ from toolwright.jsonquote import (
 from toolwright.jsonscalar import scalar
 from toolwright.jsontext import NotJsonError, encode
 from toolwright.jsontree import Item, Member, Node, name_of
-from toolwright.source import Source, Steps
+from toolwright.source import Source, Steps, silent_source
 
-__all__ = ["MAX_DEPTH", "JsonRepair", "Reader", "TooDeepError", "Where"]
+__all__ = ["MAX_DEPTH", "JsonRepair", "Reader", "TooDeepError", "Where", "finished", "read_json"]
 
 JsonRepair = Literal[
     "bad_escape",
@@ -79,9 +79,7 @@ def read_json(text: str) -> Node | None:
 
     None when something stands behind it, and when the text ends before it does.
     """
-    source = Source(_ignore)
-    source.push(text)
-    source.end(cut=False)
+    source = silent_source(text)
     reader = Reader(source)
     try:
         node = finished(reader.value("top"))
@@ -99,10 +97,6 @@ def finished(steps: Steps[T]) -> T:
         answer: T = end.value
         return answer
     raise AssertionError("the text is all there")
-
-
-def _ignore(_: object) -> None:
-    """A reader of values emits nothing."""
 
 
 class Reader:

@@ -23,7 +23,7 @@ from toolwright.lenient import Reader, TooDeepError, Where, read_json
 from toolwright.repair import Mender
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import Schema, branches, resolve, wanted
-from toolwright.source import Source, Steps
+from toolwright.source import Steps, silent_source
 from toolwright.toolset import Toolset
 
 __all__ = ["LiveArguments"]
@@ -46,7 +46,7 @@ class LiveArguments:
         self._tools = tools
         tool = tools.get(name)
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
-        self._source = Source(_ignore)
+        self._source = silent_source()
         self._reader = Reader(self._source)
         self._steps: list[Step] = []
         self._choices: dict[int, list[Schema]] = {}
@@ -120,19 +120,13 @@ class LiveArguments:
                 return
         except TooDeepError as error:
             self.problems.append(Problem("non_json_arguments", str(error)))
-            yield from self._rest()
+            self._put((yield from self._rest()))
             return
         yield from self._trailing()
 
     def _other(self) -> Steps[None]:
         """Arguments that are no object: JSON in a string, a list with the object, the text of the one parameter."""
-        pieces: list[str] = []
-        while True:
-            pieces.append(self._source.take(len(self._source.text)))
-            if self._source.ended:
-                break
-            yield
-        text = "".join(pieces)
+        text = yield from self._rest()
         node = read_json(text.strip())
         if node is None or node.kind == "word":
             node = Node("string", encode(text.strip()).decode())
@@ -150,21 +144,17 @@ class LiveArguments:
 
     def _trailing(self) -> Steps[None]:
         """What stands behind the document: closers mean nothing."""
+        rest = yield from self._rest()
+        if rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
+            self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
+
+    def _rest(self) -> Steps[str]:
+        """All that is left."""
         pieces: list[str] = []
         while True:
             pieces.append(self._source.take(len(self._source.text)))
             if self._source.ended:
-                break
-            yield
-        rest = "".join(pieces)
-        if rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
-            self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
-
-    def _rest(self) -> Steps[None]:
-        while True:
-            self._put(self._source.take(len(self._source.text)))
-            if self._source.ended:
-                return
+                return "".join(pieces)
             yield
 
     def _ends(self, node: Node) -> bool:
@@ -341,7 +331,3 @@ class LiveArguments:
 
 def _takes_any_text(schema: Schema) -> bool:
     return wanted(schema) in ("", "string") and "enum" not in schema and "const" not in schema
-
-
-def _ignore(_: object) -> None:
-    """A reader of values emits nothing."""

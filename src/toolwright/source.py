@@ -14,7 +14,18 @@ from typing import TypeAlias, TypeVar
 
 from toolwright.events import Event, Markup
 
-__all__ = ["MAX_HELD_BLANKS", "Emit", "Markers", "Source", "Steps", "gather", "may_come", "stream", "stream_text"]
+__all__ = [
+    "MAX_HELD_BLANKS",
+    "Emit",
+    "Markers",
+    "Source",
+    "Steps",
+    "gather",
+    "may_come",
+    "silent_source",
+    "stream",
+    "stream_text",
+]
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
@@ -138,6 +149,18 @@ class Source:
     def more(self, size: int) -> bool:
         """Whether the next `size` characters are not all here yet but may come."""
         return not self.ended and len(self.text) - self.at < size
+
+
+def silent_source(text: str | None = None) -> Source:
+    """A source for values alone, from which nothing is emitted. With a `text` that is all of it."""
+    source = Source(_ignore)
+    if text is not None:
+        source.text, source.ended = text, True
+    return source
+
+
+def _ignore(_: object) -> None:
+    """Values are answered, not emitted."""
 
 
 def may_come(atoms: Iterable[str]) -> str:
