@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import toolwright
 from tests.asking import ask
 from tests.conftest import Served
 from tests.outputs import QUESTION
@@ -16,6 +17,7 @@ def tool(name: str, *required: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
+both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 STOCK = tool("count_stock", "warehouse", "article")
 OPEN, CLOSE = tool("open_valve", "valve"), tool("close_valve", "valve")
 
@@ -57,3 +59,67 @@ def test_a_rule_for_a_tool_that_does_not_take_them_counts_for_nothing(serve: Ser
     )
     model.plays(said('{"valve": "B7"}'))
     assert asked(gateway, "m", OPEN, CLOSE, STOCK) == []
+
+
+OPEN_SCHEMAS = {
+    "any value": (
+        {"properties": {"file_path": {"type": "object"}}, "additionalProperties": True},
+        '{"x": 0, "path": 1}',
+    ),
+    "texts": (
+        {"properties": {"text": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
+        '{"x": "a", "content": "hi"}',
+    ),
+    "two of one group": (
+        {"properties": {"limit": {"type": "integer"}}, "additionalProperties": True},
+        '{"limit": 5, "count": 5}',
+    ),
+    "null": (
+        {"properties": {"path": {"type": "boolean"}}, "additionalProperties": True},
+        '{"file_path": null, "q": "x"}',
+    ),
+    "free form": ({"properties": {}, "additionalProperties": True}, '{"arguments": {"a": 1}}'),
+    "a value that the parameter does not take": ({"properties": {"path": {"type": "object"}}}, '{"file": 1}'),
+}
+
+
+@pytest.mark.parametrize(("schema", "written"), OPEN_SCHEMAS.values(), ids=list(OPEN_SCHEMAS))
+def test_what_a_schema_takes_as_it_is_stays(schema: dict[str, Any], written: str) -> None:
+    given = {"type": "function", "function": {"name": "keep", "parameters": {"type": "object", **schema}}}
+    output = f'<tool_call>\n{{"name": "keep", "arguments": {written}}}\n</tool_call>'
+    for pieces in ([output], output):
+        turn = toolwright.parse(pieces, dialect="hermes", tools=[given])
+        assert [call.arguments for call in turn.calls] == [written]
+        assert not turn.problems
+
+
+@both_ways
+def test_data_in_the_text_of_a_server_with_tools_of_its_own_is_no_call(
+    serve: Served, model: ModelServer, stream: bool
+) -> None:
+    gateway = serve(ModelConfig(name="m", upstream=model.url, model="m"))
+    model.plays(said('{"warehouse": "north", ', '"article": "rope"}'))
+    answer = ask(gateway, {"model": "m", "messages": [QUESTION], "tools": [STOCK]}, stream=stream)
+    assert (answer.calls, answer.message["content"]) == ([], '{"warehouse": "north", "article": "rope"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        ('{"a": "x</think>y"}', {"type": "object"}, {"a": "x</think>y"}),
+        ("{'a': 'x</think>y'}", None, {"a": "x</think>y"}),
+        ("Hm, {x}.</think>\n{'a': 1}", None, {"a": 1}),
+        ('"[1]"', {"type": "string"}, "[1]"),
+    ],
+)
+def test_a_thought_ends_beside_values_only(text: str, schema: dict[str, Any] | None, value: object) -> None:
+    assert toolwright.loads(text, schema=schema) == value
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\xa0", "\u3000", "\f"])
+def test_any_blank_behind_a_torn_string_reads_the_same_in_every_cut(blank: str) -> None:
+    given = tool("keep", "limit")
+    arguments = f'{{"limit": "{{"name":"f","arguments":{{}}}}{blank}"}}'
+    output = f'<tool_call>{{"name": "keep", "arguments": {arguments}}}</tool_call>'
+    whole = toolwright.parse(output, dialect="hermes", tools=[given])
+    assert toolwright.parse(iter(output), dialect="hermes", tools=[given]).calls == whole.calls
