@@ -19,6 +19,7 @@ import jiter
 import json_repair
 import partial_json_parser
 
+from timing import best
 from toolwright import loads
 from toolwright.live import LiveArguments
 from toolwright.toolset import Toolset
@@ -133,16 +134,6 @@ def row(name: str, texts: list[str], run: Callable[[str], object], *, per_piece:
         f"  {name:30}" + "".join(f"{cell:>11}" for cell in cells + ["-"] * (len(texts) - len(cells))) + growth,
         flush=True,
     )
-
-
-def best(run: Callable[[], object], times: int) -> float:
-    """Seconds of the fastest of some runs."""
-    found = float("inf")
-    for _ in range(times):
-        started = time.perf_counter()
-        run()
-        found = min(found, time.perf_counter() - started)
-    return found
 
 
 if __name__ == "__main__":

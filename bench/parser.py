@@ -9,9 +9,9 @@ tenth of it.
 """
 
 import argparse
-import time
 from collections.abc import Callable
 
+from timing import best
 from toolwright import Parser, dialects, write
 
 CODE = 'def add(a, b):\n    """Adds; isn\'t it?"""\n    return {"sum": [a + b], "<ok>": True}\n'
@@ -57,16 +57,6 @@ def row(name: str, sizes: list[int], prepare: Callable[[int], tuple[int, Callabl
         cells.append(totals[-1] / pieces * 1e6)
     growth = f"{totals[-1] / totals[-2]:9.1f}x" if len(totals) > 1 else ""
     print(f"{name:34}" + "".join(f"{cell:10.2f}" for cell in cells) + growth)
-
-
-def best(run: Callable[[], object], times: int) -> float:
-    """Seconds of the fastest of some runs."""
-    found = float("inf")
-    for _ in range(times):
-        started = time.perf_counter()
-        run()
-        found = min(found, time.perf_counter() - started)
-    return found
 
 
 def call_text(dialect: str, size: int) -> str:

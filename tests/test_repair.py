@@ -11,8 +11,9 @@ from toolwright import ArgumentsDelta, CallEnded, CallStarted, Problem
 from toolwright.aliases import Hints
 from toolwright.conversation import FunctionTool
 from toolwright.events import ProblemKind
-from toolwright.fitting import FittingRule, fit_arguments, step_problems
+from toolwright.fitting import fit_arguments, step_problems
 from toolwright.lenient import read_json
+from toolwright.repair import Repair, RepairRule
 from toolwright.toolset import Toolset
 
 Schema = dict[str, Any]
@@ -46,7 +47,7 @@ TREE = {
 LOOP = {"type": "object", "properties": {"next": {"$ref": "#/properties/next"}, "count": WHOLE}}
 SELF = {"type": "object", "properties": {"inner": {"$ref": "#"}, "count": WHOLE}, "additionalProperties": False}
 
-Row = tuple[str, Schema, str, str, list[FittingRule]]
+Row = tuple[str, Schema, str, str, list[RepairRule]]
 # Title, schema, what was written, what goes out, the steps.
 ROWS: list[Row] = [
     # coercions
@@ -330,11 +331,11 @@ each = pytest.mark.parametrize(
 
 
 @each
-def test_arguments_are_made_to_fit(schema: Schema, written: str, out: str, rules: list[FittingRule]) -> None:
+def test_arguments_are_made_to_fit(schema: Schema, written: str, out: str, rules: list[RepairRule]) -> None:
     node = read_json(written)
     assert node is not None
     fitted = fit_arguments(node, "use", Toolset([FunctionTool("use", None, schema)]))
-    assert (fitted.text, sorted(rule for rule, _ in fitted.steps)) == (out, sorted(rules))
+    assert (fitted.text, sorted(step.rule for step in fitted.steps)) == (out, sorted(rules))
     assert not fitted.faults
 
 
@@ -353,20 +354,18 @@ def streamed(schema: Mapping[str, Any], written: str) -> tuple[str, set[ProblemK
 
 
 @each
-def test_arguments_are_made_to_fit_in_a_stream(
-    schema: Schema, written: str, out: str, rules: list[FittingRule]
-) -> None:
+def test_arguments_are_made_to_fit_in_a_stream(schema: Schema, written: str, out: str, rules: list[RepairRule]) -> None:
     arguments, problems = streamed(schema, written)
     assert json.loads(arguments) == json.loads(out)
     assert arguments.replace(" ", "") == out.replace(" ", "")
     place = "$" if {"unwrapped", "text_to_parameter"} & {*rules} or not written.startswith("{") else "$.x"
-    expected = {problem.kind for problem in step_problems((rule, place) for rule in rules)}
+    expected = {problem.kind for problem in step_problems(Repair(rule, place) for rule in rules)}
     assert problems - {"json_repaired"} == expected
 
 
 def test_each_rule_has_an_example() -> None:
     shown = {rule for row in ROWS for rule in row[4]}
-    assert shown == {rule for rules in get_args(FittingRule) for rule in get_args(rules)}
+    assert shown == {rule for rules in get_args(RepairRule) for rule in get_args(rules)}
 
 
 # --- what must not be done ---
@@ -480,4 +479,4 @@ def test_users_name_their_own_groups() -> None:
     assert node is not None
     assert fit_arguments(node, "use", Toolset([tool])).faults
     fitted = fit_arguments(node, "use", Toolset([tool], hints=Hints(aliases=(frozenset(("berth", "dock")),))))
-    assert (fitted.text, fitted.steps) == ('{"berth": "7"}', [("alias", "$.dock")])
+    assert (fitted.text, fitted.steps) == ('{"berth": "7"}', [Repair("alias", "$.dock")])

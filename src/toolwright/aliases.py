@@ -5,14 +5,15 @@ the names that models and common tools use for the same thing; users add their o
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from toolwright.jsontext import fold
 
-__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "may_rename", "meant"]
+__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "NameRule", "may_rename", "meant"]
 
+NameRule = Literal["alias", "spelling", "letter"]
 AliasGroups: TypeAlias = tuple[frozenset[str], ...]
 
 GROUPS: Final[AliasGroups] = tuple(
@@ -33,6 +34,8 @@ GROUPS: Final[AliasGroups] = tuple(
         "num_results top_n top_k count limit max_results",
     )
 )
+# A name with one wrong letter must have this many to be recognised.
+_MIN_LETTERS: Final = 5
 
 
 class InferenceRule(Struct, frozen=True):
@@ -54,14 +57,10 @@ def may_rename(schema: Mapping[str, object]) -> bool:
     return "patternProperties" not in schema and schema.get("additionalProperties", False) is False
 
 
-# A name with one wrong letter must have this many to be recognised.
-_MIN_LETTERS: Final = 5
-
-
 def meant(
     key: str, declared: Collection[str], missing: Collection[str], groups: AliasGroups = GROUPS
-) -> tuple[str, str] | None:
-    """The declared name that an undeclared `key` means, and by what: `alias`, `spelling` or `letter`.
+) -> tuple[str, NameRule] | None:
+    """The declared name that an undeclared `key` means, and by what.
 
     `missing` are the required names that were not given; only these are recognised with a wrong letter.
     """

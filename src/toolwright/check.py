@@ -108,8 +108,9 @@ class Check:
     def _start(self, started: CallStarted, out: list[Event]) -> None:
         name = self._tools.resolve(started.name)
         if name != started.name and name in self._tools:
-            detail = f"{started.name!r} means {name!r}"
-            self._early.append(Problem("tool_name_repaired", detail, call=started.index))
+            if self._tools.is_respelled(started.name, name):
+                detail = f"{started.name!r} means {name!r}"
+                self._early.append(Problem("tool_name_repaired", detail, call=started.index))
             started = msgspec.structs.replace(started, name=name)
         leaves = self._lets_out(started.name)
         mends = leaves and started.kind == "function" and started.name in self._tools

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
+from toolwright.jsonscalar import is_number
 from toolwright.jsontext import NotJsonError, decode, encode, fold
 from toolwright.jsontree import Item, Node
 from toolwright.lenient import read_json
-from toolwright.schema.resolve import Schema
+from toolwright.schema.resolve import TYPE_NAMES, Schema
 
 __all__ = ["RULES", "CoercionRule", "fold_enum", "text_of"]
 
@@ -28,10 +29,8 @@ CoercionRule = Literal[
 ]
 Rule: TypeAlias = Callable[[Node, Schema], Node | None]
 
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?").fullmatch
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?").fullmatch
 _SCHEMA_KEYS: Final = frozenset(("properties", "required", "items", "enum", "description", "$ref", "anyOf"))
-_TYPES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 
 
 def text_of(node: Node) -> str | None:
@@ -53,7 +52,7 @@ def text_to_integer(node: Node, _: Schema) -> Node | None:
 def text_to_number(node: Node, _: Schema) -> Node | None:
     """The text of a number is that number, digit by digit."""
     text = (text_of(node) or "").strip()
-    return Node("number", text, text) if _NUMBER(text) else None
+    return Node("number", text, text) if is_number(text) else None
 
 
 def text_to_boolean(node: Node, _: Schema) -> Node | None:
@@ -77,7 +76,7 @@ def object_to_text(node: Node, _: Schema) -> Node | None:
         return None
     kind = node.get("type")
     keys = {member.name for member in node.members}
-    if (kind is not None and text_of(kind) in _TYPES) or keys <= _SCHEMA_KEYS | {"type"}:
+    if (kind is not None and text_of(kind) in TYPE_NAMES) or keys <= _SCHEMA_KEYS | {"type"}:
         return None
     return Node("string", encode(node.text()).decode())
 

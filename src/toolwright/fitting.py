@@ -1,7 +1,7 @@
 """The arguments of one call against its tool: unwrapped, mended, checked. The one judgement, however a call came in."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -12,18 +12,14 @@ from toolwright.forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS
 from toolwright.jsontext import NotJsonError, encode
 from toolwright.jsontree import Member, Node
 from toolwright.lenient import JsonRepair, read_json
-from toolwright.repair import RepairRule, mend
+from toolwright.repair import Repair, RepairRule, mend
 from toolwright.schema.keywords import properties
 from toolwright.schema.validate import Fault
 from toolwright.toolset import Toolset
 
-__all__ = ["Fitted", "FittingRule", "Step", "fit_arguments", "json_problems", "step_problems", "tools_taking"]
+__all__ = ["Fitted", "fit_arguments", "json_problems", "step_problems", "tools_taking"]
 
-FittingRule = RepairRule | Literal["unwrapped", "json_in_text", "text_to_parameter", "item_of_list"]
-
-Step: TypeAlias = tuple[FittingRule, str]
-
-_KINDS: Final[Mapping[str, ProblemKind]] = {
+_KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "alias": "argument_renamed",
     "spelling": "argument_renamed",
     "letter": "argument_renamed",
@@ -40,7 +36,7 @@ class Fitted(msgspec.Struct, frozen=True):
 
     node: Node
     faults: list[Fault]
-    steps: list[Step]
+    steps: list[Repair]
 
     @property
     def text(self) -> str:
@@ -48,14 +44,14 @@ class Fitted(msgspec.Struct, frozen=True):
         return self.node.text()
 
 
-def step_problems(steps: Iterable[Step], call: int | None = None) -> list[Problem]:
-    """Steps that were taken, as problems of a call."""
-    return [Problem(_kind(rule, path), f"{rule.replace('_', ' ')} at {path}", call) for rule, path in steps]
+def step_problems(steps: Iterable[Repair]) -> list[Problem]:
+    """Steps that were taken, as problems."""
+    return [Problem(_kind(step), f"{step.rule.replace('_', ' ')} at {step.path}") for step in steps]
 
 
-def _kind(rule: FittingRule, path: str) -> ProblemKind:
-    is_whole = rule == "json_in_text" and path == "$"
-    return "arguments_decoded" if is_whole else _KINDS.get(rule, "argument_coerced")
+def _kind(step: Repair) -> ProblemKind:
+    is_whole = step.rule == "json_in_text" and step.path == "$"
+    return "arguments_decoded" if is_whole else _KINDS.get(step.rule, "argument_coerced")
 
 
 def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) -> list[Problem]:
@@ -71,26 +67,26 @@ def fit_arguments(node: Node, name: str, tools: Toolset) -> Fitted:
     tool = tools.get(name)
     if tool is None:
         return Fitted(node, _unwritten(node), [])
-    steps: list[Step] = []
+    steps: list[Repair] = []
     inner, fault = _unwrapped(node, tool, tools, steps)
     made, repairs = mend(inner, tool.parameters or {}, tools.hints.aliases)
     faults = [fault] if fault else _unwritten(made) or _faults(made, name, tools)
-    return Fitted(made, faults, steps + [(repair.rule, repair.path) for repair in repairs])
+    return Fitted(made, faults, steps + repairs)
 
 
-def tools_taking(node: Node, tools: Toolset) -> list[tuple[str, Fitted]]:
-    """The tools that take these arguments, mended if need be, and declare each name in them."""
-    found: list[tuple[str, Fitted]] = []
+def tools_taking(node: Node, tools: Toolset) -> list[str]:
+    """The names of the tools that take these arguments, mended if need be, and declare each name in them."""
+    found: list[str] = []
     for tool in tools:
         own = properties(tool.parameters)
-        made, repairs = mend(node, tool.parameters or {}, tools.hints.aliases)
+        made, _ = mend(node, tool.parameters or {}, tools.hints.aliases)
         declared = own and {member.name for member in made.members} <= own.keys()
         if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
-            found.append((tool.name, Fitted(made, [], [(repair.rule, repair.path) for repair in repairs])))
+            found.append(tool.name)
     return found
 
 
-def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Step]) -> tuple[Node, Fault | None]:
+def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repair]) -> tuple[Node, Fault | None]:
     """The arguments without what was put around them, and why that cannot be told."""
     own = properties(tool.parameters)
     for _ in range(_MAX_WRAPPERS):
@@ -99,17 +95,17 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Step]
             inside = read_json(text.strip()) if text.strip()[:1] in ("{", "[", '"') else None
             if inside is None or inside.kind not in ("object", "array", "string"):
                 return _parameter(node, own, steps), None
-            steps.append(("json_in_text", "$"))
+            steps.append(Repair("json_in_text", "$"))
         elif node.kind == "array" and len(node.items) == 1 and node.items[0].value.kind == "object":
             inside = node.items[0].value
-            steps.append(("item_of_list", "$"))
+            steps.append(Repair("item_of_list", "$"))
         else:
             inside, other = _inner_call(node, tool, tools)
             if other:
                 return node, Fault("$", f"a call of {other!r} stands in the arguments of {tool.name!r}")
             if inside is None:
                 break
-            steps.append(("unwrapped", "$"))
+            steps.append(Repair("unwrapped", "$"))
         node = inside
     return node, None
 
@@ -133,14 +129,14 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
     return None, ""
 
 
-def _parameter(node: Node, own: Mapping[str, object], steps: list[Step]) -> Node:
+def _parameter(node: Node, own: Mapping[str, object], steps: list[Repair]) -> Node:
     """A bare text as the one parameter of a tool, which must want a text."""
     if len(own) != 1 or node.kind != "string":
         return node
     ((key, schema),) = own.items()
     if not isinstance(schema, Mapping) or schema.get("type") != "string":
         return node
-    steps.append(("text_to_parameter", "$"))
+    steps.append(Repair("text_to_parameter", "$"))
     return Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)])
 
 

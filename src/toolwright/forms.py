@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from toolwright.coerce import text_of
+from toolwright.events import Problem
 from toolwright.jsontext import fold
 from toolwright.jsontree import Node
 from toolwright.schema.keywords import properties
@@ -45,6 +46,10 @@ class Form(msgspec.Struct, frozen=True):
     exact: bool = True
     closed: bool = True
     content: str = ""
+
+    def name_problems(self) -> list[Problem]:
+        """What was repaired in the name."""
+        return [] if self.exact else [Problem("tool_name_repaired", f"the name {self.name!r} in other words")]
 
 
 class CallKeys:
@@ -113,7 +118,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[Form]
         name,
         None,
         explicit=False,
-        exact=written.strip() == name or written.strip().endswith(f".{name}"),
+        exact=not tools.is_respelled(written, name),
         closed=node.closed,
     )
     rest = [member for member in node.members if member.name != name_key]

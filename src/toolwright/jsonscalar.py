@@ -6,9 +6,9 @@ from typing import Final, Literal
 from toolwright.jsontext import encode
 from toolwright.jsontree import Node
 
-__all__ = ["scalar"]
+__all__ = ["is_number", "scalar"]
 
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
+is_number = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
 _LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?\Z").match
 _HALF_NUMBER = re.compile(r"(?P<whole>[+-]?\d+\.?\d*)[eE][+-]?\Z|[+-]\Z").match
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
@@ -21,7 +21,7 @@ def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
 
     `at_end`: nothing comes behind it, so that it may be the begin of a literal.
     """
-    if _NUMBER(word):
+    if is_number(word):
         return Node("number", word, word), None
     if literal := _LITERALS.get(word.lower()):
         return Node("literal", literal, word), None if word == literal else "literal_spelling"
@@ -47,4 +47,4 @@ def _number(word: str) -> str:
     mantissa, mark, exponent = text.replace("E", "e").partition("e")
     mantissa = f"{mantissa}0" if mantissa.endswith(".") else mantissa
     number = sign + mantissa + mark + exponent
-    return number if _NUMBER(number) else ""
+    return number if is_number(number) else ""

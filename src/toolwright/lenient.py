@@ -156,7 +156,7 @@ class Reader:
             node = Node("object", members=[]) if mark == "{" else Node("array", items=[])
             node.closed = False
             return node, True
-        if mark in QUOTES and mark:
+        if mark in QUOTES:
             pieces: list[str] = []
             closed = yield from self.string(where, pieces.append)
             return Node("string", f'"{"".join(pieces)}"', closed=closed), False

@@ -14,13 +14,13 @@ import msgspec
 
 from toolwright.aliases import may_rename, meant
 from toolwright.events import Problem
-from toolwright.fitting import Step, fit_arguments, json_problems, step_problems
+from toolwright.fitting import fit_arguments, json_problems, step_problems
 from toolwright.forms import ARGUMENT_KEYS, NAME_KEYS
 from toolwright.jsonfind import TRAILING
 from toolwright.jsontext import encode
 from toolwright.jsontree import Member, Node
 from toolwright.lenient import Reader, TooDeepError, Where, read_json
-from toolwright.repair import Mender
+from toolwright.repair import Mender, Repair
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import Schema, branches, resolve, wanted
 from toolwright.source import Steps, silent_source
@@ -48,7 +48,7 @@ class LiveArguments:
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
         self._source = silent_source()
         self._reader = Reader(self._source)
-        self._steps: list[Step] = []
+        self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
         self._flowing = False  # within a string that flows
         self._tail = ""  # of it, not decided yet
@@ -225,7 +225,7 @@ class LiveArguments:
         before = earlier.members if earlier else []
         mender = Mender(self._schema, self._tools.hints.aliases)
         made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), schema, path, 0)
-        self._steps += [(repair.rule, repair.path) for repair in mender.repairs]
+        self._steps += mender.repairs
         self._put(opening)
         for number, member in enumerate(made.members[len(before) :], len(before)):
             self._put(member.lead(first=not number) + member.key.json + member.colon + member.value.text())
@@ -292,20 +292,19 @@ class LiveArguments:
             yield from container(fitting[0], prefix, path, depth)
             return True
         node = yield from reader.value(where)
-        if reader.cut or not self._ends(node):
+        may_go_on = source.done and source.cut and node.kind == "number"
+        if reader.cut or may_go_on or not self._ends(node):
             self.complete = False
             self._put(prefix)
             return True
         mender = Mender(self._schema, self._tools.hints.aliases)
         made = mender.value(node, schema, path, 0)
         if droppable is not None and mender.leaves_out(made, droppable):
-            self._steps.append(("null_left_out", path))
+            self._steps.append(Repair("null_left_out", path))
             return False
-        self._steps += [(repair.rule, repair.path) for repair in mender.repairs]
+        self._steps += mender.repairs
         self.problems += [Problem("invalid_arguments", f"{path}: no value was written")] * (made.kind == "missing")
         self._put(prefix + made.text())
-        if source.done and source.cut and made.kind == "number":
-            self.complete = False
         return True
 
     def _branches(self, schema: object) -> list[Schema]:

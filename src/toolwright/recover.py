@@ -22,6 +22,7 @@ from toolwright.jsontext import fold, without
 from toolwright.jsontree import Node
 from toolwright.meant import Surroundings
 from toolwright.schema.keywords import properties
+from toolwright.schema.resolve import TYPE_NAMES
 from toolwright.toolset import Toolset
 
 __all__ = ["Found", "Piece", "Prose", "recover"]
@@ -31,7 +32,6 @@ _PLACEHOLDER = re.compile(
 )
 # What stands in brackets of any kind; a placeholder when it is the name of the parameter.
 _BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
-_TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 # Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
 _OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
 _CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
@@ -126,8 +126,7 @@ def _without_text(problem: Problem) -> Problem:
 
 
 def _steps(call: _Call) -> list[Problem]:
-    renamed = [] if call.form.exact else [Problem("tool_name_repaired", f"the name {call.form.name!r} in other words")]
-    return renamed + step_problems(call.fitted.steps)
+    return call.form.name_problems() + step_problems(call.fitted.steps)
 
 
 # --- what a place holds ---
@@ -203,7 +202,7 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
             return [Form(name, node.members[0].value, explicit=True, closed=node.closed)]
     if names & {"tool", "name"} and not all(tools.declares(name) for name in names & {"tool", "name"}):
         return None
-    fitting = [name for name, _ in tools_taking(node, tools)]
+    fitting = tools_taking(node, tools)
     ruled = {rule.tool for rule in tools.hints.inference if rule.keys <= names} & set(fitting)
     fitting = list(ruled) if len(fitting) > 1 and ruled else fitting
     if isinstance(tools.choice, NamedTool) and tools.choice.name in fitting:
@@ -239,7 +238,7 @@ def _is_placeholder(arguments: Node, own: object) -> bool:
     """Whether the arguments are an example: a placeholder among them, nothing but names of types, or a schema."""
     values = [member.value for member in arguments.members]
     texts = [text for value in values if (text := text_of(value)) is not None]
-    if values and len(texts) == len(values) and all(text in _TYPE_NAMES for text in texts):
+    if values and len(texts) == len(values) and all(text in TYPE_NAMES for text in texts):
         return True
     names = {member.name for member in arguments.members}
     echoed = {"type", "properties"} <= names and not (isinstance(own, dict) and {"type", "properties"} & own.keys())

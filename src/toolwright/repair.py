@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from toolwright.aliases import GROUPS, AliasGroups, may_rename, meant
+from toolwright.aliases import GROUPS, AliasGroups, NameRule, may_rename, meant
 from toolwright.coerce import RULES, CoercionRule, fold_enum
 from toolwright.jsontext import NotJsonError
 from toolwright.jsontree import Item, Member, Node
@@ -19,7 +19,7 @@ from toolwright.schema.resolve import Schema, branches, resolve, wanted
 
 __all__ = ["Mender", "Repair", "RepairRule", "mend"]
 
-RepairRule = CoercionRule | Literal["alias", "spelling", "letter", "same_twice", "null_left_out"]
+RepairRule = CoercionRule | NameRule | Literal["same_twice", "null_left_out", "unwrapped", "text_to_parameter"]
 
 # How deep values are mended; deeper ones stay as they are.
 _MAX_DEPTH: Final = 24
@@ -36,7 +36,7 @@ class Repair(msgspec.Struct, frozen=True):
 def mend(node: Node, schema: Schema, groups: AliasGroups = GROUPS) -> tuple[Node, list[Repair]]:
     """A value as its schema wants it, as far as the rules go, and the steps that led there."""
     mender = Mender(schema, groups)
-    return mender.value(node, schema, "$", 0), mender.repairs
+    return mender.value(node, schema), mender.repairs
 
 
 class Mender:
@@ -47,7 +47,7 @@ class Mender:
         self._root = root
         self._groups = groups
 
-    def value(self, node: Node, schema: object, path: str, depth: int) -> Node:
+    def value(self, node: Node, schema: object, path: str = "$", depth: int = 0) -> Node:
         """One value as a schema wants it; the node itself where there is nothing to do."""
         choices = branches(resolve(schema, self._root), self._root) if depth < _MAX_DEPTH else []
         if len(choices) > 1:
@@ -130,7 +130,7 @@ class Mender:
         if not unknown or not declared or not may_rename(schema):
             return list(members)
         missing = [name for name in required(schema) if name not in given]
-        claims: dict[str, list[tuple[Member, str]]] = {}
+        claims: dict[str, list[tuple[Member, NameRule]]] = {}
         for member in unknown:
             found = meant(member.name, declared, missing, self._groups)
             if found and self._takes(declared[found[0]], member.value):
@@ -145,7 +145,7 @@ class Mender:
                 continue
             if not own:
                 renamed[claimants[0][0].name] = name
-                self.repairs.append(Repair(_rule(claimants[0][1]), f"{path}.{claimants[0][0].name}"))
+                self.repairs.append(Repair(claimants[0][1], f"{path}.{claimants[0][0].name}"))
                 same = same[1:]
             for member, _ in same:
                 dropped.add(member.name)
@@ -162,7 +162,7 @@ class Mender:
 
     def _takes(self, schema: object, value: Node) -> bool:
         """Whether a parameter would take a value, mended if need be."""
-        return self._fits(Mender(self._root, self._groups).value(value, schema, "$", 0), schema)
+        return self._fits(Mender(self._root, self._groups).value(value, schema), schema)
 
     def _fits(self, node: Node, schema: object) -> bool:
         if not isinstance(schema, Mapping):
@@ -198,7 +198,3 @@ def _same(one: Node, other: Node) -> bool:
         return one.value() == other.value()
     except NotJsonError:
         return False
-
-
-def _rule(by: str) -> RepairRule:
-    return "alias" if by == "alias" else "spelling" if by == "spelling" else "letter"

@@ -76,6 +76,10 @@ class Toolset:
             return self._folded.get(fold(bare)) or name
         return name
 
+    def is_respelled(self, written: str, name: str) -> bool:
+        """Whether a written name is the offered one in another spelling; a namespace before it is none."""
+        return written.strip() != name and not written.strip().endswith(f".{name}")
+
     def requires_something(self, name: str) -> bool:
         """Whether the tool has a parameter that must be given."""
         tool = self.get(name)

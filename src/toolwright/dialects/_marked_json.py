@@ -8,6 +8,8 @@ import re
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from toolwright.fitting import json_problems
 from toolwright.forms import Form, read_forms
@@ -59,7 +61,7 @@ class MarkedJson:
         if head is None:
             return (yield from self._whole())
         self._emit(Markup(self._source.take(self._source.at + head.end())))
-        index = self._start(self._tools.resolve(head[1]))
+        index = self._start(head[1])
         closed, stop = yield from json_text(self._source, self._stops, partial(ArgumentsDelta, index))
         self._emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
         if stop:
@@ -141,6 +143,8 @@ class MarkedJson:
             shown.append(arguments)
             if not arguments and not self._tools.requires_something(form.name):
                 arguments = "{}"
+            for problem in form.name_problems():
+                self._emit(msgspec.structs.replace(problem, call=self.calls))
             index = self._start(form.name)
             if arguments:
                 self._emit(ArgumentsDelta(index, arguments))

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["Schema", "branches", "resolve", "wanted"]
+__all__ = ["TYPE_NAMES", "Schema", "branches", "resolve", "wanted"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
+# The types of JSON Schema.
+TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _MAX_REFERENCES: Final = 16
 _EMPTY: Final[Schema] = {}
 
