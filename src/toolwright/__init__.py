@@ -9,7 +9,7 @@ from importlib.metadata import version
 from toolwright.api import NotJsonError, Parser, dialects, loads, parse, render, strict_problems, typescript, write
 from toolwright.collect import Turn, collect
 from toolwright.conversation import Call
-from toolwright.errors import ConfigError, RequestError, ToolwrightError, UpstreamError
+from toolwright.errors import ConfigError, GrammarError, RequestError, ToolwrightError, UpstreamError
 from toolwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -21,6 +21,7 @@ from toolwright.events import (
     Problem,
     ReasoningDelta,
 )
+from toolwright.grammar.user import Grammar
 from toolwright.prompt import Control, Prompt, Text
 
 __version__ = version("toolwright")
@@ -35,6 +36,8 @@ __all__ = [
     "Control",
     "Event",
     "Finished",
+    "Grammar",
+    "GrammarError",
     "Markup",
     "NotJsonError",
     "Parser",

@@ -2,6 +2,7 @@
 
     ToolwrightError
     ├── RequestError      the caller was wrong: carries the status, type, code and param of OpenAI's error
+    │   └── GrammarError  the grammar of a custom tool cannot be used: carries the line and the column
     ├── ConfigError       the configuration or the command line was wrong
     └── UpstreamError     the model server failed, stalled or lied
 
@@ -12,7 +13,15 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Literal
 
-__all__ = ["ConfigError", "RequestError", "ToolwrightError", "UpstreamError", "UpstreamFault", "did_you_mean"]
+__all__ = [
+    "ConfigError",
+    "GrammarError",
+    "RequestError",
+    "ToolwrightError",
+    "UpstreamError",
+    "UpstreamFault",
+    "did_you_mean",
+]
 
 UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet"]
 
@@ -42,6 +51,19 @@ class RequestError(ToolwrightError):
         self.code = code
         self.status = status
         self.type = type_
+
+
+class GrammarError(RequestError):
+    """A grammar that OpenAI would refuse, or that cannot be run.
+
+    `line` and `column` count characters of the definition from 1; both are 1 when the place is not known. The message
+    says them, too.
+    """
+
+    def __init__(self, message: str, *, line: int = 1, column: int = 1) -> None:
+        super().__init__(message, code="invalid_value")
+        self.line = line
+        self.column = column
 
 
 class ConfigError(ToolwrightError):

@@ -1,0 +1,1 @@
+"""Grammars that users write for the input of their custom tools."""

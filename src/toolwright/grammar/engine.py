@@ -1,0 +1,227 @@
+"""llguidance as a checker of texts: its vocabulary is the 256 bytes, so that any text can be told to it.
+
+A grammar is given as Lark or as a regular expression, and is taken as it is: what OpenAI would refuse is not known
+here. Nothing here knows characters or lines, either.
+
+All readings of one grammar share what its lexer has worked out. That makes them fast, and is the reason why a reading
+can fail for what others have read: the lexer has a limit for all of it, and stays broken once it is reached.
+"""
+
+import functools
+import random
+from typing import Final, Literal, TypeAlias
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper, regex_to_lark
+
+__all__ = [
+    "OPTION_LINES",
+    "Engine",
+    "ExhaustedError",
+    "RefusedError",
+    "Syntax",
+    "allowed_bytes",
+    "random_text",
+    "refusal",
+]
+
+Syntax: TypeAlias = Literal["lark", "regex"]
+
+_END: Final = 256
+# Without this option the engine works out what is forced as far as it goes, and for `/x+/ /x+/` that is for ever.
+_OPTIONS: Final = '%llguidance {"no_forcing": true}\n'
+# So many lines the engine counts before those of the definition.
+OPTION_LINES: Final = 1
+# Ten times the default, which some sound expressions use up on a text of 1,000 characters: 0.15 s, 20 MB.
+_LEXER_FUEL: Final = 10_000_000
+# About 60 MB; the default is 250,000.
+_LEXER_STATES: Final = 100_000
+# The engine's word for a reading that nothing can follow, though the text is not complete.
+_DEAD_END: Final = "NoExtension"
+
+# What is too complex shows it within 40 to 310 bytes.
+_TRIAL_BYTES: Final = 320
+# But the first steps are taken with the engine's own limits, and in a way that does not hold the interpreter.
+_FIRST_BYTES: Final = 16
+# A text that is forced byte by byte must end before that; 0.5 s.
+_FORCED_BYTES: Final = 50_000
+
+# A random text ends at the first chance after so many bytes, and is given up after so many.
+_SOFT_BYTES: Final = 160
+_HARD_BYTES: Final = 6_000
+_STOP: Final = 0.7
+_CLOSE: Final = 0.15
+_TRIES: Final = 4
+_CLOSING: Final = frozenset(b"\"'`}])>;,.\n")
+_PRINTABLE: Final = frozenset(range(32, 127))
+
+
+class RefusedError(Exception):
+    """The engine's word on a grammar that it cannot read, or cannot run."""
+
+
+class ExhaustedError(Exception):
+    """The grammar asks for more work on a text than the engine does."""
+
+
+class _Bytes:
+    """The vocabulary: a token for each byte, then the end."""
+
+    def __init__(self) -> None:
+        self.tokens = [bytes([byte]) for byte in range(256)] + [b"<eos>"]
+        self.special_token_ids = [_END]
+        self.eos_token_id = _END
+        self.bos_token_id = None
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        return list(text.encode() if isinstance(text, str) else text)
+
+
+@functools.cache
+def _vocabulary() -> LLTokenizer:
+    return LLTokenizer(TokenizerWrapper(_Bytes()), slices=[])
+
+
+class Engine:
+    """One grammar. Raises `RefusedError` when it cannot be read, or not be run."""
+
+    def __init__(self, syntax: Syntax, definition: str) -> None:
+        if syntax == "regex":
+            expression = regex_to_lark(definition, use_ascii="")
+            definition = f"start: /{expression}/" if expression else 'start: ""'
+        self._definition = definition
+        _try_out(_built(definition, LLParserLimits(verbose_errors=False)))
+        self.renew()
+        _run(self.start())
+
+    def start(self) -> LLMatcher:
+        """A reading at the begin of a text."""
+        return self._base.deep_copy()
+
+    def renew(self) -> None:
+        """Begin anew, without what earlier readings have worked out."""
+        limits = LLParserLimits(
+            verbose_errors=False,
+            initial_lexer_fuel=_LEXER_FUEL,
+            step_lexer_fuel=_LEXER_FUEL,
+            max_lexer_states=_LEXER_STATES,
+        )
+        self._base = _built(self._definition, limits)
+
+
+def refusal(definition: str) -> str:
+    """Why the engine cannot read a Lark definition; empty when it can."""
+    try:
+        _built(definition, LLParserLimits(verbose_errors=False))
+    except RefusedError as error:
+        return str(error)
+    return ""
+
+
+def _built(definition: str, limits: LLParserLimits) -> LLMatcher:
+    built = LLMatcher(_vocabulary(), _OPTIONS + definition, log_level=0, limits=limits)
+    if built.is_error():
+        raise RefusedError(built.get_error())
+    return built
+
+
+def allowed_bytes(reading: LLMatcher) -> list[int]:
+    """The bytes that may come next; a reading that nothing can follow cannot be used any more.
+
+    Raises `ExhaustedError`, also when an earlier reading has broken the lexer.
+    """
+    bias = reading.compute_logit_bias()
+    if reading.is_error() and not reading.get_error().startswith(_DEAD_END):
+        raise ExhaustedError(reading.get_error())
+    return [byte for byte in range(256) if bias[byte]]
+
+
+def _try_out(reading: LLMatcher) -> None:
+    """Take the first steps of a grammar with the engine's own limits.
+
+    What has no choice has to end: `/x+/ /x+/` never does, because the first of them takes all.
+    """
+    chooser = random.Random(0)
+    last, forced, size = -1, True, 0
+    while size < (_FORCED_BYTES if forced else _FIRST_BYTES):
+        ended = reading.is_accepting()
+        allowed = _allowed_or_refused(reading)
+        forced = forced and not ended and len(allowed) < 2
+        if not allowed:
+            if forced:
+                raise RefusedError("no text can ever be complete")
+            return
+        last = last if last in allowed else chooser.choice(_plain(allowed))
+        if not reading.try_consume_tokens([last]):
+            raise RefusedError(reading.get_error())
+        size += 1
+    if forced:
+        raise RefusedError(f"no text of up to {_FORCED_BYTES:,} characters is complete")
+
+
+def _run(reading: LLMatcher) -> None:
+    """Read on for a while, as monotonous a text as the grammar takes.
+
+    That is the hardest for counts in counts, such as `(a{1,1000}){1,1000}`, which can be built but not be run.
+    """
+    chooser = random.Random(0)
+    last = -1
+    for _ in range(_TRIAL_BYTES):
+        if last >= 0 and reading.try_consume_tokens([last]):
+            continue
+        allowed = _allowed_or_refused(reading)
+        if not allowed:
+            return
+        last = chooser.choice(_plain(allowed))
+        reading.try_consume_tokens([last])
+
+
+def _allowed_or_refused(reading: LLMatcher) -> list[int]:
+    try:
+        return allowed_bytes(reading)
+    except ExhaustedError as error:
+        raise RefusedError(str(error)) from error
+
+
+def random_text(reading: LLMatcher, seed: int) -> bytes | None:
+    """A text of the grammar, mostly short and mostly printable; None when the walk did not come to an end."""
+    chooser = random.Random(seed)
+    text = bytearray()
+    while len(text) < _HARD_BYTES:
+        late = len(text) > _SOFT_BYTES
+        if reading.is_accepting() and (late or reading.is_stopped() or chooser.random() < _STOP):
+            return bytes(text)
+        try:
+            byte = _chosen(reading, chooser, late=late)
+        except ExhaustedError:
+            return None
+        if byte is None or not reading.try_consume_tokens([byte]):
+            return None
+        text.append(byte)
+    return None
+
+
+def _chosen(reading: LLMatcher, chooser: random.Random, *, late: bool) -> int | None:
+    allowed = allowed_bytes(reading)
+    if not allowed:
+        return None
+    closing = [byte for byte in allowed if byte in _CLOSING]
+    if late and len(allowed) > 1 and chooser.random() < _STOP:
+        tried = {*closing, *chooser.choices(allowed, k=_TRIES)}
+        ways = {byte: _ways_after(reading, byte) for byte in sorted(tried)}
+        fewest = min(ways.values())
+        return chooser.choice([byte for byte in ways if ways[byte] == fewest])
+    if closing and chooser.random() < _CLOSE:
+        return chooser.choice(closing)
+    return chooser.choice(_plain(allowed))
+
+
+def _ways_after(reading: LLMatcher, byte: int) -> int:
+    """How many bytes can follow that one: few, when it ends what could go on for ever."""
+    ahead = reading.deep_copy()
+    if not ahead.try_consume_tokens([byte]):
+        return _END
+    return -1 if ahead.is_accepting() else len(allowed_bytes(ahead)) or _END
+
+
+def _plain(allowed: list[int]) -> list[int]:
+    return [byte for byte in allowed if byte in _PRINTABLE] or allowed
