@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
+import msgspec
+
 from toolwright.check import Check
 from toolwright.collect import Turn, collect
 from toolwright.conversation import AssistantTurn
 from toolwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from toolwright.errors import RequestError, did_you_mean
-from toolwright.events import Event, FinishReason
+from toolwright.events import CallStarted, Event, FinishReason
 from toolwright.jsonfind import find_json
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.lenient import read_json
@@ -19,8 +21,10 @@ from toolwright.schema import strict
 from toolwright.schema.typescript import declaration
 from toolwright.toolset import Toolset
 from toolwright.wire.chat import read_conversation
+from toolwright.wire.choice import check_named, read_allowed_tools, read_tool_choice
 from toolwright.wire.errors import listed, wrong_type
-from toolwright.wire.tools import check_named, read_allowed_tools, read_call, read_tool_choice, read_tools
+from toolwright.wire.offer import read_offer
+from toolwright.wire.tools import read_call, read_tools
 
 __all__ = [
     "CheckMode",
@@ -44,9 +48,10 @@ Start = Literal["assistant", "reasoning", "message"]
 class Parser(OutputParser):
     """Reads one output of a model as it streams.
 
-    `tools` are function tools in the Chat or the Responses shape; `tool_choice` is OpenAI's, in either shape.
-    `start` says where the output begins, if not at the dialect's usual place: `assistant`, `reasoning` (the prompt
-    left it open) or `message`. `check="verbatim"` reports what the model wrote and judges nothing.
+    `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
+    OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
+    `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
+    nothing.
 
     Raises `RequestError` for arguments that cannot be, and for text behind the end. What the model writes raises
     nothing.
@@ -64,13 +69,15 @@ class Parser(OutputParser):
     ) -> None:
         _check_value(start or "assistant", get_args(Start), "start")
         _check_value(check, get_args(CheckMode), "check")
-        ours = read_tools(tools)
-        choice = read_tool_choice("auto" if tool_choice is None else tool_choice, ())
+        offer = read_offer(tools)
+        ours, flat = offer.tools, offer.names.flat
+        choice = read_tool_choice("auto" if tool_choice is None else tool_choice, (), flat=flat)
         check_named(choice, ours)
-        allowed = read_allowed_tools(tool_choice, ours)
+        allowed = read_allowed_tools(tool_choice, ours, flat=flat)
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
         super().__init__(_dialect(dialect), toolset, filter_, start or "assistant")
+        self._names = offer.names
         self._over = False
 
     def feed(self, text: str) -> list[Event]:
@@ -78,14 +85,23 @@ class Parser(OutputParser):
         if not isinstance(text, str):
             raise wrong_type("text", "str", text)
         self._check_open("feed")
-        return super().feed(text)
+        return self._named(super().feed(text))
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
         _check_value(reason, get_args(FinishReason), "finish_reason")
         self._check_open("finish")
         self._over = True
-        return super().finish(reason)
+        return self._named(super().finish(reason))
+
+    def _named(self, events: list[Event]) -> list[Event]:
+        """The events with the names by which the caller knows its tools."""
+        for number, event in enumerate(events):
+            if isinstance(event, CallStarted):
+                tool = self._names.client(event.name)
+                if tool.name != event.name:
+                    events[number] = msgspec.structs.replace(event, name=tool.name, namespace=tool.namespace)
+        return events
 
     def _check_open(self, called: str) -> None:
         if self._over:
@@ -139,7 +155,7 @@ def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None =
     """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
     arguments as value or JSON.
     """
-    read_tools(tools)
+    read_offer(tools)
     if not isinstance(calls, list | tuple):
         raise wrong_type("calls", "array", calls)
     ours = [read_call(call, f"calls[{number}]") for number, call in enumerate(calls)]

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from toolwright.conversation import NamedTool
+from toolwright.conversation import FunctionTool, NamedTool
 from toolwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -23,6 +23,7 @@ from toolwright.events import (
 )
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.live import LiveArguments
+from toolwright.live_input import LiveInput
 from toolwright.toolset import Toolset
 
 __all__ = ["Check"]
@@ -33,11 +34,13 @@ _MAX_TOLD: Final = 3
 class _Open(msgspec.Struct):
     """A call that is being written: its arguments as they are mended, or the texts of one that goes out as it is.
 
+    A custom tool's arguments become its input.
+
     `index` is ours, None where the call does not leave.
     """
 
     started: CallStarted
-    arguments: LiveArguments | None
+    arguments: LiveArguments | LiveInput | None
     texts: list[str] = msgspec.field(default_factory=list)
     index: int | None = None
 
@@ -113,8 +116,10 @@ class Check:
                 self._early.append(Problem("tool_name_repaired", detail, call=started.index))
             started = msgspec.structs.replace(started, name=name)
         leaves = self._lets_out(started.name)
-        mends = leaves and started.kind == "function" and started.name in self._tools
-        call = _Open(started, LiveArguments(started.name, self._tools) if mends else None)
+        tool = self._tools.get(started.name) if leaves else None
+        if tool is not None and tool.custom is not None:
+            started = msgspec.structs.replace(started, kind="custom")
+        call = _Open(started, self._live(tool) if tool else None)
         self._open[started.index] = call
         if not leaves:
             self._index[started.index] = None
@@ -126,6 +131,9 @@ class Check:
         out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
         if started.name not in self._tools:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
+
+    def _live(self, tool: FunctionTool) -> LiveArguments | LiveInput:
+        return LiveInput(tool, self._tools) if tool.custom else LiveArguments(tool.name, self._tools)
 
     def _tell_early(self, call: int | None, out: list[Event]) -> None:
         out += [msgspec.structs.replace(problem, call=call) for problem in self._early]

@@ -44,15 +44,7 @@ class Turn(Struct, frozen=True):
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning is not None:
             message["reasoning_content"] = self.reasoning
-        calls = [
-            {
-                "id": call.id or f"call_{number}",
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for number, call in enumerate(self.calls)
-            if call.complete
-        ]
+        calls = [call.as_openai(call.id or f"call_{number}") for number, call in enumerate(self.calls) if call.complete]
         if calls:
             message["tool_calls"] = calls
         return message

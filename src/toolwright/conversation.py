@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from toolwright.events import CallKind
+from toolwright.grammar.user import Grammar
 
 __all__ = [
     "AssistantTurn",
@@ -17,6 +18,7 @@ __all__ = [
     "CallOutput",
     "Conversation",
     "ConversationTurn",
+    "CustomInput",
     "FunctionTool",
     "Item",
     "JsonObject",
@@ -79,7 +81,8 @@ class Reasoning(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
 
-    `complete` is False for a call that was cut off while its arguments were written; nobody may run it.
+    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut
+    off while its arguments were written; nobody may run it.
     """
 
     name: str
@@ -88,6 +91,12 @@ class Call(Struct, frozen=True):
     kind: CallKind = "function"
     namespace: str | None = None
     complete: bool = True
+
+    def as_openai(self, id_: str) -> dict[str, Any]:
+        """The call in the Chat shape."""
+        if self.kind == "custom":
+            return {"id": id_, "type": "custom", "custom": {"name": self.name, "input": self.arguments}}
+        return {"id": id_, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
 class CallOutput(Struct, frozen=True):
@@ -105,13 +114,29 @@ class CallOutput(Struct, frozen=True):
 Item: TypeAlias = Message | Reasoning | Call | CallOutput
 
 
+class CustomInput(Struct, frozen=True):
+    """What the input of a custom tool may be: any text, or what its grammar accepts."""
+
+    grammar: Grammar | None = None
+
+
 class FunctionTool(Struct, frozen=True):
-    """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments."""
+    """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
+
+    `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
+    (see `toolwright.custom`).
+    """
 
     name: str
     description: str | None = None
     parameters: JsonObject | None = None
     strict: bool | None = None
+    custom: CustomInput | None = None
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether a call that does not hold may not leave."""
+        return bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
 
     def as_openai(self) -> dict[str, Any]:
         """The tool in the Chat shape, which most prompt formats show to the model as it is."""

@@ -38,6 +38,8 @@ ProblemKind = Literal[
     "non_json_arguments",
     "invalid_arguments",
     "incomplete_arguments",
+    "invalid_input",
+    "input_unwrapped",
     "arguments_trailing_text",
     "arguments_decoded",
     "arguments_unwrapped",

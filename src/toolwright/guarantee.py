@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from toolwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
+from toolwright.custom import input_arguments
 from toolwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -34,6 +35,7 @@ _WRONG: Final = frozenset(
         "call_missing",
         "incomplete_arguments",
         "invalid_arguments",
+        "invalid_input",
         "malformed_call",
         "non_json_arguments",
         "unknown_tool",
@@ -57,6 +59,12 @@ class _Made(msgspec.Struct):
     arguments: list[str]
     complete: bool = True
     wrong: list[Problem] = []
+
+    @property
+    def written(self) -> str:
+        """Its arguments as a function's."""
+        text = "".join(self.arguments)
+        return input_arguments(text) if self.started.kind == "custom" else text or "{}"
 
 
 class Attempt(msgspec.Struct):
@@ -121,9 +129,9 @@ class Guarantee:
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
-        self._strict = {tool.name for tool in tools if tool.strict}
+        self._guaranteed = {tool.name for tool in tools if tool.is_guaranteed}
         self._demands = conversation.tool_choice != "auto" and bool(tools)
-        self.holds = bool(tools) and (not streamed or self._demands or bool(self._strict))
+        self.holds = bool(tools) and (not streamed or self._demands or bool(self._guaranteed))
         self._conversation = conversation
         self._retries = retries
         self._streamed = streamed
@@ -176,7 +184,7 @@ class Guarantee:
             self._earlier = []
         attempt = self._attempt
         cut = attempt.reason in ("length", "content_filter")
-        unmet = [call for call in attempt.bad if self._demands or call.started.name in self._strict]
+        unmet = [call for call in attempt.bad if self._demands or call.started.name in self._guaranteed]
         self._keep([call for call in attempt.calls.values() if call not in unmet])
         problems = [*self._retried, *attempt.problems]
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
@@ -242,7 +250,7 @@ class Guarantee:
             items.append(Message("assistant", (TextPart(said),)))
         for number, call in enumerate(attempt.calls.values()):
             id_ = f"call_{number_of}_{number}"
-            items.append(Call(call.started.name, "".join(call.arguments) or "{}", id_))
+            items.append(Call(call.started.name, call.written, id_))
             told = "This call is accepted and will be run. Do not repeat it."
             if call in attempt.bad:
                 told = f"{_NOT_RUN} {self._explained(call.wrong)} Make it again, corrected."

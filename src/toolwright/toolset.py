@@ -23,7 +23,7 @@ class Toolset:
     Of two tools with one name the first counts; the wire refuses such requests before.
     """
 
-    __slots__ = ("_folded", "_tools", "allowed", "choice", "hints", "infers", "ordered", "parallel")
+    __slots__ = ("_folded", "_tails", "_tools", "allowed", "choice", "hints", "infers", "ordered", "parallel")
 
     def __init__(
         self,
@@ -45,6 +45,11 @@ class Toolset:
         self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
         for name in self._tools:
             self._folded[fold(name)] = None if fold(name) in self._folded else name
+        self._tails: dict[str, str | None] = {}  # the same for what stands behind a `server__`
+        for name in self._tools:
+            _, joint, tail = name.rpartition("__")
+            if joint and tail:
+                self._tails[fold(tail)] = None if fold(tail) in self._tails else name
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -64,16 +69,16 @@ class Toolset:
         return tuple(tool.name for tool in self.ordered)
 
     def resolve(self, written: str) -> str:
-        """The offered name that a written one means: exact, behind a namespace that models put before it, or in another
-        spelling of words, if that hits one tool. Any other name stays as it is.
+        """The offered name that a written one means: exact, behind a namespace that models put before it, in another
+        spelling of words, or without the `server__` before it, if that hits one tool. Any other name stays as it is.
         """
         name = written.strip().removesuffix("()").strip()
         if name not in self._tools:
             for prefix in _NAMESPACES:
                 if name.removeprefix(prefix) in self._tools:
                     return name.removeprefix(prefix)
-            bare = next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name)
-            return self._folded.get(fold(bare)) or name
+            bare = fold(next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name))
+            return self._folded.get(bare) or (None if bare in self._folded else self._tails.get(bare)) or name
         return name
 
     def is_respelled(self, written: str, name: str) -> bool:

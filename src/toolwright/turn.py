@@ -16,6 +16,7 @@ from msgspec import Struct
 from toolwright.aliases import Hints
 from toolwright.check import Check
 from toolwright.conversation import Conversation, Item
+from toolwright.detection import by_name
 from toolwright.dialects.base import RenderOptions, get_dialect
 from toolwright.errors import ConfigError, RequestError, UpstreamError
 from toolwright.events import ContentDelta, Event, FinishReason, ReasoningDelta, Usage
@@ -33,12 +34,16 @@ from toolwright.upstreams.base import (
     Upstream,
 )
 from toolwright.wire.chat import write_messages
-from toolwright.wire.tools import write_response_format, write_tool_choice
+from toolwright.wire.choice import write_tool_choice
+from toolwright.wire.formats import write_response_format
 
-__all__ = ["MODES", "Mode", "Model", "plan", "run_turn"]
+__all__ = ["AUTO", "MODES", "UNKNOWN", "Mode", "Model", "plan", "run_turn"]
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
+# A dialect that is found by the name of the model, and the one for models that nothing is known of.
+AUTO: Final = "auto"
+UNKNOWN: Final = "json"
 
 
 class Model(Struct, frozen=True):
@@ -61,8 +66,12 @@ class Model(Struct, frozen=True):
     retry_s: float = 100.0
 
     def called(self, name: str) -> "Model":
-        """The same, for another model of the same upstream."""
-        return msgspec.structs.replace(self, name=name, upstream_model=name)
+        """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
+        dialect = self.dialect
+        if dialect == AUTO:
+            detected = by_name(name)
+            dialect = detected.dialect if detected else UNKNOWN
+        return msgspec.structs.replace(self, name=name, upstream_model=name, dialect=dialect)
 
 
 def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:

@@ -29,6 +29,9 @@ _MAX_TOLD = 500
 _CLOSING_S = 0.2
 # What a server answers when the fault is the request's own, not its.
 _CALLERS_FAULT = (400, 413, 422)
+# How servers say that a conversation is too long: vLLM, SGLang, llama.cpp, and OpenAI's own code.
+_TOO_LONG = "context_length_exceeded"
+_TOO_LONG_WORDS = re.compile(r"maximum context length|model's context length|context window|available context size")
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
@@ -180,6 +183,13 @@ class HttpUpstream:
         told = self._told(failure)
         fields = failure if isinstance(failure, dict) else {}
         code = fields.get("code")
+        if response.status in _CALLERS_FAULT and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
+            return RequestError(
+                "Your input exceeds the context window of this model. Please adjust your input and try again. (The "
+                f"server says: {told}.)",
+                param="messages",
+                code=_TOO_LONG,
+            )
         if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
             return RequestError(told, code=code if isinstance(code, str) else None, status=400)
         if response.status == _NOT_FOUND and (

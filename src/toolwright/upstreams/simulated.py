@@ -23,9 +23,11 @@ from toolwright.conversation import (
     TextPart,
     ToolTurn,
 )
+from toolwright.custom import INPUT
 from toolwright.dialects.base import get_dialect
 from toolwright.errors import UpstreamError, UpstreamFault
 from toolwright.events import Usage
+from toolwright.grammar.user import Grammar
 from toolwright.jsontext import encode
 from toolwright.upstreams.base import (
     Delta,
@@ -232,6 +234,8 @@ def _several(tool: FunctionTool, asked: str, parallel: bool) -> list[dict[str, A
     """The arguments of each call: one for every proper name, where the tool takes exactly one and calls may be
     parallel.
     """
+    if tool.custom is not None and tool.custom.grammar is not None:
+        return [{INPUT: _sentence(tool.custom.grammar, asked)}]
     schema = tool.parameters or {}
     required = schema.get("required") or list(schema.get("properties") or ())[:1]
     names = _PROPER.findall(asked)
@@ -240,6 +244,12 @@ def _several(tool: FunctionTool, asked: str, parallel: bool) -> list[dict[str, A
         if kind == "string":
             return [{**_Filler(asked).arguments(schema), required[0]: name} for name in names]
     return [_Filler(asked).arguments(schema)]
+
+
+def _sentence(grammar: Grammar, asked: str) -> str:
+    """A text of the grammar: what the message quotes, if that is one."""
+    quoted = next((text for text in _QUOTED.findall(asked) if grammar.accepts(text)), None)
+    return quoted if quoted is not None else grammar.sample() or ""
 
 
 class _Filler:

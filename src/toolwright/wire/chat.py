@@ -23,20 +23,21 @@ from toolwright.conversation import (
     TextPart,
     ToolTurn,
 )
+from toolwright.custom import input_arguments
 from toolwright.errors import RequestError
 from toolwright.history import with_readable_calls
 from toolwright.wire.chat_history import mended
-from toolwright.wire.errors import from_validation, listed, missing
-from toolwright.wire.tools import (
+from toolwright.wire.choice import (
     check_choice,
     check_named,
-    check_tools,
     read_allowed_tools,
     read_function_call,
-    read_response_format,
     read_tool_choice,
-    read_tools,
 )
+from toolwright.wire.errors import from_validation, listed, missing
+from toolwright.wire.formats import read_response_format
+from toolwright.wire.offer import read_offer
+from toolwright.wire.tools import check_tools, find_tools
 
 __all__ = ["CONSUMED", "ChatRequest", "read_conversation", "read_messages", "read_request", "write_messages"]
 
@@ -72,8 +73,14 @@ class _CallFunction(msgspec.Struct):
     arguments: str = ""
 
 
+class _CallCustom(msgspec.Struct):
+    name: str
+    input: str = ""
+
+
 class _ToolCall(msgspec.Struct):
-    function: _CallFunction
+    function: _CallFunction | None = None
+    custom: _CallCustom | None = None
     id: str | None = None
     type: str = "function"
 
@@ -244,8 +251,9 @@ def _refuse_unsupported(request: _Request, given: dict[str, Any]) -> None:
 
 
 def _conversation(request: _Request) -> Conversation:
-    tools = read_tools(request.tools, shape="chat")
-    check_tools(tools)
+    found = find_tools(request.tools, shape="chat")
+    check_tools(found)
+    tools = tuple(tool for tool, _ in found)
     conversation = Conversation(
         tools=tools,
         tool_choice=read_tool_choice(request.tool_choice, tools),
@@ -262,8 +270,9 @@ def _conversation(request: _Request) -> Conversation:
 
 def _legacy_conversation(request: _Request) -> Conversation:
     """The API before tools: `functions`, `function_call`, one call at most."""
-    tools = read_tools(request.functions, "functions", "function")
-    check_tools(tools, "functions", "")
+    found = find_tools(request.functions, "functions", "function")
+    check_tools(found, "functions")
+    tools = tuple(tool for tool, _ in found)
     choice = read_function_call(request.function_call, tools)
     conversation = Conversation(tools=tools, tool_choice=choice, parallel_tool_calls=False)
     given = request.function_call is not None
@@ -284,10 +293,11 @@ def read_conversation(
     messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, tool_choice: object
 ) -> Conversation:
     """Messages, tools of either shape and the choice among them, with no more rules than a prompt needs."""
-    read = read_tools(tools)
-    choice = read_tool_choice(tool_choice, read)
+    offer = read_offer(tools)
+    read, flat = offer.tools, offer.names.flat
+    choice = read_tool_choice(tool_choice, read, flat=flat)
     check_named(choice, read)
-    allowed = read_allowed_tools(tool_choice, read)
+    allowed = read_allowed_tools(tool_choice, read, flat=flat)
     return Conversation(items=read_messages(messages), tools=read, tool_choice=choice, allowed_tools=allowed)
 
 
@@ -322,10 +332,19 @@ def _read_assistant(message: _Assistant, raw: Mapping[str, Any], number: int) ->
     if content or not (calls or message.function_call):
         parts = _parts(content or "", raw, "assistant", f"messages[{number}]")
         items.append(Message("assistant", parts, message.name, _extra(raw)))
-    items += [Call(call.function.name, call.function.arguments, id=call.id or "") for call in calls]
+    path = f"messages[{number}].tool_calls"
+    items += [_read_call(call, f"{path}[{place}]") for place, call in enumerate(calls)]
     if message.function_call and not calls:
         items.append(Call(message.function_call.name, message.function_call.arguments, id=f"call_{number}"))
     return items
+
+
+def _read_call(call: _ToolCall, path: str) -> Call:
+    if call.custom is not None:
+        return Call(call.custom.name, input_arguments(call.custom.input), id=call.id or "")
+    if call.function is None:
+        raise missing(f"{path}.{'custom' if call.type == 'custom' else 'function'}")
+    return Call(call.function.name, call.function.arguments, id=call.id or "")
 
 
 def _parts(content: _Content, raw: Mapping[str, Any], role: str, path: str) -> tuple[Part, ...]:

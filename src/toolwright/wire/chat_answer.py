@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, assert_never
 
 from toolwright.collect import Turn
+from toolwright.conversation import Call
 from toolwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -31,6 +32,8 @@ _REASONING_NAMES: dict[str, tuple[str, ...]] = {
     "reasoning": ("reasoning",),
     "none": (),
 }
+_ARGUMENTS = b'"function":{"arguments":'
+_INPUT = b'"custom":{"input":'
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
@@ -65,14 +68,7 @@ def completion(
         message["function_call"] = {"name": calls[0].name, "arguments": calls[0].arguments}
         reason = "function_call" if reason == "tool_calls" else reason
     elif calls:
-        message["tool_calls"] = [
-            {
-                "id": call.id or call_id(),
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in calls
-        ]
+        message["tool_calls"] = [call.as_openai(call.id or call_id()) for call in calls]
     answer: dict[str, Any] = {
         "id": id_,
         "object": "chat.completion",
@@ -117,6 +113,7 @@ class ChatChunks:
         self._call_id = call_id
         self._legacy = legacy
         self._reasoning = _REASONING_NAMES[reasoning]
+        self._custom: set[int] = set()  # the indexes of calls of custom tools
         self._begun = False
 
     def heartbeat(self) -> bytes:
@@ -146,7 +143,7 @@ class ChatChunks:
             case ReasoningDelta(text):
                 return self._chunk(dict.fromkeys(self._reasoning, text)) if self._reasoning else b""
             case ArgumentsDelta(index, text):
-                return self._arguments(index, text)
+                return self._arguments(index, text) if text else b""
             case CallStarted():
                 return self._started(event)
             case Finished(reason):
@@ -167,17 +164,13 @@ class ChatChunks:
     def _arguments(self, index: int, text: str) -> bytes:
         if self._legacy:
             return self._chunk({"function_call": {"arguments": text}}) if index == 0 else b""
-        return (
-            self._head
-            + b'{"tool_calls":[{"index":%d,"function":{"arguments":' % index
-            + encode(text)
-            + b"}}]}"
-            + self._tail
-        )
+        field = _INPUT if index in self._custom else _ARGUMENTS
+        return self._head + b'{"tool_calls":[{"index":%d,' % index + field + encode(text) + b"}}]}" + self._tail
 
     def _started(self, call: CallStarted) -> bytes:
-        function = {"name": call.name, "arguments": ""}
+        begun = Call(call.name, "", kind=call.kind).as_openai(call.id or self._call_id())
         if self._legacy:
-            return self._chunk({"function_call": function}) if call.index == 0 else b""
-        id_ = call.id or self._call_id()
-        return self._chunk({"tool_calls": [{"index": call.index, "id": id_, "type": "function", "function": function}]})
+            return self._chunk({"function_call": begun["function"]}) if call.index == 0 else b""
+        if call.kind == "custom":
+            self._custom.add(call.index)
+        return self._chunk({"tool_calls": [{"index": call.index, **begun}]})

@@ -19,6 +19,7 @@ __all__ = [
     "json_fault",
     "listed",
     "missing",
+    "typed",
     "upstream_status",
     "value_at",
     "wrong_type",
@@ -47,7 +48,7 @@ _ESCAPE = re.compile(
 )
 
 # The arrays of a request that hold strings; the others hold objects.
-_OF_STRINGS = ("stop", "modalities")
+_OF_STRINGS = ("stop", "modalities", "include")
 
 
 def from_validation(
@@ -156,6 +157,13 @@ def json_fault(body: bytes, error: NotJsonError) -> str:
         return f"is no JSON: {error}"
     line, column = text.count("\n", 0, half.start()) + 1, half.start() - text.rfind("\n", 0, half.start())
     return f"holds half of a surrogate pair, {half.group()}, which is no character, at line {line}, column {column}"
+
+
+def typed(error: msgspec.ValidationError, param: str) -> RequestError:
+    """The error of a part of the request, with its path from the request's root."""
+    what, at, path = str(error).partition(" - at `$")
+    inner = path.removesuffix("`") if at else ""
+    return from_validation(msgspec.ValidationError(f"{what} - at `$.{param}{inner}`"), None, {})
 
 
 def missing(param: str) -> RequestError:

@@ -1,0 +1,293 @@
+"""The tools of a Responses request: functions and custom tools, namespaces of them, and OpenAI's built-in kinds.
+
+What the client can run is offered to the model as functions; what only OpenAI can run is hidden or refused, as each
+kind needs. Tools that are deferred wait until a search has found them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from toolwright.conversation import FunctionTool, JsonObject
+from toolwright.errors import RequestError
+from toolwright.schema.strict import strict_problems
+from toolwright.wire.errors import listed, missing, typed, wrong_type
+from toolwright.wire.names import ClientTool, ToolKind, ToolNames
+from toolwright.wire.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
+
+__all__ = ["Offer", "SearchWay", "read_offer"]
+
+SearchWay = Literal["none", "client", "server"]
+_MAX_TOOLS: Final = 128
+_KINDS: Final = ("function", "custom", "namespace", "tool_search", "shell", "local_shell", "apply_patch")
+# Clients send these as a matter of course (Codex always sends web_search): the model does not learn of them.
+_HIDDEN: Final = ("web_search", "image_generation")
+_SEARCH: Final = FunctionTool(
+    "tool_search",
+    "Searches for tools that can be called but are not listed here. Call it before you say that you cannot do "
+    "something; the tools that it finds can be called afterwards.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    strict=True,
+)
+_MAYBE_TEXT: Final = {"type": ["string", "null"]}
+_MAYBE_NUMBER: Final = {"type": ["integer", "null"]}
+_STRINGS: Final = {"type": "array", "items": {"type": "string"}}
+_BUILT_IN: Final[Mapping[str, FunctionTool]] = {
+    "shell": FunctionTool(
+        "shell",
+        "Runs shell commands, one after the other, and answers what each printed.",
+        {
+            "type": "object",
+            "properties": {"commands": _STRINGS, "timeout_ms": _MAYBE_NUMBER, "max_output_length": _MAYBE_NUMBER},
+            "required": ["commands", "timeout_ms", "max_output_length"],
+            "additionalProperties": False,
+        },
+        strict=True,
+    ),
+    "local_shell": FunctionTool(
+        "local_shell",
+        "Runs a command, given as the list of its words, and answers what it printed.",
+        {
+            "type": "object",
+            "properties": {"command": _STRINGS, "working_directory": _MAYBE_TEXT, "timeout_ms": _MAYBE_NUMBER},
+            "required": ["command", "working_directory", "timeout_ms"],
+            "additionalProperties": False,
+        },
+        strict=True,
+    ),
+    "apply_patch": FunctionTool(
+        "apply_patch",
+        "Creates, updates or deletes one file. `diff` is in the V4A format: the new file's lines, each with a + before "
+        "it, or the changed lines with - and + and the lines around them with a space. None to delete a file.",
+        {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+                "path": {"type": "string"},
+                "diff": _MAYBE_TEXT,
+            },
+            "required": ["type", "path", "diff"],
+            "additionalProperties": False,
+        },
+        strict=True,
+    ),
+}
+
+
+class _Namespace(msgspec.Struct):
+    name: str
+    tools: list[dict[str, Any]]
+    description: str | None = None
+
+
+class Offer:
+    """The tools of one request. `tools` are those that the model is shown, in order; `deferred` those that a search
+    may find. `search` says who executes it.
+    """
+
+    def __init__(self, *, checks: bool = True) -> None:
+        """`checks`: names and schemas must be those that OpenAI's API takes."""
+        self._checks = checks
+        self.names = ToolNames()
+        self.search: SearchWay = "none"
+        self._shown: dict[str, FunctionTool] = {}
+        self._deferred: dict[str, FunctionTool] = {}
+        self._given: dict[str, Mapping[str, Any]] = {}  # by flat name, with the namespace around it, for search outputs
+
+    @property
+    def tools(self) -> tuple[FunctionTool, ...]:
+        """What the model is shown."""
+        return tuple(self._shown.values())
+
+    @property
+    def deferred(self) -> tuple[FunctionTool, ...]:
+        """What only a search shows."""
+        return tuple(tool for name, tool in self._deferred.items() if name not in self._shown)
+
+    def given(self, flat: str) -> Mapping[str, Any]:
+        """A tool as the client wrote it, within its namespace."""
+        return self._given[flat]
+
+    def add(self, given: Sequence[Any] | None, param: str = "tools", *, shape: Shape = "responses") -> None:
+        """Take the tools of a request. Raises `RequestError` that names the field."""
+        if given is None:
+            return
+        if not isinstance(given, list | tuple):
+            raise wrong_type(param, "array", given)
+        kinds = [_kind(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
+        self.search = _search_way(given, kinds) or self.search
+        before = {*self._shown, *self._deferred}
+        for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
+            self._add(tool, kind, f"{param}[{number}]", shape, before)
+        # A namespace counts once: Codex puts all tools of an MCP server into one.
+        length = sum(not tool.get("defer_loading") for tool in given)
+        if self._checks and length > _MAX_TOOLS:
+            raise RequestError(
+                f"Invalid '{param}': array too long. Expected an array with maximum length {_MAX_TOOLS}, but got an "
+                f"array with length {length} instead.",
+                param=param,
+                code="array_above_max_length",
+            )
+
+    def load(self, given: Sequence[Any], param: str) -> list[str]:
+        """Take tools that a search has found: they can be called from now on. Answers their flat names."""
+        before = {*self._shown, *self._deferred}
+        names: list[str] = []
+        for number, tool in enumerate(given):
+            at = f"{param}[{number}]"
+            names += self._add(tool, _kind(tool, at, "responses"), at, "responses", before, loads=True)
+        return names
+
+    def show(self, flat: str) -> None:
+        """Show a deferred tool from now on."""
+        self._shown.setdefault(flat, self._deferred[flat])
+
+    def _add(
+        self, tool: Mapping[str, Any], kind: str, at: str, shape: Shape, before: set[str], *, loads: bool = False
+    ) -> list[str]:
+        """One entry of a list; `before` are the names of tools that stood elsewhere and may come again."""
+        if kind in ("function", "custom"):
+            return self._place(tool, None, None, at, shape, before, loads=loads)
+        if kind == "namespace":
+            try:
+                space = msgspec.convert(tool, _Namespace)
+            except msgspec.ValidationError as error:
+                raise typed(error, at) from error
+            if self._checks:
+                check_name(space.name, f"{at}.name")
+            names: list[str] = []
+            for number, inner in enumerate(space.tools):
+                path = f"{at}.tools[{number}]"
+                kind = _kind(inner, path, shape)
+                _expect(inner["type"] if kind == "hidden" else kind, ("function", "custom"), path)
+                names += self._place(inner, space.name, tool, path, shape, before, loads=loads)
+            if names and space.description:
+                self._tell(names[0], f"(About all tools of {space.name}: {space.description})")
+            return names
+        if kind == "tool_search" and self.search == "client":
+            shown = _SEARCH
+            if tool.get("description"):
+                shown = msgspec.structs.replace(shown, description=tool["description"])
+            if isinstance(tool.get("parameters"), Mapping):
+                given = FunctionTool(shown.name, shown.description, tool["parameters"])
+                shown = msgspec.structs.replace(given, strict=_fits_strict(given))
+            return self._show("tool_search", shown)
+        if kind == "tool_search" and self.search == "server":
+            return self._show("tool_search", _SEARCH)
+        if kind in _BUILT_IN:
+            return self._show(kind, _BUILT_IN[kind])  # type: ignore[arg-type]  # the kinds of the table
+        return []
+
+    def _tell(self, flat: str, words: str) -> None:
+        """Add words to the description of a tool; models know no description of a namespace."""
+        tools = self._shown if flat in self._shown else self._deferred
+        tool = tools[flat]
+        tools[flat] = msgspec.structs.replace(tool, description="\n\n".join(filter(None, (tool.description, words))))
+
+    def _show(self, kind: ToolKind, tool: FunctionTool) -> list[str]:
+        flat = self.names.add(ClientTool(tool.name, None, kind))
+        self._shown[flat] = msgspec.structs.replace(tool, name=flat)
+        return [flat]
+
+    def _place(
+        self,
+        given: Mapping[str, Any],
+        namespace: str | None,
+        around: Mapping[str, Any] | None,
+        at: str,
+        shape: Shape,
+        before: set[str],
+        *,
+        loads: bool,
+    ) -> list[str]:
+        """Take a function or custom tool, under its flat name."""
+        if given.get("allowed_callers") and "direct" not in given["allowed_callers"]:
+            return []
+        found = find_tool(given, at, shape)
+        if self._checks:
+            _check(found)
+        kind: ToolKind = "custom" if found.tool.custom else "function"
+        is_known = self.names.has(found.tool.name, namespace)
+        flat = self.names.add(ClientTool(found.tool.name, namespace, kind))
+        if self._checks and is_known and flat not in before:
+            raise twice(found.tool.name, found.path)
+        tool = msgspec.structs.replace(found.tool, name=flat)
+        if tool.strict is None and not tool.custom and shape == "responses":
+            tool = msgspec.structs.replace(tool, strict=_fits_strict(tool))
+        self._given[flat] = given if around is None else {**around, "tools": [given]}
+        is_deferred = given.get("defer_loading") or (around or {}).get("defer_loading")
+        if is_deferred and not loads and self.search != "none" and flat not in self._shown:
+            self._deferred[flat] = tool
+        else:
+            self._shown[flat] = tool
+        return [flat]
+
+
+def read_offer(given: Sequence[Any] | None, param: str = "tools") -> Offer:
+    """The tools of a library call: of either API, with any name and schema, all of them shown."""
+    offer = Offer(checks=False)
+    offer.add(given, param, shape="any")
+    return offer
+
+
+def _kind(given: object, at: str, shape: Shape) -> str:
+    """The kind of a tool, which is one that can be offered or passed over."""
+    if not isinstance(given, Mapping):
+        raise wrong_type(at, "object", given)
+    kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)
+    if kind is None:
+        raise missing(f"{at}.type")
+    if not isinstance(kind, str):
+        raise wrong_type(f"{at}.type", "str", kind)
+    if kind.startswith(_HIDDEN):
+        return "hidden"
+    _expect(kind, _KINDS, at)
+    environment = given.get("environment")
+    if kind == "shell" and isinstance(environment, Mapping) and environment.get("type") not in (None, "local"):
+        raise RequestError(
+            f"Unsupported value: '{at}.environment.type' does not support '{environment.get('type')}' here. Only "
+            "'local' is supported: the client runs the commands.",
+            param=f"{at}.environment.type",
+            code="unsupported_value",
+        )
+    return kind
+
+
+def _expect(kind: str, known: Sequence[str], at: str) -> None:
+    if kind not in known:
+        raise RequestError(
+            f"Unsupported tool type '{kind}': this gateway has no such tool. Supported types are: {listed(known)}.",
+            param=f"{at}.type",
+            code="unsupported_value",
+        )
+
+
+def _check(found: FoundTool) -> None:
+    check_name(found.tool.name, f"{found.path}.name")
+    check_parameters(found.tool, f"{found.path}.parameters")
+
+
+def _search_way(given: Sequence[JsonObject], kinds: Sequence[str]) -> SearchWay | None:
+    """Who executes the search, if there is one: without deferred tools a search on the server would find nothing."""
+    for tool, kind in zip(given, kinds, strict=True):
+        if kind == "tool_search":
+            if tool.get("execution") == "client":
+                return "client"
+            return "server" if any(map(_defers, given)) else None
+    return None
+
+
+def _defers(tool: JsonObject) -> bool:
+    inner = tool.get("tools")
+    return bool(tool.get("defer_loading")) or (isinstance(inner, list) and any(map(_defers, inner)))
+
+
+def _fits_strict(tool: FunctionTool) -> bool:
+    """Whether a tool that does not say `strict` can be held to its schema: then it is, as OpenAI does it."""
+    return not strict_problems(tool.parameters or {"type": "object", "properties": {}})
