@@ -156,7 +156,10 @@ def test_a_body_at_the_limit_is_not_refused(gateway: str, model: ModelServer) ->
     assert request(gateway + CHAT, text).status == 200
 
 
-EVERY = "This gateway serves POST /v1/chat/completions, GET /v1/models, GET /v1/models/{name}, GET /healthz."
+EVERY = (
+    "This gateway serves POST /v1/chat/completions, POST /v1/responses, POST /v1/responses/compact, "
+    "POST /v1/responses/input_tokens, POST /v1/conversations, GET /v1/models, GET /healthz."
+)
 WRONG_URLS = {
     "/": EVERY,
     "/v1/x": EVERY,

@@ -397,7 +397,7 @@ def test_parse_refuses(case: str) -> None:
         ('["get_time"]', ("tools[0]", "object", "string")),
         ('[{"type": "function"}]', ("tools[0].function",)),
         ('[{"type": "function", "function": {"name": 5}}]', ("tools[0].function.name", "string", "integer")),
-        ('[{"type": "web_search"}]', ("web_search", "function")),
+        ('[{"type": "teleport"}]', ("teleport", "function")),
     ],
 )
 def test_parse_refuses_tools_that_are_none(tmp_path: Path, tools: str | bytes, words: tuple[str, ...]) -> None:

@@ -1,8 +1,10 @@
 """The commands. Each shows an example in its help; an error says what was expected and what was meant."""
 
+import asyncio
 import errno
 import json
 import logging
+import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,14 +17,25 @@ import msgspec
 
 import toolwright
 from toolwright.api import Parser
+from toolwright.cli.codex import codex
 from toolwright.collect import collect
+from toolwright.detection import by_name, by_template
 from toolwright.dialects.base import dialect_names, get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError, ToolwrightError
 from toolwright.events import FinishReason
-from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, ServerConfig, load_config, simulated_config
+from toolwright.gateway.config import (
+    ANY_MODEL,
+    Config,
+    ModelConfig,
+    ServerConfig,
+    StoreConfig,
+    detected,
+    load_config,
+    simulated_config,
+)
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.settings import SlipError, read_settings
-from toolwright.turn import MODES
+from toolwright.turn import AUTO, MODES
 from toolwright.upstreams.http import without_credentials
 from toolwright.wire.chat import read_conversation
 from toolwright.wire.errors import json_fault
@@ -60,6 +73,9 @@ def main() -> None:
     """OpenAI-grade tool calling for any model server."""
 
 
+main.add_command(codex)
+
+
 @main.command()
 @click.option("--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1.")
 @click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
@@ -73,6 +89,8 @@ def main() -> None:
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on.  [default: 8080]")
 @click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
+@click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
+@click.option("--openresponses", is_flag=True, help="Speak the Open Responses dialect on /v1/responses.")
 def serve(
     upstream: str | None,
     model: str | None,
@@ -84,6 +102,8 @@ def serve(
     host: str | None,
     port: int | None,
     faults: str,
+    store: str | None,
+    openresponses: bool,
 ) -> None:
     """Start the gateway. Without an upstream it serves a simulated model.
 
@@ -96,9 +116,19 @@ def serve(
       toolwright serve --config toolwright.toml
     """
     settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults)
-    listen = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    server_ = _checked({**msgspec.to_builtins(settings.server), **listen}, ServerConfig)
-    _run(msgspec.structs.replace(settings, server=server_))
+    dialect_ = "open_responses" if openresponses else None
+    given = {
+        key: value for key, value in (("host", host), ("port", port), ("responses", dialect_)) if value is not None
+    }
+    server_ = _checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
+    store_ = StoreConfig(url=store) if store else settings.store or StoreConfig(url=_default_store())
+    _run(msgspec.structs.replace(settings, server=server_, store=store_))
+
+
+def _default_store() -> str:
+    """A file of the user's own, where programs keep their state."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return f"sqlite:///{Path(state) / 'toolwright' / 'responses.db'}"
 
 
 def _settings(
@@ -142,13 +172,27 @@ def _run(config: Config) -> None:
     from toolwright.gateway.app import create_app
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     app = create_app(config)
+    asyncio.run(_check_store(config.store))
     listener = _listen(config.server.host, config.server.port)
     host, port = listener.getsockname()[:2]
     _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    settings = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=10)
+    settings = uvicorn.Config(
+        app, ws="websockets-sansio", log_level="warning", access_log=False, timeout_graceful_shutdown=10
+    )
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
         uvicorn.Server(settings).run(sockets=[listener])
+
+
+async def _check_store(config: StoreConfig | None) -> None:
+    """Open the store once, so that what is wrong with it is told before anything is served."""
+    from toolwright.gateway.store import Store
+
+    if config is not None and config.url != "none":
+        store = Store(config.url)
+        await store.open()
+        await store.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -172,8 +216,15 @@ def _welcome(config: Config, address: str) -> None:
     for model in config.models:
         mode = model.mode or ("prompt" if model.dialect else "native")
         name = "(any)" if model.name == ANY_MODEL else model.name
-        how = f"{mode} {model.dialect}" if model.dialect else mode
-        click.echo(f"  {name:{width}}  {how:16} {without_credentials(model.upstream)}")
+        found = detected(model) if model.dialect == AUTO and model.name != ANY_MODEL else None
+        how = f"{mode} {found.dialect if found else model.dialect}" if model.dialect else mode
+        click.echo(
+            f"  {name:{width}}  {how:16} {without_credentials(model.upstream)}{f'  ({found.reason})' if found else ''}"
+        )
+    if config.store is not None:
+        where = without_credentials(config.store.url).removeprefix("sqlite:///")
+        kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")
+        click.echo(f"  responses and conversations {kept}")
     click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
 
 
@@ -250,13 +301,22 @@ def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[
 
 
 @main.command()
-def dialects() -> None:
+@click.option("--model", metavar="NAME", help="Say which dialect a model of this name speaks, and why.")
+@click.option("--template", type=click.File(encoding="utf-8"), help="The same for a chat template.")
+def dialects(model: str | None, template: IO[str] | None) -> None:
     """List the dialects: name, models, source, other names.
 
     \b
-    Example:
+    Examples:
       toolwright dialects
+      toolwright dialects --model Qwen/Qwen3-Coder-30B-A3B-Instruct
     """
+    if model is not None or template is not None:
+        found = by_template(template.read()) if template is not None else by_name(model or "")
+        if found is None:
+            raise RequestError("Nothing is known of it. `toolwright dialects` lists the dialects; json works with any.")
+        click.echo(f"{found.dialect}  ({found.reason})")
+        return
     for name in dialect_names():
         dialect = get_dialect(name)
         click.echo(f"{name}\n  models   {dialect.models}\n  source   {dialect.source}")

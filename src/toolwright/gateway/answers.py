@@ -1,22 +1,43 @@
 """ASGI answers: JSON, OpenAI's errors, event streams that notice when their client leaves."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import suppress
-from typing import Any, TypeVar
+import secrets
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing, suppress
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.jsontext import encode
-from toolwright.wire.errors import error_body, upstream_status
+from toolwright.jsontext import NotJsonError, decode, encode
+from toolwright.wire.errors import error_body, json_fault, upstream_status
 from toolwright.wire.sse import HEADERS
 
-__all__ = ["ClientLeft", "EventStream", "error_response", "json_response", "read_body", "unless_left"]
+__all__ = [
+    "OUR_FAULT",
+    "PROBLEMS_HEADER",
+    "ClientLeft",
+    "EventStream",
+    "Peeked",
+    "decoded",
+    "error_response",
+    "given_up",
+    "json_response",
+    "new_request_id",
+    "off_loop",
+    "problems_told",
+    "read_body",
+    "unless_left",
+]
 
 T = TypeVar("T")
+# Says what was wrong with an answer, and that it was mended or asked for again.
+PROBLEMS_HEADER = "x-toolwright-problems"
+OUR_FAULT = RequestError(
+    "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
+)
 # A body over the limit is read on, up to so many times the limit: a client that still writes reads no refusal.
 _DRAINED = 8
 
@@ -60,6 +81,31 @@ async def read_body(request: Request, limit: int) -> bytes:
     return b"".join(pieces)
 
 
+def decoded(body: bytes | str) -> object:
+    """The value of a request's body. Raises `RequestError` for one that is no JSON."""
+    try:
+        return decode(body)
+    except NotJsonError as error:
+        fault = json_fault(body if isinstance(body, bytes) else body.encode("utf-8", "replace"), error)
+        raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
+
+
+async def off_loop(body: bytes | str, read: Callable[[], T]) -> T:
+    """Read a request; one that may hold a grammar beside the event loop, because compiling it takes its time."""
+    slow = b'"grammar"' in body if isinstance(body, bytes) else '"grammar"' in body
+    return await asyncio.to_thread(read) if slow else read()
+
+
+def new_request_id() -> str:
+    """The id by which a request is known in the answer's headers and in the log."""
+    return f"req_{secrets.token_hex(16)}"
+
+
+def problems_told(kinds: Mapping[str, int]) -> str:
+    """Kinds of problems in a header: `argument_coerced=2, json_repaired=1`."""
+    return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
+
+
 async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Do `work` while the client is there. Raises `ClientLeft`, with the work cancelled, when it goes."""
     task = asyncio.ensure_future(work)
@@ -79,6 +125,43 @@ async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+class Peeked(Generic[T]):
+    """Events of which the first is awaited before an answer begins: what fails until then is a plain error."""
+
+    def __init__(self, events: AsyncGenerator[T, None]) -> None:
+        self._events = events
+        self._first: asyncio.Future[T | None] = asyncio.ensure_future(anext(events, None))
+
+    async def begin(self, receive: Receive, patience_s: float) -> None:
+        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientLeft`."""
+        try:
+            await unless_left(receive, asyncio.wait({self._first}, timeout=patience_s))
+            if self._first.done():
+                self._first.result()
+        except BaseException:
+            await given_up(self._first)
+            await self._events.aclose()
+            raise
+
+    async def events(self) -> AsyncGenerator[T, None]:
+        """All of them."""
+        async with aclosing(self._events):
+            try:
+                event = await self._first
+            finally:
+                await given_up(self._first)
+            while event is not None:
+                yield event
+                event = await anext(self._events, None)
+
+
+async def given_up(task: "asyncio.Future[Any]") -> None:
+    """End a task that nobody waits for any more; what it answers or raises is not wanted."""
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
 
 
 class EventStream(Response):

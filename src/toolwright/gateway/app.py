@@ -1,50 +1,44 @@
-"""The gateway: OpenAI's endpoints over the configured models. Plain ASGI, no state between requests."""
+"""The gateway: OpenAI's endpoints over the configured models. Plain ASGI; what outlives a request is in the store."""
 
 import asyncio
 import logging
-import secrets
+import re
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
-from datetime import date
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
 import toolwright
-from toolwright.collect import collect
 from toolwright.errors import RequestError, UpstreamError, did_you_mean
-from toolwright.events import Event, Problem, Usage
-from toolwright.gateway.config import ANY_MODEL, Config, build_models
-from toolwright.gateway.responses import (
+from toolwright.events import Problem
+from toolwright.gateway.answers import (
+    OUR_FAULT,
     ClientLeft,
-    EventStream,
     error_response,
+    given_up,
     json_response,
-    read_body,
-    unless_left,
+    new_request_id,
 )
-from toolwright.jsontext import NotJsonError, decode, encode
-from toolwright.turn import Model, run_turn
-from toolwright.wire.chat import ChatRequest, read_request
-from toolwright.wire.chat_answer import ChatChunks, completion
-from toolwright.wire.errors import error_body, json_fault
-from toolwright.wire.sse import DONE, comment, data
+from toolwright.gateway.chat import ChatEndpoint
+from toolwright.gateway.config import ANY_MODEL, Config, StoreConfig, build_models
+from toolwright.gateway.conversations import ConversationsEndpoint
+from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
+from toolwright.gateway.store import Store, StoreError
+from toolwright.gateway.turns import Turns
+from toolwright.gateway.websocket import ResponsesSocket
+from toolwright.turn import Model
 
 __all__ = ["create_app"]
 
-# Says what was wrong with an answer, and that it was mended or asked for again.
-PROBLEMS_HEADER = "x-toolwright-problems"
 log = logging.getLogger("toolwright.gateway")
-Events = AsyncGenerator[Event | Usage, None]
 Handler = Callable[[Request], Awaitable[Response]]
-_OUR_FAULT = RequestError(
-    "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
-)
+_PRUNED_EVERY_S: Final = 3_600.0
 
 
 def create_app(config: Config) -> Starlette:
@@ -53,40 +47,49 @@ def create_app(config: Config) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await gateway.open()
         yield
         await gateway.close()
 
-    endpoints: tuple[tuple[str, str, Handler], ...] = (
-        ("POST", "/v1/chat/completions", gateway.chat_completions),
-        ("GET", "/v1/models", gateway.list_models),
-        ("GET", "/v1/models/{name:path}", gateway.show_model),
-        ("GET", "/healthz", gateway.healthz),
-    )
+    endpoints = gateway.endpoints()
     routes = [
         Route(path + slash, gateway.answer(handler), methods=[method])
         for method, path, handler in endpoints
         for slash in ("/", "")
     ]
-    known = {path: f"{method} {path.replace(':path', '')}" for method, path, _ in endpoints}
+    sockets = [WebSocketRoute(path, gateway.socket.serve) for path in _both("/v1/responses")]
+    known: dict[str, str] = {}
+    for method, path, _ in endpoints:
+        if not path.startswith(OPEN_RESPONSES):
+            shown = path.replace(":path", "")
+            known[shown] = f"{known[shown]} or {method} {shown}" if shown in known else f"{method} {shown}"
 
     async def no_route(request: Request, _: Exception) -> Response:
-        return _identified(error_response(_invalid_url(request, known)), _request_id())
+        return _identified(error_response(_invalid_url(request, known)), new_request_id())
 
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: no_route, 405: no_route})
+    app = Starlette(routes=[*routes, *sockets], lifespan=lifespan, exception_handlers={404: no_route, 405: no_route})
     app.router.redirect_slashes = False  # a redirect would have no body that a client could show
     return app
+
+
+def _both(path: str) -> tuple[str, str]:
+    """A path of the Responses API, and the same in the Open Responses dialect."""
+    return path, f"{OPEN_RESPONSES.rstrip('/')}{path}"
 
 
 def _invalid_url(request: Request, known: Mapping[str, str]) -> RequestError:
     """The error for what is no endpoint: it names the one that was meant, or all. `known`: how to ask, by path."""
     asked = request.url.path.rstrip("/")
-    meant = [how for path, how in known.items() if asked.endswith(path.removeprefix("/v1"))]
-    way_out = f"Expected {meant[0]}" if meant else f"This gateway serves {', '.join(known.values())}"
+    meant = [how for path, how in known.items() if _ends(asked, path)]
+    begins = [how for path, how in known.items() if "{" not in path]
+    way_out = f"Expected {meant[0]}" if meant else f"This gateway serves {', '.join(begins)}"
     return RequestError(f"Invalid URL ({request.method} {request.url.path}). {way_out}.", status=404)
 
 
-def _request_id() -> str:
-    return f"req_{secrets.token_hex(16)}"
+def _ends(asked: str, path: str) -> bool:
+    """Whether a path that was asked for ends as one that is served."""
+    pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path.removeprefix("/v1")))
+    return re.search(f"{pattern}$", asked) is not None
 
 
 def _identified(response: Response, request_id: str) -> Response:
@@ -99,17 +102,73 @@ class _Gateway:
         self._server = config.server
         self._models = build_models(config)
         self._started = int(time.time())
+        store = config.store or StoreConfig(url="sqlite://")
+        self._store = None if store.url == "none" else Store(store.url, store.retention_days)
+        self._pruning: asyncio.Task[None] | None = None
         self.problems: Counter[str] = Counter()  # by kind, since the start
+        turns = Turns(self._model, self._store, mend=config.server.history == "mend", flavour=config.server.responses)
+        self._chat = ChatEndpoint(self._model, config.server, self._counted)
+        self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted)
+        self._conversations = ConversationsEndpoint(self._store, config.server)
+        self.socket = ResponsesSocket(turns, config.server, self._counted)
+
+    def endpoints(self) -> list[tuple[str, str, Handler]]:
+        """Method, path and handler of everything that is served over HTTP."""
+        responses, conversations = self._responses, self._conversations
+        one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
+        of_responses: tuple[tuple[str, str, Handler], ...] = (
+            ("POST", "/v1/responses", responses.create),
+            ("POST", "/v1/responses/compact", responses.compact),
+            ("POST", "/v1/responses/input_tokens", responses.input_tokens),
+            ("GET", "/v1/responses/{id}", responses.show),
+            ("DELETE", "/v1/responses/{id}", responses.delete),
+            ("GET", "/v1/responses/{id}/input_items", responses.input_items),
+            ("POST", "/v1/responses/{id}/cancel", responses.cancel),
+        )
+        return [
+            ("POST", "/v1/chat/completions", self._chat.create),
+            *((method, path, handler) for method, given, handler in of_responses for path in _both(given)),
+            ("POST", "/v1/conversations", conversations.create),
+            ("GET", one, conversations.show),
+            ("POST", one, conversations.update),
+            ("DELETE", one, conversations.delete),
+            ("GET", items, conversations.list_items),
+            ("POST", items, conversations.add_items),
+            ("GET", f"{items}/{{item}}", conversations.show_item),
+            ("DELETE", f"{items}/{{item}}", conversations.delete_item),
+            ("GET", "/v1/models", self.list_models),
+            ("GET", "/v1/models/{name:path}", self.show_model),
+            ("GET", "/healthz", self.healthz),
+        ]
+
+    async def open(self) -> None:
+        if self._store is not None:
+            await self._store.open()
+            self._pruning = asyncio.create_task(self._prune(self._store))
 
     async def close(self) -> None:
+        await self._responses.close()
+        if self._pruning is not None:
+            await given_up(self._pruning)
         for model in self._models.values():
             await model.upstream.close()
+        if self._store is not None:
+            await self._store.close()
+
+    async def _prune(self, store: Store) -> None:
+        """Erase what the retention lets go, now and every hour."""
+        while True:
+            try:
+                await store.prune(int(time.time()))
+            except StoreError as error:
+                log.warning("old responses could not be erased: %s", error)
+            await asyncio.sleep(_PRUNED_EVERY_S)
 
     def answer(self, handler: Handler) -> Handler:
         """A handler whose errors are told the way OpenAI's API tells them."""
 
         async def answered(request: Request) -> Response:
-            request_id = _request_id()
+            request_id = new_request_id()
             try:
                 response = await handler(request)
             except (RequestError, UpstreamError) as error:
@@ -117,9 +176,12 @@ class _Gateway:
                 response = error_response(error)
             except ClientLeft:
                 response = Response(status_code=499)
+            except StoreError as error:
+                log.error("%s %s failed: %s", request_id, request.url.path, error)
+                response = error_response(OUR_FAULT)
             except Exception:
                 log.exception("%s %s failed", request_id, request.url.path)
-                response = error_response(_OUR_FAULT)
+                response = error_response(OUR_FAULT)
             return _identified(response, request_id)
 
         return answered
@@ -145,26 +207,6 @@ class _Gateway:
         self._model(name)
         return json_response(self._described(name))
 
-    async def chat_completions(self, request: Request) -> Response:
-        body = await read_body(request, self._server.max_body_bytes)
-        chat = read_request(_decoded(body), mend=self._server.history == "mend")
-        model = self._model(chat.model)
-        today = date.today().isoformat()
-        events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)
-        if not chat.stream:
-            return await unless_left(request.receive, self._whole(chat, events))
-        chunks = self._chunks(chat)
-        first = asyncio.ensure_future(anext(events, None))
-        try:
-            await unless_left(request.receive, asyncio.wait({first}, timeout=self._server.heartbeat_s))
-            if first.done():
-                first.result()  # what fails before the first byte is a plain error
-        except BaseException:
-            await _given_up(first)
-            await events.aclose()
-            raise
-        return EventStream(_stream(chunks, first, events, self._counted), chunks.heartbeat, self._server.heartbeat_s)
-
     # --- parts ---
 
     def _model(self, name: str) -> Model:
@@ -184,109 +226,8 @@ class _Gateway:
     def _described(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._started, "owned_by": "toolwright"}
 
-    async def _whole(self, chat: ChatRequest, events: Events) -> Response:
-        kept: list[Event] = []
-        usage: Usage | None = None
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Usage):
-                    usage = event
-                else:
-                    kept.append(event)
-        turn = collect(kept)
-        answer = completion(
-            turn,
-            usage,
-            legacy=chat.legacy,
-            reasoning=self._server.reasoning,
-            **self._identity(chat),
-        )
-        told = _told(self._counted(turn.problems))
-        return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
-
     def _counted(self, problems: Iterable[Problem]) -> Counter[str]:
         """The kinds of some problems with their numbers, which are counted over all requests, too."""
         kinds: Counter[str] = Counter(problem.kind for problem in problems)
         self.problems.update(kinds)
         return kinds
-
-    def _chunks(self, chat: ChatRequest) -> ChatChunks:
-        return ChatChunks(
-            include_usage=chat.include_usage,
-            legacy=chat.legacy,
-            reasoning=self._server.reasoning,
-            **self._identity(chat),
-        )
-
-    def _identity(self, chat: ChatRequest) -> Mapping[str, Any]:
-        return {
-            "id_": f"chatcmpl-{secrets.token_hex(12)}",
-            "created": int(time.time()),
-            "model": chat.model,
-            "call_id": _call_id,
-        }
-
-
-async def _stream(
-    chunks: ChatChunks,
-    first: "asyncio.Future[Event | Usage | None]",
-    events: Events,
-    counted: Callable[[Iterable[Problem]], Counter[str]],
-) -> AsyncGenerator[bytes, None]:
-    """The chunks of a turn whose first event is awaited in `first`. A failure becomes an event.
-
-    What was wrong with the turn comes as a comment before the end: the headers are gone by then.
-    """
-    usage: Usage | None = None
-    problems: list[Problem] = []
-    try:
-        async with aclosing(events):
-            try:
-                event = await first
-            finally:
-                await _given_up(first)
-            while event is not None:
-                if isinstance(event, Usage):
-                    usage = event
-                else:
-                    if isinstance(event, Problem):
-                        problems.append(event)
-                    for chunk in chunks.event(event):
-                        yield chunk
-                event = await anext(events, None)
-    except (RequestError, UpstreamError) as error:
-        log.info("stream failed: %s", error)
-        yield data(encode(error_body(error)))
-    except Exception:
-        log.exception("stream failed")
-        yield data(encode(error_body(_OUR_FAULT)))
-    else:
-        if usage_chunk := chunks.usage(usage):
-            yield usage_chunk
-    if told := _told(counted(problems)):
-        yield comment(f"{PROBLEMS_HEADER}: {told}")
-    yield DONE
-
-
-def _told(kinds: Counter[str]) -> str:
-    """Kinds of problems in a header: `argument_coerced=2, json_repaired=1`."""
-    return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
-
-
-async def _given_up(task: "asyncio.Future[Any]") -> None:
-    """End a task that nobody waits for any more; what it answers or raises is not wanted."""
-    task.cancel()
-    with suppress(asyncio.CancelledError, Exception):
-        await task
-
-
-def _decoded(body: bytes) -> object:
-    try:
-        return decode(body)
-    except NotJsonError as error:
-        fault = json_fault(body, error)
-        raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
-
-
-def _call_id() -> str:
-    return f"call_{secrets.token_hex(12)}"

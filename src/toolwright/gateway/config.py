@@ -15,20 +15,34 @@ import msgspec
 from msgspec import Meta
 
 from toolwright.aliases import GROUPS, Hints, InferenceRule
+from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
 from toolwright.settings import SlipError, read_settings
-from toolwright.turn import MODES, Mode, Model
+from toolwright.turn import AUTO, MODES, Mode, Model
 from toolwright.upstreams.base import Upstream
 from toolwright.upstreams.chat import ChatUpstream
-from toolwright.upstreams.completions import CHAT_ONLY, CompletionsUpstream, Flavour
+from toolwright.upstreams.completions import CHAT_ONLY, CompletionsUpstream
+from toolwright.upstreams.completions import Flavour as ServerFlavour
 from toolwright.upstreams.faults import Faults
 from toolwright.upstreams.http import Timeouts, without_credentials
 from toolwright.upstreams.simulated import SimulatedUpstream
 from toolwright.wire.chat import CONSUMED
 from toolwright.wire.chat_answer import ReasoningField
+from toolwright.wire.response_answer import Flavour
 
-__all__ = ["ANY_MODEL", "Config", "ModelConfig", "ServerConfig", "build_models", "load_config", "simulated_config"]
+__all__ = [
+    "ANY_MODEL",
+    "Config",
+    "ModelConfig",
+    "ServerConfig",
+    "StoreConfig",
+    "build_models",
+    "detected",
+    "load_config",
+    "simulated_config",
+    "with_dialect",
+]
 
 ANY_MODEL = "*"
 
@@ -42,7 +56,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`[server]`. `max_body_bytes`: larger requests are refused. `heartbeat_s`: a silent stream is kept alive.
 
     `reasoning`: the field of chat answers that reasoning goes into. `history`: calls and outputs that do not belong
-    together are refused as OpenAI does, or mended.
+    together are refused as OpenAI does, or mended. `responses`: the dialect of the Responses API.
     """
 
     host: _Text = "127.0.0.1"
@@ -51,6 +65,18 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     heartbeat_s: _Seconds = 10.0
     reasoning: ReasoningField = "both"
     history: Literal["strict", "mend"] = "strict"
+    responses: Flavour = "openai"
+
+
+class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[store]`: where responses and conversations are kept.
+
+    `url` is `sqlite:///file.db`, `postgresql://…`, `sqlite://` (in memory), or `none`: then nothing is kept. Responses
+    that nothing continues from are erased after `retention_days`.
+    """
+
+    url: _Text
+    retention_days: Annotated[float, Meta(gt=0)] | None = 30.0
 
 
 class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,7 +90,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`[[models]]`: a name that clients use, and what stands behind it.
 
     `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`) or `simulated`;
-    `model` its name for the model, `server` which server it is (mode raw needs to know). `options` are the dialect's,
+    `model` its name for the model; the dialect `auto` is found by that, or by the chat template in the file `template`.
+    `server` says which server it is (mode raw needs to know). `options` are the dialect's,
     `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
     `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments without a
     name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds. `faults`
@@ -76,7 +103,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: _Text | None = None
     mode: Mode | None = None
     dialect: str | None = None
-    server: Flavour = "openai"
+    template: _Text | None = None
+    server: ServerFlavour = "openai"
     options: dict[str, Any] = {}
     fields: dict[str, Any] = {}
     headers: dict[str, str] = {}
@@ -91,9 +119,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole configuration."""
+    """A whole configuration. Without a `store` it keeps responses in memory; the command line names a file."""
 
     server: ServerConfig = ServerConfig()
+    store: StoreConfig | None = None
     models: tuple[ModelConfig, ...] = ()
 
 
@@ -143,6 +172,7 @@ def build_models(config: Config) -> dict[str, Model]:
 
 
 def _model(given: ModelConfig) -> Model:
+    given = with_dialect(given)
     mode: Mode = given.mode or ("prompt" if given.dialect else "native")
     if mode not in MODES:
         raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join(MODES)}.")
@@ -163,14 +193,43 @@ def _model(given: ModelConfig) -> Model:
         retries=given.retries,
         retry_s=given.retry_s,
     )
-    if given.dialect is None:
+    if given.dialect is None or given.dialect == AUTO:
         return model
     get_dialect(given.dialect)
     return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
 
 
+def with_dialect(given: ModelConfig) -> ModelConfig:
+    """The model with its dialect found, where it is to be found: by the chat template, or by the model's name. For any
+    model it stays open until one is asked for.
+    """
+    if given.dialect != AUTO or (given.name == ANY_MODEL and given.model is None and given.template is None):
+        return given
+    found = detected(given)
+    if found is None:
+        raise ConfigError(
+            f"dialect 'auto': nothing is known of {given.model or given.name!r}. Name its dialect (`toolwright "
+            "dialects` lists them; 'json' works with any model), or give its chat template as template = 'file'."
+        )
+    return msgspec.structs.replace(given, dialect=found.dialect)
+
+
+def detected(given: ModelConfig) -> Detected | None:
+    """The dialect of a model by its chat template, if it is given, else by its name, with the reason."""
+    if given.template is None:
+        return by_name(given.model or given.name)
+    try:
+        return by_template(Path(given.template).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"template: cannot read {given.template}: {error}.") from error
+
+
 def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
     """A setting that would change nothing is a mistake: whoever wrote it expects something of it."""
+    if given.template is not None and given.dialect is None:
+        raise ConfigError("template is read to find the dialect: add dialect = 'auto', or leave it out.")
+    if given.options and given.dialect == AUTO:
+        raise ConfigError("options are one dialect's: name it instead of 'auto', or leave them out.")
     if mode == "native" and given.dialect is not None:
         raise ConfigError(
             f"In mode 'native' the server renders and reads: leave out dialect = {given.dialect!r}, or choose mode "

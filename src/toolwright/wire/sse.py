@@ -1,6 +1,6 @@
 """Server-sent events, written so that every reader bears them: one event, one write."""
 
-__all__ = ["DONE", "HEADERS", "comment", "data"]
+__all__ = ["DONE", "HEADERS", "comment", "data", "named"]
 
 HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -13,6 +13,11 @@ DONE = b"data: [DONE]\n\n"
 def data(json_text: bytes) -> bytes:
     """One event without a type."""
     return b"data: " + json_text + b"\n\n"
+
+
+def named(kind: str, json_text: bytes) -> bytes:
+    """One event with its type."""
+    return b"event: " + kind.encode() + b"\ndata: " + json_text + b"\n\n"
 
 
 def comment(text: str) -> bytes:

@@ -1,0 +1,136 @@
+"""`POST /v1/chat/completions`: one request, one turn, nothing kept."""
+
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from datetime import date
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from toolwright.collect import collect
+from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import Event, Problem, Usage
+from toolwright.gateway.answers import (
+    OUR_FAULT,
+    PROBLEMS_HEADER,
+    EventStream,
+    Peeked,
+    decoded,
+    json_response,
+    off_loop,
+    problems_told,
+    read_body,
+    unless_left,
+)
+from toolwright.gateway.config import ServerConfig
+from toolwright.jsontext import encode
+from toolwright.turn import Model, run_turn
+from toolwright.wire.chat import ChatRequest, read_request
+from toolwright.wire.chat_answer import ChatChunks, completion
+from toolwright.wire.errors import error_body
+from toolwright.wire.sse import DONE, comment, data
+
+__all__ = ["ChatEndpoint"]
+
+log = logging.getLogger("toolwright.gateway")
+Events = AsyncGenerator[Event | Usage, None]
+Counted = Callable[[Iterable[Problem]], Counter[str]]
+
+
+class ChatEndpoint:
+    """Answers chat requests. `counted` counts problems by kind over all requests."""
+
+    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, counted: Counted) -> None:
+        self._find_model = find_model
+        self._server = server
+        self._counted = counted
+
+    async def create(self, request: Request) -> Response:
+        """A completion, streamed or whole."""
+        body = await read_body(request, self._server.max_body_bytes)
+        chat = await off_loop(body, lambda: read_request(decoded(body), mend=self._server.history == "mend"))
+        model = self._find_model(chat.model)
+        today = date.today().isoformat()
+        events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)
+        if not chat.stream:
+            return await unless_left(request.receive, self._whole(chat, events))
+        chunks = self._chunks(chat)
+        peeked = Peeked(events)
+        await peeked.begin(request.receive, self._server.heartbeat_s)
+        return EventStream(_stream(chunks, peeked.events(), self._counted), chunks.heartbeat, self._server.heartbeat_s)
+
+    async def _whole(self, chat: ChatRequest, events: Events) -> Response:
+        kept: list[Event] = []
+        usage: Usage | None = None
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Usage):
+                    usage = event
+                else:
+                    kept.append(event)
+        turn = collect(kept)
+        answer = completion(
+            turn,
+            usage,
+            legacy=chat.legacy,
+            reasoning=self._server.reasoning,
+            **self._identity(chat),
+        )
+        told = problems_told(self._counted(turn.problems))
+        return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
+
+    def _chunks(self, chat: ChatRequest) -> ChatChunks:
+        return ChatChunks(
+            include_usage=chat.include_usage,
+            legacy=chat.legacy,
+            reasoning=self._server.reasoning,
+            **self._identity(chat),
+        )
+
+    def _identity(self, chat: ChatRequest) -> Mapping[str, Any]:
+        return {
+            "id_": f"chatcmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": chat.model,
+            "call_id": _call_id,
+        }
+
+
+async def _stream(chunks: ChatChunks, events: Events, counted: Counted) -> AsyncGenerator[bytes, None]:
+    """The chunks of a turn. A failure becomes an event.
+
+    What was wrong with the turn comes as a comment before the end: the headers are gone by then.
+    """
+    usage: Usage | None = None
+    problems: list[Problem] = []
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Usage):
+                    usage = event
+                    continue
+                if isinstance(event, Problem):
+                    problems.append(event)
+                for chunk in chunks.event(event):
+                    yield chunk
+    except (RequestError, UpstreamError) as error:
+        log.info("stream failed: %s", error)
+        yield data(encode(error_body(error)))
+    except Exception:
+        log.exception("stream failed")
+        yield data(encode(error_body(OUR_FAULT)))
+    else:
+        if usage_chunk := chunks.usage(usage):
+            yield usage_chunk
+    if told := problems_told(counted(problems)):
+        yield comment(f"{PROBLEMS_HEADER}: {told}")
+    yield DONE
+
+
+def _call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"

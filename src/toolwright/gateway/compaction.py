@@ -1,0 +1,63 @@
+"""Long conversations made short: the model sums up what happened, and the summary stands for it from then on."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+
+from toolwright.conversation import Conversation, Message, TextPart
+from toolwright.errors import UpstreamError
+from toolwright.events import ContentDelta, Event, Finished, Usage
+from toolwright.gateway.searching import ServerItem
+from toolwright.turn import Model, run_turn
+from toolwright.wire.items import sealed
+from toolwright.wire.responses import Asked
+
+__all__ = ["compacted", "kept_messages"]
+
+_WISH: Final = (
+    "Summarise this conversation so that somebody who has not read it can go on with it. Say what was asked, what was "
+    "done and found (with names, paths, numbers and exact wording where they matter), what was decided, and what is "
+    "still open. Write the summary only."
+)
+_LEAD: Final = "Summary of the conversation so far, which is not shown any more:\n\n"
+# Of the user's own messages, the latest stay word for word, up to so many characters.
+_MAX_KEPT: Final = 20_000
+
+
+async def compacted(model: Model, asked: Asked, today: str) -> AsyncGenerator[Event | ServerItem | Usage, None]:
+    """A turn whose one output is a compaction item."""
+    conversation = asked.conversation
+    wish = Message("user", (TextPart(_WISH),))
+    conversation = Conversation(items=(*conversation.items, wish), tools=conversation.tools, tool_choice="none")
+    said: list[str] = []
+    usage: Usage | None = None
+    fields = {key: value for key, value in asked.fields.items() if key not in ("logprobs", "top_logprobs")}
+    async with aclosing(run_turn(model, conversation, fields, today=today, streamed=False)) as events:
+        async for event in events:
+            if isinstance(event, ContentDelta):
+                said.append(event.text)
+            elif isinstance(event, Usage):
+                usage = event
+    summary = "".join(said).strip()
+    if not summary:
+        raise UpstreamError("The model wrote no summary.", fault="unmet", upstream=model.upstream.name)
+    yield ServerItem("cmp", {"type": "compaction", "encrypted_content": sealed(_LEAD + summary)})
+    yield Finished("stop")
+    if usage is not None:
+        yield usage
+
+
+def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The latest messages of the user among some items, which stay beside the summary."""
+    kept: list[dict[str, Any]] = []
+    size = 0
+    for item in reversed(items):
+        if item.get("role") != "user" or item.get("type", "message") != "message":
+            continue
+        size += len(msgspec.json.encode(item))
+        if size > _MAX_KEPT:
+            break
+        kept.append({"type": "message", **item})
+    return kept[::-1]

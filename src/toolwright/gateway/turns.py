@@ -1,0 +1,291 @@
+"""One turn of the Responses API: what came before is fetched, the model is asked, the answer is kept.
+
+HTTP and WebSocket share it. It knows the store and the models, not how requests come and answers go.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import date
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from toolwright.conversation import Call
+from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import ContentDelta, Event, Problem, ReasoningDelta, Usage
+from toolwright.gateway.answers import decoded, off_loop
+from toolwright.gateway.compaction import compacted
+from toolwright.gateway.searching import ServerItem, with_search
+from toolwright.gateway.store import Store, StoredResponse, StoreError
+from toolwright.turn import Model
+from toolwright.wire.errors import error_body
+from toolwright.wire.response_answer import Flavour, ResponseEvent, ResponseWriter, response_object
+from toolwright.wire.responses import Asked, ResponsesRequest, decode_request, read_request
+
+__all__ = ["Memory", "Prepared", "Turns", "new_id", "with_ids"]
+
+log = logging.getLogger("toolwright.gateway")
+Items: TypeAlias = list[Mapping[str, Any]]
+TurnEvents: TypeAlias = AsyncGenerator[Event | ServerItem | Usage, None]
+_OUR_FAULT: Final = "The gateway has failed; its log says how."
+
+
+def new_id(prefix: str) -> str:
+    """An id that nobody else has."""
+    return f"{prefix}_{secrets.token_hex(24)}"
+
+
+def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
+    """Items, each with an id of its own or a new one."""
+    return [item if item.get("id") or not _is_known(item) else {**item, "id": new_id(_prefix(item))} for item in items]
+
+
+def _is_known(item: Mapping[str, Any]) -> bool:
+    """Whether it can be told what an item is; what is none gets no id, which would make a reference of it."""
+    return "type" in item or "role" in item
+
+
+class Memory:
+    """The latest response of a connection: it can be continued even when it was not stored."""
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+        self._items: Items = []
+
+    def get(self, id_: str) -> Items | None:
+        """The items up to and with this response, if it is the latest."""
+        return list(self._items) if id_ == self._id else None
+
+    def keep(self, id_: str, items: Items) -> None:
+        """Remember a response instead of the one before."""
+        self._id, self._items = id_, items
+
+    def evict(self, id_: str) -> None:
+        """Forget a response."""
+        if id_ == self._id:
+            self._id, self._items = None, []
+
+
+class Prepared(Struct):
+    """A turn that can begin: everything in the request was checked. `new` are the items that came with it."""
+
+    request: ResponsesRequest
+    asked: Asked
+    model: Model
+    writer: ResponseWriter
+    history: Items
+    new: Items
+    problems: list[Problem] = []
+    usage: Usage | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the response."""
+        return str(self.writer.response["id"])
+
+    def write(self, event: Event | ServerItem | Usage) -> list[ResponseEvent]:
+        """Take an event of the turn; answers the events of the API for it."""
+        if isinstance(event, Usage):
+            self.usage = event
+            return []
+        if isinstance(event, ServerItem):
+            return self.writer.add(event.item(new_id))
+        if isinstance(event, Problem):
+            self.problems.append(event)
+        return self.writer.event(event)
+
+    def finish(self) -> list[ResponseEvent]:
+        """The turn is over; answers the last events."""
+        return self.writer.finish(self.usage, int(time.time()))
+
+    def stored(self) -> StoredResponse:
+        """The response as it is now, for the store."""
+        response = self.writer.response
+        return StoredResponse(
+            id=self.id,
+            created_at=response["created_at"],
+            body={key: value for key, value in response.items() if key != "output"},
+            input=tuple(self.new),
+            output=tuple(response["output"]),
+            parent=self.request.previous_response_id,
+            conversation=self.request.conversation_id,
+        )
+
+
+class Turns:
+    """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
+
+    def __init__(
+        self, find_model: Callable[[str], Model], store: Store | None, *, mend: bool, flavour: Flavour = "openai"
+    ) -> None:
+        self._find_model = find_model
+        self._store = store
+        self._mend = mend
+        self._flavour = flavour
+
+    async def prepare(
+        self, body: bytes | str, memory: Memory | None = None, *, flavour: Flavour | None = None, **changed: Any
+    ) -> Prepared:
+        """Check a request, with what came before; `changed` are fields that are set whatever it says. Raises
+        `RequestError`.
+        """
+        given = decoded(body)
+        if isinstance(given, Mapping):
+            given = {key: it for key, it in {**given, **changed}.items() if it is not None}
+        request = decode_request(given)
+        assert isinstance(given, Mapping)
+        model = self._find_model(request.model)
+        history = await self._history(request, memory)
+        new = await self._new_items(request)
+        request.input = [dict(item) for item in new] if request.input is not None else None
+        asked = await off_loop(body, lambda: read_request(request, given, history, mend=self._mend))
+        response = response_object(
+            request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
+        )
+        taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
+        writer = ResponseWriter(
+            response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour or self._flavour
+        )
+        return Prepared(request, asked, model, writer, history, new)
+
+    def ask(self, prepared: Prepared, *, streamed: bool) -> TurnEvents:
+        """The events of the model's turn. Raises `UpstreamError` or `RequestError` while they are read."""
+        asked, today = prepared.asked, date.today().isoformat()
+        if asked.compacts:
+            return compacted(prepared.model, asked, today)
+        truncates = prepared.request.truncation == "auto"
+        return with_search(prepared.model, asked, today=today, streamed=streamed, truncates=truncates)
+
+    async def whole(self, prepared: Prepared) -> dict[str, Any]:
+        """The answer at once. Raises what went wrong."""
+        kept: list[Event | ServerItem | Usage] = []
+        async with aclosing(self.ask(prepared, streamed=False)) as events:
+            async for event in events:
+                if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+                    kept = [ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept]
+                kept.append(event)
+        for event in kept:
+            prepared.write(event)
+        prepared.finish()
+        await self._keep(prepared, None)
+        return prepared.writer.response
+
+    async def streamed(
+        self, prepared: Prepared, events: TurnEvents, memory: Memory | None = None
+    ) -> AsyncGenerator[ResponseEvent, None]:
+        """The events of the API: the response begins, goes on, and always ends with one that says how."""
+        writer = prepared.writer
+        ending: list[ResponseEvent] = []
+        for out in writer.begin():
+            yield out
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    for out in prepared.write(event):
+                        yield out
+            ending = prepared.finish()
+            await self._keep(prepared, memory)
+        except (RequestError, UpstreamError, StoreError) as error:
+            log.info("response failed: %s", error)
+            ending = ending[:-1] + writer.fail(*_failure(error))
+        except Exception:
+            log.exception("response failed")
+            ending = ending[:-1] + writer.fail("server_error", _OUR_FAULT)
+        for out in ending:
+            yield out
+
+    def warm_up(self, prepared: Prepared, memory: Memory) -> list[ResponseEvent]:
+        """A response without output, which can be continued on this connection."""
+        events = prepared.writer.begin() + prepared.writer.finish(None, int(time.time()))
+        memory.keep(prepared.id, [*prepared.history, *prepared.new])
+        return events
+
+    # --- what came before ---
+
+    async def _history(self, request: ResponsesRequest, memory: Memory | None) -> Items:
+        if (parent := request.previous_response_id) is not None:
+            items = memory.get(parent) if memory else None
+            if items is None and self._store is not None:
+                items = await self._store.history(parent)  # type: ignore[assignment]
+            if items is None:
+                raise RequestError(
+                    f"Previous response with id '{parent}' not found.",
+                    param="previous_response_id",
+                    code="previous_response_not_found",
+                )
+            return items
+        if (conversation := request.conversation_id) is not None:
+            found = await self._store.conversation_items(conversation) if self._store else None
+            if found is None:
+                raise RequestError(
+                    f"Conversation with id '{conversation}' not found.", param="conversation", status=404
+                )
+            return list(found)
+        return []
+
+    async def _new_items(self, request: ResponsesRequest) -> Items:
+        """The items of the input, each with an id; a reference becomes what it refers to."""
+        given = request.input
+        if isinstance(given, str):
+            given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
+        items: Items = []
+        for item in given or ():
+            if item.get("type", "item_reference" if item.keys() == {"id"} else None) == "item_reference":
+                found = await self._store.item(str(item.get("id"))) if self._store else None
+                items.append(found or item)
+            else:
+                items.append(item)
+        return with_ids(items)
+
+    async def _keep(self, prepared: Prepared, memory: Memory | None) -> None:
+        """Keep a finished response, so that it can be continued once its end was told."""
+        if memory is not None:
+            memory.keep(prepared.id, [*prepared.history, *prepared.new, *prepared.writer.response["output"]])
+        if self._store is not None and prepared.request.store is not False:
+            await self._store.put(prepared.stored())
+
+
+_PREFIXES: Final = {
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
+    "additional_tools": "at",
+    "compaction": "cmp",
+}
+
+
+def _prefix(item: Mapping[str, Any]) -> str:
+    return _PREFIXES.get(str(item.get("type")), "msg")
+
+
+def _echoed(tools: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[str, Any]]:
+    """The tools as the response shows them: a function with all its fields, and whether it is held to its schema."""
+    strict = {tool.name: bool(tool.strict) for tool in (*asked.offer.tools, *asked.offer.deferred)}
+    echoed: list[Mapping[str, Any]] = []
+    for tool in tools:
+        if tool.get("type") == "function":
+            name = asked.offer.names.flat(str(tool.get("name")))
+            defaults = {"description": None, "parameters": None, "strict": strict.get(name, False)}
+            given = {key: value for key, value in tool.items() if key != "strict" or value is not None}
+            echoed.append({**defaults, **given})
+        else:
+            echoed.append(tool)
+    return echoed
+
+
+def _failure(error: RequestError | UpstreamError | StoreError) -> tuple[str, str]:
+    """Code and message of a response that has failed."""
+    if isinstance(error, StoreError):
+        return "server_error", str(error)
+    body = error_body(error)["error"]
+    code = body["code"] or ""
+    if isinstance(error, RequestError):
+        return (code if code in ("context_length_exceeded",) else "invalid_prompt"), body["message"]
+    return ("rate_limit_exceeded" if error.status == 429 else "server_error"), body["message"]

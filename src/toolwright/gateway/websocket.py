@@ -1,0 +1,194 @@
+"""The Responses API over WebSocket: one connection, one turn after the other, the latest response in memory."""
+
+import asyncio
+import itertools
+import logging
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing, suppress
+from typing import Any, Final, TypeAlias
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import Problem
+from toolwright.gateway.answers import OUR_FAULT, decoded, given_up
+from toolwright.gateway.config import ServerConfig
+from toolwright.gateway.responses import event_bytes, flavour_of
+from toolwright.gateway.turns import Memory, Prepared, Turns
+from toolwright.jsontext import encode
+from toolwright.wire.errors import error_body, upstream_status
+from toolwright.wire.response_answer import ResponseEvent
+
+__all__ = ["ResponsesSocket"]
+
+log = logging.getLogger("toolwright.gateway")
+_MAX_WAITING: Final = 32  # requests that wait for the one that is answered
+_LONGEST_S: Final = 3_600.0
+_LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+_TRY_AGAIN: Final = 1013
+_Counted: TypeAlias = Callable[[Iterable[Problem]], Counter[str]]
+
+
+class ResponsesSocket:
+    """Serves connections; see the module's docstring."""
+
+    def __init__(self, turns: Turns, server: ServerConfig, counted: _Counted) -> None:
+        self._turns = turns
+        self._server = server
+        self._counted = counted
+
+    async def serve(self, websocket: WebSocket) -> None:
+        """Answer one connection until it ends."""
+        await websocket.accept()
+        connection = _Connection(websocket, self._turns, self._server, self._counted)
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                await connection.run()
+        except TimeoutError:
+            error = RequestError(
+                "The connection has lasted 60 minutes, which is the limit. Open another one.",
+                code="websocket_connection_limit_reached",
+            )
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await connection.refuse(error)
+                await websocket.close(_TRY_AGAIN)
+        except WebSocketDisconnect:
+            pass
+
+
+class _Connection:
+    def __init__(self, websocket: WebSocket, turns: Turns, server: ServerConfig, counted: _Counted) -> None:
+        self._websocket = websocket
+        self._turns = turns
+        self._server = server
+        self._counted = counted
+        self._memory = Memory()
+        self._flavour = flavour_of(websocket.url.path, server)
+        self._waiting: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
+
+    async def run(self) -> None:
+        """Read frames while the turns that they ask for are answered, one after the other."""
+        reader = asyncio.ensure_future(self._read())
+        worker = asyncio.ensure_future(self._work())
+        try:
+            await asyncio.wait({reader, worker}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await given_up(reader)
+            await given_up(worker)
+
+    async def refuse(self, error: RequestError | UpstreamError, lane: str | None = None) -> None:
+        """Send an error frame. The connection stays open."""
+        status = error.status if isinstance(error, RequestError) else upstream_status(error)
+        body = error_body(error)["error"]
+        await self._send(encode({"type": "error", "status": status, "error": body, **_of_lane(lane)}))
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None:
+                await self.refuse(RequestError("Expected a text frame with one JSON object, got a binary one."))
+            else:
+                await self._waiting.put(text)
+
+    async def _work(self) -> None:
+        while True:
+            text = await self._waiting.get()
+            lane: str | None = None
+            try:
+                given = decoded(text)
+                if not isinstance(given, dict):
+                    raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
+                lane = _lane(given)
+                await self._answer(given, text, lane)
+            except (RequestError, UpstreamError) as error:
+                log.info("websocket request refused: %s", error)
+                await self.refuse(error, lane)
+            except (WebSocketDisconnect, asyncio.CancelledError):
+                raise
+            except Exception:
+                log.exception("websocket request failed")
+                await self.refuse(OUR_FAULT, lane)
+
+    async def _answer(self, given: dict[str, Any], text: str, lane: str | None) -> None:
+        kind = given.get("type")
+        if kind == "response.steer":
+            error = {"code": "steering_not_supported", "message": "This gateway cannot steer a response."}
+            await self._send(encode({"type": "response.steer.failed", "error": error, **_of_lane(lane)}))
+            return
+        if kind != "response.create":
+            raise RequestError(
+                f"Invalid value: '{kind}'. Supported values are: 'response.create'.", param="type", code="invalid_value"
+            )
+        parent = given.get("previous_response_id")
+        completed = False
+        try:
+            # What a stream would be asked for means nothing here, and every answer is one.
+            prepared = await self._turns.prepare(
+                text, self._memory, flavour=self._flavour, type=None, stream=None, stream_options=None, background=None
+            )
+            if given.get("generate") is False:
+                for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
+                    await self._send_event(event, number, lane)
+                completed = True
+            else:
+                completed = await self._stream(prepared, lane)
+        finally:
+            if isinstance(parent, str) and not completed:
+                self._memory.evict(parent)
+
+    async def _stream(self, prepared: Prepared, lane: str | None) -> bool:
+        """Send the events of a turn. Whether it came to its end."""
+        numbers = itertools.count()
+        kind = ""
+        events = self._turns.streamed(prepared, self._turns.ask(prepared, streamed=True), self._memory)
+        async with aclosing(events):
+            async for event in self._with_heartbeats(events, prepared):
+                kind = event["type"]
+                await self._send_event(event, next(numbers), lane)
+        self._counted(prepared.problems)
+        return kind in ("response.completed", "response.incomplete")
+
+    async def _with_heartbeats(
+        self, events: AsyncGenerator[ResponseEvent, None], prepared: Prepared
+    ) -> AsyncGenerator[ResponseEvent, None]:
+        """The events, and one without news whenever there was none for a while."""
+        while True:
+            coming = asyncio.ensure_future(anext(events, None))
+            try:
+                while not (await asyncio.wait({coming}, timeout=self._server.heartbeat_s))[0]:
+                    yield prepared.writer.heartbeat()
+                event = coming.result()
+            finally:
+                await given_up(coming)
+            if event is None:
+                return
+            yield event
+
+    async def _send_event(self, event: ResponseEvent, number: int, lane: str | None) -> None:
+        await self._send(event_bytes({**event, **_of_lane(lane)}, number))
+
+    async def _send(self, frame: bytes) -> None:
+        if self._websocket.application_state is WebSocketState.CONNECTED:
+            await self._websocket.send_text(frame.decode())
+
+
+def _lane(given: dict[str, Any]) -> str | None:
+    lane = given.get("stream_id")
+    if lane is None:
+        return None
+    if not isinstance(lane, str) or not _LANE.fullmatch(lane):
+        raise RequestError(
+            "Invalid 'stream_id': expected 1 to 256 of the characters A-Z, a-z, 0-9, '_', '.' and '-'.",
+            param="stream_id",
+            code="invalid_stream_id",
+        )
+    return lane
+
+
+def _of_lane(lane: str | None) -> dict[str, str]:
+    return {} if lane is None else {"stream_id": lane}

@@ -1,0 +1,433 @@
+"""Items of the Responses API as a conversation: what clients send back, and what they bring from other servers.
+
+Calls and outputs are paired by their call_id only; ids and states of items mean nothing. Items that only their own
+server could run again are dropped, or told in words, never refused.
+"""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from toolwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
+from toolwright.custom import input_arguments
+from toolwright.errors import RequestError
+from toolwright.jsontext import encode
+from toolwright.wire.errors import listed, missing, typed, wrong_type
+from toolwright.wire.offer import Offer
+
+__all__ = ["Found", "ItemReader", "found_words", "sealed", "search_id", "unsealed"]
+
+_SEAL: Final = "tw1."
+_MAX_UNSEALED: Final = 16_777_216
+_INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
+_OUTPUT_PARTS: Final = ("output_text", "refusal")
+_ROLES: Final = ("assistant", "system", "developer", "user")
+# History of tools that ran elsewhere. Nothing here could go on with it.
+_DROPPED: Final = frozenset(
+    {
+        *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
+        *("computer_call_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
+        *("program", "program_output"),
+    }
+)
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: str | None = None
+    detail: str | None = None
+    file_id: str | None = None
+    file_url: str | None = None
+    file_data: str | None = None
+    filename: str | None = None
+
+
+class _Tagged(msgspec.Struct, tag_field="type"):
+    id: str | None = None
+
+
+class _Message(_Tagged, tag="message", kw_only=True):
+    role: str
+    content: str | list[_Part]
+    phase: str | None = None
+
+
+class _ReasoningText(msgspec.Struct):
+    text: str = ""
+
+
+class _Reasoning(_Tagged, tag="reasoning"):
+    summary: list[_ReasoningText] | None = None
+    content: list[_ReasoningText] | None = None
+    encrypted_content: str | None = None
+
+
+class _FunctionCall(_Tagged, tag="function_call", kw_only=True):
+    call_id: str
+    name: str
+    arguments: str
+    namespace: str | None = None
+    status: str | None = None
+
+
+class _CustomCall(_Tagged, tag="custom_tool_call", kw_only=True):
+    call_id: str
+    name: str
+    input: str
+    namespace: str | None = None
+    status: str | None = None
+
+
+class _Output(_Tagged, kw_only=True):
+    call_id: str
+    output: str | list[_Part]
+
+
+class _FunctionOutput(_Output, tag="function_call_output"):
+    pass
+
+
+class _CustomOutput(_Output, tag="custom_tool_call_output"):
+    pass
+
+
+class _SearchCall(_Tagged, tag="tool_search_call", kw_only=True):
+    arguments: dict[str, Any] | str = {}
+    call_id: str | None = None
+
+
+class _SearchOutput(_Tagged, tag="tool_search_output", kw_only=True):
+    tools: list[dict[str, Any]]
+    call_id: str | None = None
+
+
+class _AdditionalTools(_Tagged, tag="additional_tools", kw_only=True):
+    tools: list[dict[str, Any]]
+
+
+class _Compaction(_Tagged, tag="compaction", kw_only=True):
+    encrypted_content: str
+
+
+class _CompactionTrigger(_Tagged, tag="compaction_trigger"):
+    pass
+
+
+class _Update(_Tagged, tag="configuration_update"):
+    reasoning: dict[str, Any] | None = None
+    text: dict[str, Any] | None = None
+
+
+class _ShellCall(_Tagged, tag="shell_call", kw_only=True):
+    call_id: str
+    action: dict[str, Any]
+
+
+class _LocalShellCall(_Tagged, tag="local_shell_call", kw_only=True):
+    call_id: str
+    action: dict[str, Any]
+
+
+class _PatchCall(_Tagged, tag="apply_patch_call", kw_only=True):
+    call_id: str
+    operation: dict[str, Any]
+
+
+class _AnyOutput(_Tagged, kw_only=True):
+    call_id: str
+    output: Any = ""
+    status: str | None = None
+
+
+class _ShellOutput(_AnyOutput, tag="shell_call_output"):
+    pass
+
+
+class _LocalShellOutput(_Tagged, tag="local_shell_call_output"):
+    """It names its call in `id`, by OpenAI's types, or in `call_id`, by its guide."""
+
+    call_id: str | None = None
+    output: Any = ""
+    status: str | None = None
+
+
+class _PatchOutput(_AnyOutput, tag="apply_patch_call_output"):
+    pass
+
+
+class _McpCall(_Tagged, tag="mcp_call", kw_only=True):
+    name: str
+    arguments: str = "{}"
+    output: str | None = None
+    error: Any = None
+
+
+class _Reference(_Tagged, tag="item_reference"):
+    pass
+
+
+_ITEMS: Final = (
+    *(_Message, _Reasoning, _FunctionCall, _CustomCall, _FunctionOutput, _CustomOutput, _SearchCall, _SearchOutput),
+    *(_AdditionalTools, _Compaction, _CompactionTrigger, _Update, _ShellCall, _LocalShellCall, _PatchCall),
+    *(_ShellOutput, _LocalShellOutput, _PatchOutput, _McpCall, _Reference),
+)
+_BY_TYPE: Final = {str(item.__struct_config__.tag): item for item in _ITEMS}
+_BUILT_IN_CALLS: Final[Mapping[str, Literal["shell", "local_shell", "apply_patch"]]] = {
+    "shell_call": "shell",
+    "local_shell_call": "local_shell",
+    "apply_patch_call": "apply_patch",
+}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An item of the conversation and where it stood; `words` name its kind in errors."""
+
+    item: Item
+    path: str
+    words: str = "function call"
+
+
+class ItemReader:
+    """Reads items in order: `found` are those of the conversation.
+
+    Tools that come with items join the offer. `effort` and `text` are what a configuration update set last;
+    `compacts`: the input ends in the wish to compact the conversation.
+    """
+
+    def __init__(self, offer: Offer) -> None:
+        self.found: list[Found] = []
+        self.effort: str | None = None
+        self.text: dict[str, Any] | None = None
+        self.compacts = False
+        self._offer = offer
+        self._searched: list[str] = []  # ids of searches without an output
+        self._searches = 0
+
+    def read(self, items: Sequence[Any], param: str, *, again: bool = False) -> None:
+        """Read more items. Raises `RequestError` that names the field.
+
+        `again`: they were taken before, each with the request that it came with.
+        """
+        ids: set[str] = set()
+        for number, given in enumerate(items):
+            path = f"{param}[{number}]"
+            item = _converted(given, path)
+            if item is None:
+                continue
+            if item.id and not isinstance(item, _Reference):
+                if item.id in ids and not again:
+                    raise RequestError(
+                        f"Duplicate item found with id {item.id}. Remove duplicate items from your input and try "
+                        "again.",
+                        param=param,
+                    )
+                ids.add(item.id)
+            self._read(item, path)
+            self.compacts = isinstance(item, _CompactionTrigger)
+
+    def _read(self, item: _Tagged, path: str) -> None:
+        match item:
+            case _Message():
+                self._message(item, path)
+            case _Reasoning():
+                if text := _thought(item):
+                    self._add(Reasoning(text), path)
+            case _FunctionCall(call_id=id_, name=name, arguments=arguments, namespace=namespace):
+                complete = item.status != "incomplete"
+                self._call(id_, self._offer.names.flat(name, namespace), arguments, path, complete=complete)
+            case _CustomCall(call_id=id_, name=name, input=text, namespace=namespace):
+                flat, complete = self._offer.names.flat(name, namespace), item.status != "incomplete"
+                self._call(id_, flat, input_arguments(text), path, "custom tool call", complete=complete)
+            case _FunctionOutput(call_id=id_, output=output):
+                self._output(id_, _output_parts(output, path), path)
+            case _CustomOutput(call_id=id_, output=output):
+                self._output(id_, _output_parts(output, path), path, "custom tool call")
+            case _SearchCall(arguments=arguments):
+                id_ = item.call_id or search_id(self._searches)
+                self._searches += 1
+                self._searched.append(id_)
+                self._call(id_, "tool_search", _json(arguments), path, "tool search call")
+            case _SearchOutput(tools=tools):
+                id_ = item.call_id or next(iter(self._searched), path)
+                self._searched = [other for other in self._searched if other != id_]
+                self._output(
+                    id_, (TextPart(found_words(self._offer.load(tools, f"{path}.tools"))),), path, "tool search call"
+                )
+            case _AdditionalTools(tools=tools):
+                self._offer.add(tools, f"{path}.tools")
+            case _Compaction(encrypted_content=content):
+                self._compaction(content, path)
+            case _Update(reasoning=reasoning, text=text_options):
+                self.effort = (reasoning or {}).get("effort") or self.effort
+                self.text = text_options or self.text
+            case _ShellCall(call_id=id_, action=action) | _LocalShellCall(call_id=id_, action=action):
+                kind = "shell" if isinstance(item, _ShellCall) else "local_shell"
+                self._call(id_, kind, _json({key: it for key, it in action.items() if key != "type"}), path)
+            case _PatchCall(call_id=id_, operation=operation):
+                self._call(id_, "apply_patch", _json(operation), path)
+            case _ShellOutput() | _LocalShellOutput() | _PatchOutput():
+                named = item.call_id or item.id
+                if named is None:
+                    raise missing(f"{path}.call_id")
+                text = "" if item.output is None else _json(item.output)
+                self._output(named, (TextPart(text or item.status or ""),), path)
+            case _McpCall(name=name, arguments=arguments):
+                id_ = item.id or path
+                told = item.output if item.output is not None else f"Error: {_json(item.error)}"
+                self._call(id_, self._offer.names.flat(name), arguments, path)
+                self._output(id_, (TextPart(told),), path)
+            case _Reference(id=None):
+                raise missing(f"{path}.id")
+            case _Reference():
+                raise RequestError(
+                    f"Item with id '{item.id}' not found. Items are not persisted when store is set to false.",
+                    param="input",
+                    status=404,
+                )
+
+    def _add(self, item: Item, path: str, words: str = "function call") -> None:
+        self.found.append(Found(item, path, words))
+
+    def _call(
+        self, id_: str, name: str, arguments: str, path: str, words: str = "function call", *, complete: bool = True
+    ) -> None:
+        self._add(Call(name, arguments, id=id_, complete=complete), path, words)
+
+    def _output(self, id_: str, parts: tuple[Part, ...], path: str, words: str = "function call") -> None:
+        self._add(CallOutput(id_, parts), path, words)
+
+    def _message(self, item: _Message, path: str) -> None:
+        if item.role not in _ROLES:
+            raise RequestError(
+                f"Invalid value: '{item.role}'. Supported values are: {listed(_ROLES)}.",
+                param=f"{path}.role",
+                code="invalid_value",
+            )
+        known = _OUTPUT_PARTS if item.role == "assistant" else _INPUT_PARTS
+        self._add(Message(item.role, _parts(item.content, known, f"{path}.content")), path)  # type: ignore[arg-type]
+
+    def _compaction(self, content: str, path: str) -> None:
+        summary = unsealed(content)
+        if summary is None:
+            raise RequestError(
+                f"Invalid '{path}.encrypted_content': this compaction was not made here, so it cannot be read. Send "
+                "the items that it stands for.",
+                param=f"{path}.encrypted_content",
+                code="invalid_value",
+            )
+        if self.compacts:  # it was made of what stands before it; the words of the user stay
+            self.found = [
+                each for each in self.found if isinstance(each.item, Message) and each.item.role != "assistant"
+            ]
+        self._add(Message("user", (TextPart(summary),)), path)
+
+
+def search_id(number: int) -> str:
+    """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
+    return f"search_{number}"
+
+
+def found_words(names: Sequence[str]) -> str:
+    """What the model is told about a search: the names of the tools that it found."""
+    return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
+
+
+def sealed(text: str) -> str:
+    """A text as `encrypted_content`, which only travels: it is packed, and no secret."""
+    packed = zlib.compress(text.encode("utf-8", "replace"), 6)
+    return _SEAL + base64.urlsafe_b64encode(packed).decode()
+
+
+def unsealed(content: str) -> str | None:
+    """What `sealed` packed; None for the content of another server."""
+    if not content.startswith(_SEAL):
+        return None
+    try:
+        packed = base64.urlsafe_b64decode(content.removeprefix(_SEAL))
+        unpacking = zlib.decompressobj()
+        unpacked = unpacking.decompress(packed, _MAX_UNSEALED)
+        return unpacked.decode() if unpacking.eof else None
+    except (binascii.Error, ValueError, zlib.error):
+        return None
+
+
+def _converted(given: Any, path: str) -> _Tagged | None:
+    """An item of a known type; None for one that is dropped."""
+    if not isinstance(given, Mapping):
+        raise wrong_type(path, "object", given)
+    kind = given.get("type")
+    if kind is None:
+        kind = "item_reference" if given.keys() == {"id"} else "message"
+        given = {**given, "type": kind}
+    if kind in _DROPPED:
+        return None
+    if not isinstance(kind, str):
+        raise wrong_type(f"{path}.type", "str", kind)
+    if kind not in _BY_TYPE:
+        raise RequestError(
+            f"Invalid value: '{kind}'. Supported values are: {listed(sorted([*_BY_TYPE, *_DROPPED]))}.",
+            param=f"{path}.type",
+            code="invalid_value",
+        )
+    try:
+        return msgspec.convert(given, _BY_TYPE[kind])
+    except msgspec.ValidationError as error:
+        raise typed(error, path) from error
+
+
+def _thought(item: _Reasoning) -> str:
+    """The text of a reasoning item: its content, what was sealed here, or its summary."""
+    content = "\n".join(part.text for part in item.content or ())
+    if not content and item.encrypted_content:
+        content = unsealed(item.encrypted_content) or ""
+    return content or "\n\n".join(part.text for part in item.summary or ())
+
+
+def _output_parts(output: str | list[_Part], path: str) -> tuple[Part, ...]:
+    return _parts(output, (*_INPUT_PARTS, "output_text"), f"{path}.output")
+
+
+def _parts(content: str | list[_Part], known: Sequence[str], path: str) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return tuple(_part(part, known, f"{path}[{number}]") for number, part in enumerate(content))
+
+
+def _part(part: _Part, known: Sequence[str], path: str) -> Part:
+    if part.type not in known:
+        raise RequestError(
+            f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",
+            param=f"{path}.type",
+            code="invalid_value",
+        )
+    if part.type in ("input_text", "output_text", "refusal"):
+        text = part.refusal if part.type == "refusal" else part.text
+        if text is None:
+            raise missing(f"{path}.{'refusal' if part.type == 'refusal' else 'text'}")
+        return TextPart(text)
+    if part.type == "input_image" and part.image_url:
+        image = {"url": part.image_url} | ({"detail": part.detail} if part.detail not in (None, "auto") else {})
+        return MediaPart({"type": "image_url", "image_url": image}, path)
+    if part.type == "input_file" and part.file_data:
+        file = {"file_data": part.file_data} | ({"filename": part.filename} if part.filename else {})
+        return MediaPart({"type": "file", "file": file}, path)
+    field = next((name for name in ("file_id", "file_url") if getattr(part, name)), None)
+    wanted = "image_url" if part.type == "input_image" else "file_data"
+    if field is None:
+        raise missing(f"{path}.{wanted}")
+    raise RequestError(
+        f"Unsupported parameter: '{path}.{field}': this gateway keeps and fetches no files. Send the content in "
+        f"'{wanted}' as a data URL.",
+        param=f"{path}.{field}",
+        code="unsupported_parameter",
+    )
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else encode(value).decode()

@@ -1,0 +1,232 @@
+"""The Responses API: the request, checked the way OpenAI's API does."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from toolwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
+from toolwright.errors import RequestError
+from toolwright.history import with_readable_calls
+from toolwright.wire.choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
+from toolwright.wire.errors import from_validation, listed
+from toolwright.wire.formats import read_response_format
+from toolwright.wire.items import ItemReader
+from toolwright.wire.metadata import check_metadata
+from toolwright.wire.offer import Offer
+from toolwright.wire.pairing import paired
+
+__all__ = ["Asked", "ResponsesRequest", "decode_request", "read_request"]
+
+_Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class _Reasoning(msgspec.Struct):
+    effort: _Effort | None = None
+    summary: Literal["auto", "concise", "detailed", "none"] | None = None
+
+
+class _Text(msgspec.Struct):
+    format: dict[str, Any] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+class _StreamOptions(msgspec.Struct):
+    include_obfuscation: bool | None = None
+
+
+class _ConversationId(msgspec.Struct):
+    id: str
+
+
+class ResponsesRequest(msgspec.Struct):
+    """A request as it came, its fields of the right types. What is not named here is ignored, or refused by name."""
+
+    model: str
+    input: str | list[dict[str, Any]] | None = None
+    instructions: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    text: _Text | None = None
+    reasoning: _Reasoning | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=16)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    presence_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    store: bool | None = None
+    previous_response_id: str | None = None
+    conversation: str | _ConversationId | None = None
+    include: list[str] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    max_tool_calls: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    metadata: dict[str, Any] | None = None
+    background: bool | None = None
+    prompt: dict[str, Any] | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    safety_identifier: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    prompt_cache_key: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation that it belongs to."""
+        given = self.conversation
+        return given.id if isinstance(given, _ConversationId) else given
+
+    def includes(self, what: str) -> bool:
+        """Whether the answer is to hold something that is left out by default."""
+        return what in (self.include or ())
+
+
+_INCLUDES: Final = (
+    *("file_search_call.results", "web_search_call.results", "web_search_call.action.sources"),
+    *("message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs"),
+    *("reasoning.encrypted_content", "message.output_text.logprobs"),
+)
+_SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
+    "reasoning.effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    "reasoning.summary": ("auto", "concise", "detailed"),
+    "text.verbosity": ("low", "medium", "high"),
+    "truncation": ("auto", "disabled"),
+    "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
+}
+# Sampling that model servers know beside OpenAI's.
+_HANDED_ON: Final = (
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "logit_bias", "top_k", "min_p"),
+    *("repetition_penalty", "chat_template_kwargs"),
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.
+
+    `compacts`: it is asked to compact the conversation instead of going on with it.
+    """
+
+    conversation: Conversation
+    offer: Offer
+    fields: dict[str, Any]
+    compacts: bool = False
+
+    @property
+    def deferred(self) -> tuple[FunctionTool, ...]:
+        """The tools that only a search by this server shows."""
+        return self.offer.deferred if self.offer.search == "server" else ()
+
+
+def decode_request(given: object) -> ResponsesRequest:
+    """The fields of a request, each of its type and within its bounds. Raises `RequestError`."""
+    try:
+        request = msgspec.convert(given, ResponsesRequest)
+    except msgspec.ValidationError as error:
+        raise from_validation(error, given, _SUPPORTED) from error
+    _refuse_unsupported(request)
+    for number, wanted in enumerate(request.include or ()):
+        _check_among(_INCLUDES, wanted, f"include[{number}]")
+    _check_among(_SUPPORTED["service_tier"], request.service_tier, "service_tier")
+    check_metadata(request.metadata)
+    return request
+
+
+def _check_among(known: Sequence[str], value: str | None, param: str) -> None:
+    if value is not None and value not in known:
+        raise RequestError(
+            f"Invalid value: '{value}'. Supported values are: {listed(known)}.", param=param, code="invalid_value"
+        )
+
+
+def _refuse_unsupported(request: ResponsesRequest) -> None:
+    if request.prompt is not None:
+        raise RequestError(
+            "Unsupported parameter: 'prompt' is not supported: stored prompts live at OpenAI. Send 'instructions' and "
+            "'input'.",
+            param="prompt",
+            code="unsupported_parameter",
+        )
+    if request.background and request.store is False:
+        raise RequestError(
+            "Background mode requires 'store' to be true: a background response is read by its id.",
+            param="background",
+            code="invalid_value",
+        )
+    if request.previous_response_id is not None and request.conversation is not None:
+        raise RequestError(
+            "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Only one of them can say what "
+            "came before.",
+            param="previous_response_id",
+            code="mutually_exclusive_parameters",
+        )
+    if request.stream_options is not None and not request.stream:
+        raise RequestError(
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
+        )
+
+
+def read_request(
+    request: ResponsesRequest, given: Mapping[str, Any], history: Sequence[Mapping[str, Any]], *, mend: bool = False
+) -> Asked:
+    """What a request means behind the items of its history, which were checked when they came. Raises `RequestError`.
+
+    `given` is the decoded body, for the fields that go to the upstream as they are.
+    """
+    if request.input is None and not history:
+        raise RequestError("Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
+    offer = Offer()
+    offer.add(request.tools)
+    reader = ItemReader(offer)
+    reader.read(history, "previous_response_id", again=True)
+    if isinstance(request.input, str):
+        reader.read([{"role": "user", "content": request.input}], "input")
+    else:
+        reader.read(request.input or (), "input")
+    items = with_readable_calls(paired(reader.found, mend=mend))
+    if request.instructions:
+        items = (Message("system", (TextPart(request.instructions),)), *items)
+    choice = _choice(request, offer)
+    format_ = (reader.text or {}).get("format") or (request.text and request.text.format)
+    conversation = Conversation(
+        items=items,
+        tools=offer.tools,
+        tool_choice=choice,
+        allowed_tools=read_allowed_tools(request.tool_choice, offer.tools, flat=offer.names.flat),
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        response_format=read_response_format(format_, "text.format", is_flat=True),
+    )
+    return Asked(conversation, offer, _fields(request, given, reader), compacts=reader.compacts)
+
+
+def _choice(request: ResponsesRequest, offer: Offer) -> ToolChoice:
+    given = request.tool_choice
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if kind in BUILT_IN:
+        given = {"type": "function", "name": kind}
+    choice = read_tool_choice(given, offer.tools, flat=offer.names.flat)
+    if choice == "required" and not offer.tools:
+        raise RequestError("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
+    if isinstance(choice, NamedTool) and not any(tool.name == choice.name for tool in offer.tools):
+        if kind != "allowed_tools":
+            raise RequestError(f"Tool choice '{kind}' not found in 'tools' parameter.", param="tool_choice")
+        check_named(choice, offer.tools)
+    return choice
+
+
+def _fields(request: ResponsesRequest, given: Mapping[str, Any], reader: ItemReader) -> dict[str, Any]:
+    """What goes to the upstream beside the conversation, in the words of its chat API."""
+    fields = {name: given[name] for name in _HANDED_ON if given.get(name) is not None}
+    if request.max_output_tokens is not None:
+        fields["max_tokens"] = request.max_output_tokens
+    effort = reader.effort or (request.reasoning and request.reasoning.effort)
+    if effort:
+        fields["reasoning_effort"] = effort
+    if request.text is not None and request.text.verbosity is not None:
+        fields["verbosity"] = request.text.verbosity
+    if request.includes("message.output_text.logprobs"):
+        fields["logprobs"] = True
+        if request.top_logprobs is not None:
+            fields["top_logprobs"] = request.top_logprobs
+    return fields

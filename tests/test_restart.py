@@ -1,0 +1,73 @@
+"""A gateway that is killed: what a client has seen completed can be continued from the next one."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.asking import Live, request
+from tests.servers import HOST, ModelServer, said
+
+RESPONSES = "/v1/responses"
+
+
+@contextmanager
+def gateway(store: Path, upstream: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A gateway in a process of its own, over this store."""
+    with socket.create_server((HOST, 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).parent / "toolwright"), "serve", "--upstream", upstream, "--port", str(port)]
+    process = subprocess.Popen([*command, "--store", f"sqlite:///{store}"], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        while b"OPENAI_BASE_URL" not in process.stdout.readline():
+            assert process.poll() is None, "the gateway did not start"
+        yield f"http://{HOST}:{port}", process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def ask(url: str, **fields: Any) -> dict[str, Any]:
+    reply = request(url + RESPONSES, {"model": "any", **fields})
+    assert reply.status == 200, reply.text
+    return dict(reply.json)
+
+
+def contents(body: Any) -> list[Any]:
+    return [message["content"] for message in body["messages"]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_chain_goes_on_from_the_last_completed_response_after_a_kill(model: ModelServer, tmp_path: Path) -> None:
+    gate = model.gate()
+    half = said("The th", "ird answer")
+    model.plays(said("first answer"), said("second answer"), half.__class__((*half.steps[:2], gate, *half.steps[2:])))
+    with gateway(tmp_path / "kept.db", model.url) as (url, process):
+        first = ask(url, input="one")
+        second = ask(url, input="two", previous_response_id=first["id"])
+        body = {"model": "any", "input": "three", "previous_response_id": second["id"], "stream": True}
+        with Live(url + RESPONSES, json.dumps(body).encode()) as live:
+            seen = next(piece for piece in live.pieces() if b"response.created" in piece)
+            third = json.loads(seen.split(b"data: ", 1)[1])["response"]["id"]
+            gate.wait_until_reached()
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    gate.open()
+    model.wait_until_left()
+    model.plays(said("another third answer"))
+    with gateway(tmp_path / "kept.db", model.url) as (url, _):
+        lost = request(f"{url}{RESPONSES}/{third}", method="GET")
+        assert lost.status == 404
+        again = ask(url, input="three", previous_response_id=second["id"])
+        assert again["output"][-1]["content"][0]["text"] == "another third answer"
+        assert contents(model.body) == ["one", "first answer", "two", "second answer", "three"]
