@@ -61,10 +61,11 @@ def tools(*names: str) -> list[dict[str, Any]]:
 
 def load_cases() -> list[Case]:
     """All cases of all files."""
-    return [case for path in sorted(VECTORS.glob("*.txt")) for case in _read(path)]
+    return [case for path in sorted(VECTORS.glob("*.txt")) for case in read_cases(path)]
 
 
-def _read(path: Path) -> Iterator[Case]:
+def read_cases(path: Path) -> Iterator[Case]:
+    """The cases of one file, which has the name of its dialect."""
     for block in path.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, _, body = block.partition("\n")
         settings, _, rest = body.partition("\noutput")

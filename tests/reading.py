@@ -1,6 +1,8 @@
 """What every reading of an output must hold, whatever the output is."""
 
+import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,6 +18,9 @@ from toolwright import (
     Problem,
     ReasoningDelta,
 )
+
+
+_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 
 def read(pieces: Iterable[str], finish: str = "stop", **request: Any) -> list[Event]:
@@ -59,14 +64,22 @@ def pieces(text: str, seed: int) -> Iterator[str]:
 
 
 def lost(output: str, events: Iterable[Event]) -> Counter[str]:
-    """The characters of an output that stand in no event; names of calls were written, too."""
+    """The characters of an output that stand in no event; names of calls were written, too.
+
+    What was written as text stands in arguments as a JSON string.
+    """
     told: Counter[str] = Counter()
+    arguments = ""
     for event in events:
         match event:
-            case (
-                ContentDelta(text) | ReasoningDelta(text) | ArgumentsDelta(_, text) | Markup(text) | Problem(text=text)
-            ):
+            case ArgumentsDelta(_, text):
+                arguments += text
+            case ContentDelta(text) | ReasoningDelta(text) | Markup(text) | Problem(text=text):
                 told.update(text)
             case CallStarted() | Finished():
                 pass
-    return Counter(output) - told
+    return Counter(output) - told - (Counter(arguments) | Counter(_ESCAPE.sub(_unescaped, arguments)))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return str(json.loads(f'"{escape.group()}"'))

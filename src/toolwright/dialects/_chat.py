@@ -1,10 +1,15 @@
 """What prompts of several dialects share: the system texts, the choice in words, text out of message parts."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never
+
+import msgspec
 
 from toolwright.conversation import (
+    AssistantTurn,
+    Call,
     Conversation,
     Item,
     MediaPart,
@@ -12,12 +17,24 @@ from toolwright.conversation import (
     NamedTool,
     Part,
     TextPart,
+    ToolTurn,
     text_of,
 )
 from toolwright.errors import RequestError
-from toolwright.prompt import neutralise
+from toolwright.jsontext import NotJsonError, decode
+from toolwright.prompt import PromptBuilder, neutralise, neutralise_json
 
-__all__ = ["chat_content", "chat_role", "choice_note", "format_note", "plain_text", "split_instructions"]
+__all__ = [
+    "arguments_object",
+    "chat_content",
+    "chat_role",
+    "choice_note",
+    "format_note",
+    "own_words",
+    "plain_text",
+    "split_instructions",
+    "told_messages",
+]
 
 
 def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
@@ -60,6 +77,13 @@ def format_note(conversation: Conversation) -> list[str]:
     return [f"# Answer format\n\n{when} with JSON that fits this schema ({about}) and nothing else:\n\n{schema}"]
 
 
+def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
+    """Append text of a dialect's own, in which control tokens are what they look like."""
+    for number, piece in enumerate(re.split(f"({'|'.join(map(re.escape, controls))})", text)):
+        (out.control if number % 2 else out.text)(piece)
+    return out
+
+
 def chat_role(role: str) -> str:
     """The role by which every server knows it."""
     return "system" if role == "developer" else role
@@ -87,3 +111,52 @@ def chat_content(parts: Sequence[Part], controls: Sequence[str]) -> Any:
         {"type": "text", "text": neutralise(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
         for part in parts
     ]
+
+
+def told_messages(
+    conversation: Conversation,
+    *,
+    controls: Sequence[str],
+    tools: str,
+    write: Callable[[AssistantTurn], str],
+    results: Callable[[Sequence[tuple[str, str]]], str],
+) -> list[dict[str, Any]]:
+    """Chat messages of mode prompt: `tools` (text without live control tokens) stands in the system message behind the
+    instructions, calls are written by `write`, outputs (pairs of tool and text) by `results` in the user's name.
+    """
+    instructions, items = split_instructions(conversation.items)
+    system = [neutralise(text, controls) for text in instructions]
+    if conversation.tools:
+        system += [tools.strip("\n"), *choice_note(conversation)]
+    system += format_note(conversation)
+    chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                chat.append({"role": chat_role(role), "content": chat_content(parts, controls)})
+            case AssistantTurn(_, message, calls):
+                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+                said = neutralise(message.text, controls) if message else ""
+                safe = [_safe(call, controls) for call in calls]
+                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
+                chat.append({"role": "assistant", "content": text})
+            case ToolTurn(outputs):
+                texts = [(name, neutralise(plain_text(output.parts, number), controls)) for name, output in outputs]
+                chat.append({"role": "user", "content": results(texts)})
+            case _:
+                assert_never(turn)
+    return chat
+
+
+def _safe(call: Call, controls: Sequence[str]) -> Call:
+    """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
+    return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, controls))
+
+
+def arguments_object(call: Call) -> Mapping[str, Any]:
+    """The arguments of a call in a conversation, which are a JSON object; empty for anything else."""
+    try:
+        value = decode(call.arguments or "{}")
+    except NotJsonError:
+        return {}
+    return value if isinstance(value, dict) else {}

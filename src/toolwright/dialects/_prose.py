@@ -13,6 +13,7 @@ import msgspec
 
 from toolwright.conversation import NamedTool
 from toolwright.dialects._code import CodeContext
+from toolwright.dialects._marked_json import MarkedJson
 from toolwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -31,10 +32,8 @@ from toolwright.recover import Found, Piece, Prose, recover
 from toolwright.source import Markers, Source, Steps, gather, stream_text
 from toolwright.toolset import Toolset
 
-__all__ = ["ProseReader"]
+__all__ = ["Marks", "ProseReader"]
 
-_THINK: Final = "<think>"
-_THOUGHT: Final = "</think>"
 _BOM: Final = "\ufeff"
 _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
@@ -47,8 +46,6 @@ _MAX_PEEK: Final = 300
 # So much of what was said is remembered, to judge a call by the words before it.
 _REMEMBERED: Final = 400
 
-_THOUGHT_END = Markers(_THOUGHT)
-_DRAFT_END = Markers(_THOUGHT, *END_TOKENS)
 _EVERYTHING = Markers()
 _NO_STOPS = JsonStops()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
@@ -62,35 +59,51 @@ _MAY_BE_OBJECT = re.compile(
 )
 
 
+class Marks(msgspec.Struct, frozen=True):
+    """What a format marks. `tags` open its calls, `thoughts` are the pairs of tags around reasoning, of which the first
+    may be open when the answer begins; `ends` are texts that end an answer, beside those that end it in any format.
+    """
+
+    tags: tuple[str, ...] = ()
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    ends: tuple[str, ...] = ()
+
+
 class ProseReader:
-    """Reads one answer. `tags` open the marked calls of a format; `_marked` reads behind one.
+    """Reads one answer. `_marked` reads what stands behind a tag that opens a call.
 
     `calls` counts the calls that were found.
     """
 
-    def __init__(self, source: Source, tools: Toolset, tags: Sequence[str] = ()) -> None:
+    def __init__(self, source: Source, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
         self.source = source
         self.emit = source.emit
         self.markup = source.markup
         self.tools = tools
         self.calls = 0
-        self._tags = tuple(tags)
+        self._tags = marks.tags
+        self._thoughts = dict(marks.thoughts)
+        self._ends = tuple(dict.fromkeys((*marks.ends, *END_TOKENS)))
         self._keys = CallKeys(tools)
         self._make: Callable[[str], Event] = ContentDelta
         self._code = CodeContext()
         self._before = ""  # the end of what was said
         self._apart = False  # a call stands between what was said and what comes
-        openers = (*_BRACES, *_FENCES, *(mark for mark in MARKS if mark not in tags)) if len(tools) else ()
-        self._in_text = Markers(*tags, _THINK, _THOUGHT, *END_TOKENS, *openers)
-        self._in_thought = Markers(*tags, _THOUGHT, *END_TOKENS, *openers)
+        openers = (*_BRACES, *_FENCES, *(mark for mark in MARKS if mark not in self._tags)) if len(tools) else ()
+        thoughts = (*self._thoughts, *self._thoughts.values())
+        self._in_text = Markers(*self._tags, *thoughts, *self._ends, *openers)
+        self._in_thought = {
+            close: Markers(*self._tags, close, *self._ends, *openers) for close in self._thoughts.values()
+        }
 
     def read(self, start: str) -> Steps[None]:
-        """Read the whole answer. `start`: `reasoning` when the prompt left `<think>` open."""
+        """Read the whole answer. `start`: `reasoning` when the prompt left a thought open."""
         yield from self._skip(_BOM)
         if start == "reasoning":
+            opening, close = next(iter(self._thoughts.items()))
             yield from self._skip_blanks()
-            yield from self._skip(_THINK)
-            yield from self._think()
+            yield from self._skip(opening)
+            yield from self._think(close)
         elif len(self.tools) and (yield from self._begins_held()):
             yield from self._held("")
         while not self.source.done:
@@ -104,13 +117,13 @@ class ProseReader:
             self.emit(self._say(blanks + marker))
         elif marker in self._tags:
             yield from self._marked(blanks, marker)
-        elif marker == _THINK and (self._apart or self._at_line_start(blanks)):
+        elif marker in self._thoughts and (self._apart or self._at_line_start(blanks)):
             self.emit(Markup(blanks + marker))
-            yield from self._think()
-        elif marker == _THOUGHT:
-            self._lone_close(blanks)
+            yield from self._think(self._thoughts[marker])
+        elif marker in self._thoughts.values():
+            self._lone_close(blanks + marker)
             yield from self._skip_blanks()
-        elif marker in END_TOKENS:
+        elif marker in self._ends:
             yield from self._end_token(blanks + marker)
         elif marker in _FENCES and self._at_line_start(blanks):
             yield from self._fence(blanks, marker)
@@ -175,24 +188,65 @@ class ProseReader:
         if self.source.text.startswith(literal, self.source.at):
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
 
+    def _comes(self, literal: str) -> Steps[bool]:
+        """Whether a literal comes next."""
+        source = self.source
+        while not source.text.startswith(literal, source.at):
+            if not source.more(len(literal)) or not literal.startswith(source.text[source.at :]):
+                return False
+            yield
+        return True
+
+    def _json_block(
+        self,
+        opening: str,
+        stops: JsonStops,
+        closers: tuple[str, ...],
+        *,
+        ends_itself: bool = False,
+        keyed: bool = False,
+    ) -> Steps[bool]:
+        """Calls in JSON behind `opening`, up to one of `closers` or another stop; what is none is said.
+
+        Answers whether there was a call. `ends_itself`, `keyed`: see `MarkedJson`.
+        """
+        apart = self._apart
+        self._call_begins()
+        block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
+        stop, rest = yield from block.read()
+        self.calls = block.calls
+        closing = stop if stop in closers else ""
+        if block.refused:
+            self._apart = apart
+            self.emit(self._say(opening + block.refused + closing))
+        else:
+            self.markup(opening)
+            self.markup(closing)
+        if rest:
+            self._replay(rest)
+        if stop and not closing:
+            self.source.unread(stop)
+        yield from self._skip_blanks()
+        return not block.refused
+
     # --- thoughts ---
 
-    def _think(self) -> Steps[None]:
+    def _think(self, close: str) -> Steps[None]:
         """A thought up to its end. A call in it counts only when the thought is never closed and ends with it."""
         yield from self._skip_blanks()
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
         before, self._before, self._apart = self._before, "", False
         while not self.source.done:
-            blanks, marker = yield from stream_text(self.source, self._in_thought, self._say)
-            if marker == _THOUGHT or marker in END_TOKENS:
+            blanks, marker = yield from stream_text(self.source, self._in_thought[close], self._say)
+            if marker == close or marker in self._ends:
                 self.emit(Markup(blanks + marker))
                 break
-            if marker and (yield from self._draft(blanks + marker)):
+            if marker and (yield from self._draft(blanks + marker, close)):
                 break
         self._make, self._code, self._before = ContentDelta, code, before
         yield from self._skip_blanks()
 
-    def _draft(self, opening: str) -> Steps[bool]:
+    def _draft(self, opening: str, close: str) -> Steps[bool]:
         """What may be a call in a thought: held until the thought is closed, or ends with it. True when it is over."""
         marker = opening.strip()
         if marker in _BRACES:
@@ -203,12 +257,12 @@ class ProseReader:
                 return False
         elif marker in self._tags:
             opening += yield from self._held_blanks()
-            if self.source.text[self.source.at : self.source.at + 1] not in ("{", "["):
+            if not (yield from self._may_begin_call(marker)):
                 self.emit(self._say(opening))
                 return False
-        held, close = yield from gather(self.source, _DRAFT_END, _MAX_HELD)
+        held, end = yield from gather(self.source, Markers(close, *self._ends), _MAX_HELD)
         text = opening + held
-        at = len(text) if close == _THOUGHT else self._last_call(text)
+        at = len(text) if end == close else self._last_call(text)
         thought = text[:at].rstrip()
         if thought:
             self.emit(self._say(thought))
@@ -216,7 +270,12 @@ class ProseReader:
         if at < len(text):
             self._make, self._code, self._before = ContentDelta, CodeContext(), ""
             self._replay(text[at:])
-        self.markup(close)
+        self.markup(end)
+        return True
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """Whether what comes is the inside of a call behind this tag; for formats that can tell."""
+        yield from ()
         return True
 
     def _last_call(self, text: str) -> int:
@@ -229,11 +288,12 @@ class ProseReader:
             at = text.rfind(piece.text, 0, at) if piece.text else at
         return at
 
-    def _lone_close(self, blanks: str) -> None:
-        """`</think>` without its opener: what stood before it was thought, unless a call did."""
-        self.emit(Markup(blanks + _THOUGHT))
+    def _lone_close(self, written: str) -> None:
+        """The end of a thought without its begin: what stood before it was thought, unless a call did."""
+        self.emit(Markup(written))
         if self._before and not self.calls:
-            self.emit(Problem("unopened_reasoning", "</think> without <think>: what stood before it was thought"))
+            detail = f"{written.strip()} without its opener: what stood before it was thought"
+            self.emit(Problem("unopened_reasoning", detail))
             self._before = ""
             self._code = CodeContext()
 
@@ -310,12 +370,13 @@ class ProseReader:
         """Hold the rest of the answer, then find the calls in it."""
         held, _ = yield from gather(self.source, _EVERYTHING, _MAX_HELD)
         text = lead + held
-        close = beside_values(text, _THOUGHT)
-        if close >= 0:
-            said = text[:close].rstrip()
+        closes = [(at, tag) for tag in self._thoughts.values() if (at := beside_values(text, tag)) >= 0]
+        if closes:
+            at, tag = min(closes)
+            said = text[:at].rstrip()
             self.emit(self._say(said))
-            self._lone_close(text[len(said) : close])
-            self._replay(text[close + len(_THOUGHT) :])
+            self._lone_close(text[len(said) : at + len(tag)])
+            self._replay(text[at + len(tag) :])
         elif (inner := self._unwrapped(text)) is not None:
             self._replay(inner)
         else:

@@ -10,16 +10,16 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, TextPart, ToolTurn
-from toolwright.dialects._chat import chat_content, chat_role, choice_note, format_note, plain_text, split_instructions
+from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
+from toolwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
 from toolwright.dialects._marked_json import MarkedJson
-from toolwright.dialects._prose import ProseReader
+from toolwright.dialects._prose import Marks, ProseReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.events import Markup, Problem
 from toolwright.jsonfind import TRAILING
 from toolwright.jsonspan import JsonStops, gather_json
 from toolwright.meant import in_a_sentence, introduces_no_call
-from toolwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
+from toolwright.prompt import Prompt, PromptBuilder, neutralise_json
 from toolwright.source import Markers, Source, Steps, gather
 from toolwright.toolset import Toolset
 
@@ -113,32 +113,15 @@ def write(turn: AssistantTurn) -> str:
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    instructions, items = split_instructions(conversation.items)
-    system = [neutralise(text, _CONTROLS) for text in instructions]
-    if conversation.tools:
-        out = PromptBuilder()
-        _tools(out, conversation)
-        system.append(Prompt(out.pieces(), _CONTROLS).wire_text)
-        system += choice_note(conversation)
-    system += format_note(conversation)
-    chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
-    for turn in msgspec.structs.replace(conversation, items=items).turns():
-        match turn:
-            case Message(role, parts):
-                chat.append({"role": chat_role(role), "content": chat_content(parts, _CONTROLS)})
-            case AssistantTurn(_, message, calls):
-                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-                said = neutralise(message.text, _CONTROLS) if message else ""
-                safe = [_safe(call) for call in calls]
-                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
-                chat.append({"role": "assistant", "content": text})
-            case ToolTurn(outputs):
-                texts = [neutralise(plain_text(output.parts, 0), _CONTROLS) for _, output in outputs]
-                blocks = [f"<tool_response>\n{text}\n</tool_response>" for text in texts]
-                chat.append({"role": "user", "content": "\n".join(blocks)})
-            case _:
-                assert_never(turn)
-    return chat
+    out = PromptBuilder()
+    _tools(out, conversation)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=write,
+        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
+    )
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -190,7 +173,7 @@ class _Reader(ProseReader):
     """Prose, and between `<tool_call>` and `</tool_call>` a call."""
 
     def __init__(self, source: Source, tools: Toolset) -> None:
-        super().__init__(source, tools, tags=(_OPEN, _CLOSE))
+        super().__init__(source, tools, Marks(tags=(_OPEN, _CLOSE)))
         self._opened = False  # a block that begins a line and is no JSON
 
     def _marked(self, blanks: str, tag: str) -> Steps[None]:
@@ -270,6 +253,11 @@ class _Reader(ProseReader):
         if stop and not closing:
             self.source.at -= len(stop)  # the next call, or the end of the turn
         yield from self._skip_blanks()
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        yield from ()
+        return self.source.text.startswith(("{", "["), self.source.at)
 
     def _last_call(self, text: str) -> int:
         """The begin of the blocks with which a text ends."""
