@@ -174,7 +174,7 @@ class ResponsesEndpoint:
             async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
                 async for event in events:
                     if event["type"] == "response.failed" and self._store is not None:
-                        await self._store.put(prepared.stored())
+                        await self._store.replace(prepared.stored())
         except asyncio.CancelledError:
             await self._set_status(stored, "cancelled")
             raise
@@ -185,7 +185,7 @@ class ResponsesEndpoint:
     async def _set_status(self, stored: StoredResponse, status: str) -> StoredResponse:
         assert self._store is not None
         changed = msgspec.structs.replace(stored, body={**stored.body, "status": status})
-        await self._store.put(changed)
+        await self._store.replace(changed)
         return changed
 
     async def _compacted(self, prepared: Prepared) -> dict[str, Any]:

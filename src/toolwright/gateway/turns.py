@@ -54,14 +54,15 @@ class Memory:
     def __init__(self) -> None:
         self._id: str | None = None
         self._items: Items = []
+        self._stored = False
 
     def get(self, id_: str) -> Items | None:
-        """The items up to and with this response, if it is the latest."""
-        return list(self._items) if id_ == self._id else None
+        """The items up to and with this response, if it is the latest and is not stored."""
+        return list(self._items) if id_ == self._id and not self._stored else None
 
-    def keep(self, id_: str, items: Items) -> None:
-        """Remember a response instead of the one before."""
-        self._id, self._items = id_, items
+    def keep(self, id_: str, items: Items, *, stored: bool) -> None:
+        """Remember a response instead of the one before; one that is `stored` is found there."""
+        self._id, self._items, self._stored = id_, items, stored
 
     def evict(self, id_: str) -> None:
         """Forget a response."""
@@ -78,6 +79,7 @@ class Prepared(Struct):
     writer: ResponseWriter
     history: Items
     new: Items
+    continues: str | None = None  # the stored response before it
     problems: list[Problem] = []
     usage: Usage | None = None
 
@@ -108,9 +110,9 @@ class Prepared(Struct):
             id=self.id,
             created_at=response["created_at"],
             body={key: value for key, value in response.items() if key != "output"},
-            input=tuple(self.new),
+            input=tuple(self.new if self.continues or self.request.conversation_id else [*self.history, *self.new]),
             output=tuple(response["output"]),
-            parent=self.request.previous_response_id,
+            parent=self.continues,
             conversation=self.request.conversation_id,
         )
 
@@ -149,7 +151,9 @@ class Turns:
         writer = ResponseWriter(
             response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour or self._flavour
         )
-        return Prepared(request, asked, model, writer, history, new)
+        remembered = memory is not None and memory.get(request.previous_response_id or "") is not None
+        continues = None if remembered else request.previous_response_id
+        return Prepared(request, asked, model, writer, history, new, continues)
 
     def ask(self, prepared: Prepared, *, streamed: bool) -> TurnEvents:
         """The events of the model's turn. Raises `UpstreamError` or `RequestError` while they are read."""
@@ -200,7 +204,7 @@ class Turns:
     def warm_up(self, prepared: Prepared, memory: Memory) -> list[ResponseEvent]:
         """A response without output, which can be continued on this connection."""
         events = prepared.writer.begin() + prepared.writer.finish(None, int(time.time()))
-        memory.keep(prepared.id, [*prepared.history, *prepared.new])
+        memory.keep(prepared.id, [*prepared.history, *prepared.new], stored=False)
         return events
 
     # --- what came before ---
@@ -242,10 +246,15 @@ class Turns:
 
     async def _keep(self, prepared: Prepared, memory: Memory | None) -> None:
         """Keep a finished response, so that it can be continued once its end was told."""
+        is_stored = self._store is not None and prepared.request.store is not False
         if memory is not None:
-            memory.keep(prepared.id, [*prepared.history, *prepared.new, *prepared.writer.response["output"]])
-        if self._store is not None and prepared.request.store is not False:
-            await self._store.put(prepared.stored())
+            items = [*prepared.history, *prepared.new, *prepared.writer.response["output"]]
+            memory.keep(prepared.id, items, stored=is_stored)
+        if self._store is not None and is_stored:
+            if prepared.request.background:  # which may have been deleted meanwhile
+                await self._store.replace(prepared.stored())
+            else:
+                await self._store.put(prepared.stored())
 
 
 _PREFIXES: Final = {
