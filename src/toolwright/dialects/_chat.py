@@ -27,7 +27,7 @@ from toolwright.prompt import PromptBuilder, neutralise, neutralise_json
 __all__ = [
     "arguments_object",
     "chat_content",
-    "chat_role",
+    "chat_message",
     "choice_note",
     "format_note",
     "own_words",
@@ -84,9 +84,13 @@ def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptB
     return out
 
 
-def chat_role(role: str) -> str:
-    """The role by which every server knows it."""
-    return "system" if role == "developer" else role
+def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:
+    """A message behind the first ones. What the developer says there goes out in a marked block of the user: few
+    templates know the role, and fewer a system message so late.
+    """
+    if message.role == "developer":
+        return {"role": "user", "content": f"<system>\n{neutralise(message.text, controls)}\n</system>"}
+    return {"role": message.role, "content": chat_content(message.parts, controls)}
 
 
 def plain_text(parts: Sequence[Part], number: int) -> str:
@@ -132,8 +136,8 @@ def told_messages(
     chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
-            case Message(role, parts):
-                chat.append({"role": chat_role(role), "content": chat_content(parts, controls)})
+            case Message():
+                chat.append(chat_message(turn, controls))
             case AssistantTurn(_, message, calls):
                 # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
                 said = neutralise(message.text, controls) if message else ""

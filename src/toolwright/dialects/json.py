@@ -7,13 +7,13 @@ docs/dialects.md.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
 
-from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, Part, ToolTurn
-from toolwright.dialects._chat import chat_content, chat_role, choice_note, format_note, plain_text, split_instructions
+from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
+from toolwright.dialects._chat import chat_message, choice_note, format_note, plain_text, split_instructions
 from toolwright.dialects._prose import ProseReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -42,18 +42,20 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
-    return _messages(conversation, lambda parts, _: chat_content(parts, ()))
+    return _messages(conversation)
 
 
-def _messages(conversation: Conversation, content: Callable[[Sequence[Part], int], Any]) -> list[dict[str, Any]]:
-    """`content` makes the content of a message from its parts and the number of its turn."""
+def _messages(conversation: Conversation, *, text_only: bool = False) -> list[dict[str, Any]]:
+    """`text_only`: other parts than text raise `RequestError`."""
     instructions, items = split_instructions(conversation.items)
     system = [*_tool_section(conversation), *instructions, *format_note(conversation)]
     chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
-            case Message(role, parts):
-                chat.append({"role": chat_role(role), "content": content(parts, number)})
+            case Message(_, parts):
+                if text_only:
+                    plain_text(parts, number)
+                chat.append(chat_message(turn, ()))
             case AssistantTurn(_, message, calls):
                 # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
                 chat.append({"role": "assistant", "content": write(AssistantTurn(None, message, calls))})
@@ -70,7 +72,7 @@ def _messages(conversation: Conversation, content: Callable[[Sequence[Part], int
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The same as a plain text with headings, for completion endpoints of models without a chat format."""
     out = PromptBuilder()
-    for message in _messages(conversation, plain_text):
+    for message in _messages(conversation, text_only=True):
         out.control(f"### {message['role'].capitalize()}").text("\n", message["content"], "\n\n")
     if options.add_generation_prompt:
         out.control("### Assistant").text("\n")

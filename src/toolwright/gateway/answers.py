@@ -134,11 +134,15 @@ class Peeked(Generic[T]):
         self._events = events
         self._first: asyncio.Future[T | None] = asyncio.ensure_future(anext(events, None))
 
-    async def begin(self, receive: Receive, patience_s: float) -> None:
-        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientLeft`."""
+    async def begin(
+        self, receive: Receive, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
+    ) -> None:
+        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientLeft`; what the
+        answer `bears` comes out of `events` instead.
+        """
         try:
             await unless_left(receive, asyncio.wait({self._first}, timeout=patience_s))
-            if self._first.done():
+            if self._first.done() and not bears(self._first.exception()):
                 self._first.result()
         except BaseException:
             await given_up(self._first)

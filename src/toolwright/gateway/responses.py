@@ -13,7 +13,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from toolwright.errors import RequestError
+from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Problem, Usage
 from toolwright.gateway.answers import (
     PROBLEMS_HEADER,
@@ -53,6 +53,11 @@ def event_bytes(event: ResponseEvent, number: int) -> bytes:
 def flavour_of(path: str, server: ServerConfig) -> Flavour:
     """The dialect of the API that is spoken on a path."""
     return "open_responses" if path.startswith(OPEN_RESPONSES) else server.responses
+
+
+def _is_unmet(error: BaseException | None) -> bool:
+    """Whether the model was asked often enough. As an HTTP status it would make Codex ask for all of it again."""
+    return isinstance(error, UpstreamError) and error.fault == "unmet"
 
 
 class ResponsesEndpoint:
@@ -134,7 +139,7 @@ class ResponsesEndpoint:
 
     async def _streamed(self, prepared: Prepared, request: Request, flavour: Flavour) -> Response:
         peeked = Peeked(self._turns.ask(prepared, streamed=True))
-        await peeked.begin(request.receive, self._server.heartbeat_s)
+        await peeked.begin(request.receive, self._server.heartbeat_s, _is_unmet)
         numbers = itertools.count()
 
         def written(event: ResponseEvent) -> bytes:

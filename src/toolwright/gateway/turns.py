@@ -297,4 +297,6 @@ def _failure(error: RequestError | UpstreamError | StoreError) -> tuple[str, str
     code = body["code"] or ""
     if isinstance(error, RequestError):
         return (code if code in ("context_length_exceeded",) else "invalid_prompt"), body["message"]
+    if error.fault == "unmet":  # asked again often enough: clients try again for any other code
+        return "invalid_prompt", body["message"]
     return ("rate_limit_exceeded" if error.status == 429 else "server_error"), body["message"]

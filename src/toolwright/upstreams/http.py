@@ -29,9 +29,12 @@ _MAX_TOLD = 500
 _CLOSING_S = 0.2
 # What a server answers when the fault is the request's own, not its.
 _CALLERS_FAULT = (400, 413, 422)
-# How servers say that a conversation is too long: vLLM, SGLang, llama.cpp, and OpenAI's own code.
+# How servers say that a conversation is too long: vLLM, SGLang, llama.cpp, LM Studio, and OpenAI's own code.
 _TOO_LONG = "context_length_exceeded"
-_TOO_LONG_WORDS = re.compile(r"maximum context length|model's context length|context window|available context size")
+_TOO_LONG_WORDS = re.compile(
+    r"maximum context length|model's context length|context window|available context size"
+    r"|Context size has been exceeded|greater than the context length|context the overflows"
+)
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
@@ -173,7 +176,10 @@ class HttpUpstream:
                 return decode(data, kind)
         except NotJsonError as error:
             raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
-        raise self._failed(f"reports an error: {self._told(failure)}", "status")
+        told = self._told(failure)
+        if _TOO_LONG_WORDS.search(told):
+            raise _too_long(told)
+        raise self._failed(f"reports an error: {told}", "status")
 
     async def _refused(
         self, response: aiohttp.ClientResponse, path: str, model: object
@@ -183,13 +189,8 @@ class HttpUpstream:
         told = self._told(failure)
         fields = failure if isinstance(failure, dict) else {}
         code = fields.get("code")
-        if response.status in _CALLERS_FAULT and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
-            return RequestError(
-                "Your input exceeds the context window of this model. Please adjust your input and try again. (The "
-                f"server says: {told}.)",
-                param="messages",
-                code=_TOO_LONG,
-            )
+        if response.status in (*_CALLERS_FAULT, 500) and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
+            return _too_long(told)
         if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
             return RequestError(told, code=code if isinstance(code, str) else None, status=400)
         if response.status == _NOT_FOUND and (
@@ -225,6 +226,15 @@ class HttpUpstream:
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         end = "" if what.endswith("?") else "."
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+def _too_long(told: str) -> RequestError:
+    return RequestError(
+        f"Your input exceeds the context window of this model. Please adjust your input and try again. (The server "
+        f"says: {told}.)",
+        param="messages",
+        code=_TOO_LONG,
+    )
 
 
 class _NoJson(str):

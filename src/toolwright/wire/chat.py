@@ -429,7 +429,25 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
                 ]
             case _:
                 assert_never(turn)
-    return messages
+    return _instructed(messages)
+
+
+def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """OpenAI's role `developer` in roles that templates know: at the start, all that instructs is one system message;
+    what comes later stays where it is, as a marked block of the user.
+    """
+    if not any(message["role"] == "developer" for message in messages):
+        return messages
+    behind = (n for n, message in enumerate(messages) if message["role"] not in ("system", "developer"))
+    start = next(behind, len(messages))
+    told = "\n\n".join(message["content"] for message in messages[:start])
+    later = [
+        {**message, "role": "user", "content": f"<system>\n{message['content']}\n</system>"}
+        if message["role"] == "developer"
+        else message
+        for message in messages[start:]
+    ]
+    return [{"role": "system", "content": told}, *later] if start else later
 
 
 def _write_message(message: Message) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def read_tool_choice(
         case {"type": "allowed_tools"} if isinstance(given, Mapping):
             mode, names = _allowed(given, param, flat)
             return NamedTool(names[0]) if mode == "required" and len(names) == 1 else mode
-        case {"type": kind}:
+        case {"type": kind} if kind is not None:
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: {listed((*_KINDS, 'allowed_tools'))}.",
                 param=f"{param}.type",
@@ -116,9 +116,9 @@ def _allowed(given: Mapping[str, Any], param: str, flat: Flat) -> tuple[Literal[
         at = f"{param}.tools[{number}]"
         if not isinstance(entry, Mapping):
             raise wrong_type(at, "object", entry)
-        if "type" not in entry:
+        kind = entry.get("type")
+        if kind is None:
             raise missing(f"{at}.type")
-        kind = entry["type"]
         if kind in BUILT_IN and flat is not _same:
             names.append(flat(kind, None))
         elif kind in _KINDS:

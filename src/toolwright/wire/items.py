@@ -8,7 +8,7 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -19,8 +19,9 @@ from toolwright.jsontext import encode
 from toolwright.wire.errors import listed, missing, typed, wrong_type
 from toolwright.wire.offer import Offer
 
-__all__ = ["Found", "ItemReader", "found_words", "sealed", "search_id", "unsealed"]
+__all__ = ["Effort", "Found", "ItemReader", "found_words", "sealed", "search_id", "unsealed"]
 
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _SEAL: Final = "tw1."
 _MAX_UNSEALED: Final = 16_777_216
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
@@ -119,9 +120,17 @@ class _CompactionTrigger(_Tagged, tag="compaction_trigger"):
     pass
 
 
+class _UpdatedReasoning(msgspec.Struct):
+    effort: Effort | None = None
+
+
+class _UpdatedText(msgspec.Struct):
+    format: dict[str, Any] | None = None
+
+
 class _Update(_Tagged, tag="configuration_update"):
-    reasoning: dict[str, Any] | None = None
-    text: dict[str, Any] | None = None
+    reasoning: _UpdatedReasoning | None = None
+    text: _UpdatedText | None = None
 
 
 class _ShellCall(_Tagged, tag="shell_call", kw_only=True):
@@ -196,14 +205,14 @@ class Found(msgspec.Struct, frozen=True):
 class ItemReader:
     """Reads items in order: `found` are those of the conversation.
 
-    Tools that come with items join the offer. `effort` and `text` are what a configuration update set last;
+    Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
     `compacts`: the input ends in the wish to compact the conversation.
     """
 
     def __init__(self, offer: Offer) -> None:
         self.found: list[Found] = []
         self.effort: str | None = None
-        self.text: dict[str, Any] | None = None
+        self.format: dict[str, Any] | None = None
         self.compacts = False
         self._offer = offer
         self._searched: list[str] = []  # ids of searches without an output
@@ -236,14 +245,14 @@ class ItemReader:
             case _Message():
                 self._message(item, path)
             case _Reasoning():
-                if text := _thought(item):
-                    self._add(Reasoning(text), path)
+                if thought := _thought(item):
+                    self._add(Reasoning(thought), path)
             case _FunctionCall(call_id=id_, name=name, arguments=arguments, namespace=namespace):
                 complete = item.status != "incomplete"
                 self._call(id_, self._offer.names.flat(name, namespace), arguments, path, complete=complete)
-            case _CustomCall(call_id=id_, name=name, input=text, namespace=namespace):
+            case _CustomCall(call_id=id_, name=name, namespace=namespace):
                 flat, complete = self._offer.names.flat(name, namespace), item.status != "incomplete"
-                self._call(id_, flat, input_arguments(text), path, "custom tool call", complete=complete)
+                self._call(id_, flat, input_arguments(item.input), path, "custom tool call", complete=complete)
             case _FunctionOutput(call_id=id_, output=output):
                 self._output(id_, _output_parts(output, path), path)
             case _CustomOutput(call_id=id_, output=output):
@@ -263,9 +272,9 @@ class ItemReader:
                 self._offer.add(tools, f"{path}.tools")
             case _Compaction(encrypted_content=content):
                 self._compaction(content, path)
-            case _Update(reasoning=reasoning, text=text_options):
-                self.effort = (reasoning or {}).get("effort") or self.effort
-                self.text = text_options or self.text
+            case _Update(reasoning=reasoning, text=text):
+                self.effort = (reasoning and reasoning.effort) or self.effort
+                self.format = (text and text.format) or self.format
             case _ShellCall(call_id=id_, action=action) | _LocalShellCall(call_id=id_, action=action):
                 kind = "shell" if isinstance(item, _ShellCall) else "local_shell"
                 self._call(id_, kind, _json({key: it for key, it in action.items() if key != "type"}), path)
@@ -275,8 +284,8 @@ class ItemReader:
                 named = item.call_id or item.id
                 if named is None:
                     raise missing(f"{path}.call_id")
-                text = "" if item.output is None else _json(item.output)
-                self._output(named, (TextPart(text or item.status or ""),), path)
+                told = "" if item.output is None else _json(item.output)
+                self._output(named, (TextPart(told or item.status or ""),), path)
             case _McpCall(name=name, arguments=arguments):
                 id_ = item.id or path
                 told = item.output if item.output is not None else f"Error: {_json(item.error)}"
@@ -365,10 +374,10 @@ def _converted(given: Any, path: str) -> _Tagged | None:
     if kind is None:
         kind = "item_reference" if given.keys() == {"id"} else "message"
         given = {**given, "type": kind}
-    if kind in _DROPPED:
-        return None
     if not isinstance(kind, str):
         raise wrong_type(f"{path}.type", "str", kind)
+    if kind in _DROPPED:
+        return None
     if kind not in _BY_TYPE:
         raise RequestError(
             f"Invalid value: '{kind}'. Supported values are: {listed(sorted([*_BY_TYPE, *_DROPPED]))}.",

@@ -18,8 +18,8 @@ def check_metadata(given: Mapping[str, Any] | None) -> None:
     given = given or {}
     if len(given) > _MAX_PAIRS:
         raise RequestError(
-            f"Invalid 'metadata': too many properties. Expected an object with at most {_MAX_PAIRS} properties, but got "
-            f"an object with {len(given)} properties instead.",
+            f"Invalid 'metadata': too many properties. Expected an object with at most {_MAX_PAIRS} properties, but "
+            f"got an object with {len(given)} properties instead.",
             param="metadata",
             code="object_above_max_properties",
         )

@@ -64,6 +64,8 @@ class ToolNames:
 
 
 def _flattened(name: str, namespace: str | None) -> str:
+    if namespace == "functions":  # OpenAI's own for tools without one, as which prompts show it
+        return name
     return f"{namespace}{'' if namespace.endswith('__') else '__'}{name}" if namespace else name
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from toolwright.conversation import Call, CallOutput, Item, Message, TextPart
 from toolwright.errors import RequestError
 from toolwright.wire.items import Found
@@ -17,6 +19,8 @@ def paired(found: Sequence[Found], *, mend: bool) -> tuple[Item, ...]:
     Raises `RequestError` for an output without its call, a call without its output where the conversation goes on, and
     an id that is given twice; with `mend` these are mended instead. A call that was cut off needs no output.
     """
+    if mend:
+        found = _with_own_ids(found)
     outputs = _outputs(found, mend=mend)
     last = max((number for number, each in enumerate(found) if not isinstance(each.item, Call)), default=-1)
     items: list[Item] = []
@@ -45,6 +49,24 @@ def paired(found: Sequence[Found], *, mend: bool) -> tuple[Item, ...]:
     return (*items, *_answered(run, outputs))
 
 
+def _with_own_ids(found: Sequence[Found]) -> list[Found]:
+    """Calls of one id, each with an id of its own; an output answers the latest call of its id."""
+    latest: dict[str, str] = {}
+    seen: set[str] = set()
+    made: list[Found] = []
+    for each in found:
+        item = each.item
+        if isinstance(item, Call):
+            id_ = item.id if item.id not in seen else f"{item.id}_mended_{len(made)}"
+            seen.add(id_)
+            latest[item.id] = id_
+            item = msgspec.structs.replace(item, id=id_)
+        elif isinstance(item, CallOutput):
+            item = msgspec.structs.replace(item, call_id=latest.get(item.call_id, item.call_id))
+        made.append(msgspec.structs.replace(each, item=item))
+    return made
+
+
 def _outputs(found: Sequence[Found], *, mend: bool) -> dict[str, CallOutput]:
     """The output of each call, by id."""
     outputs: dict[str, CallOutput] = {}
@@ -52,7 +74,7 @@ def _outputs(found: Sequence[Found], *, mend: bool) -> dict[str, CallOutput]:
     for each in found:
         match each.item:
             case Call(id=id_):
-                if id_ in calls and not mend:
+                if id_ in calls:
                     raise _twice(id_, each, "calls")
                 calls.add(id_)
             case CallOutput(call_id=id_):

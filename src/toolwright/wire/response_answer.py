@@ -164,7 +164,7 @@ class ResponseWriter:
                 if text:
                     self._calls[index].add(text)
             case CallEnded(_, complete):
-                self._close("completed" if complete else "incomplete")
+                self._close("completed" if complete else "abandoned")
             case Finished(reason):
                 self._reason = reason
             case Markup() | Problem():
@@ -198,7 +198,7 @@ class ResponseWriter:
 
     def fail(self, code: str, message: str) -> list[ResponseEvent]:
         """The turn has failed: what is open ends as it is, and so does the response."""
-        self._close("incomplete")
+        self._close("abandoned")
         self.response |= {"status": "failed", "error": {"code": code, "message": message}}
         self._emit("failed", response=self._snapshot())
         return self._taken()
@@ -258,9 +258,12 @@ class ResponseWriter:
         self._open = item
         item.begin()
 
-    def _close(self, status: Status) -> None:
+    def _close(self, status: Status | Literal["abandoned"]) -> None:
         if self._open is not None:
-            self._open.end(status)
+            if status == "abandoned":
+                self._open.abandon()
+            else:
+                self._open.end(status)
             self.response["output"].append(self._open.item)
             self._open = None
 

@@ -43,9 +43,20 @@ class OpenItem:
         """Say that the item is over."""
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        """The item stays as it is, and nothing more is said of it: what is `done` counts, whatever its status. Codex
+        runs such a call, and keeps such a text when it asks again.
+        """
+        self._emit = _unsaid
+        self.end("incomplete")
+
     def _done(self, status: Status) -> None:
         self.item["status"] = status
         self._emit("output_item.done", output_index=self._index, item=dict(self.item))
+
+
+def _unsaid(_: str, **__: Any) -> None:
+    pass
 
 
 class OpenMessage(OpenItem):

@@ -1,7 +1,7 @@
 """The Responses API: the request, checked the way OpenAI's API does."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -11,18 +11,16 @@ from toolwright.history import with_readable_calls
 from toolwright.wire.choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 from toolwright.wire.errors import from_validation, listed
 from toolwright.wire.formats import read_response_format
-from toolwright.wire.items import ItemReader
+from toolwright.wire.items import Effort, ItemReader
 from toolwright.wire.metadata import check_metadata
 from toolwright.wire.offer import Offer
 from toolwright.wire.pairing import paired
 
 __all__ = ["Asked", "ResponsesRequest", "decode_request", "read_request"]
 
-_Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
 
 class _Reasoning(msgspec.Struct):
-    effort: _Effort | None = None
+    effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
 
 
@@ -188,12 +186,12 @@ def read_request(
     if request.instructions:
         items = (Message("system", (TextPart(request.instructions),)), *items)
     choice = _choice(request, offer)
-    format_ = (reader.text or {}).get("format") or (request.text and request.text.format)
+    format_ = reader.format or (request.text and request.text.format)
     conversation = Conversation(
         items=items,
         tools=offer.tools,
         tool_choice=choice,
-        allowed_tools=read_allowed_tools(request.tool_choice, offer.tools, flat=offer.names.flat),
+        allowed_tools=_allowed(request, offer),
         parallel_tool_calls=request.parallel_tool_calls is not False,
         response_format=read_response_format(format_, "text.format", is_flat=True),
     )
@@ -206,6 +204,9 @@ def _choice(request: ResponsesRequest, offer: Offer) -> ToolChoice:
     if kind in BUILT_IN:
         given = {"type": "function", "name": kind}
     choice = read_tool_choice(given, offer.tools, flat=offer.names.flat)
+    for tool in offer.deferred:
+        if isinstance(choice, NamedTool) and choice.name == tool.name:
+            offer.show(tool.name)  # nobody has to search for what the request names
     if choice == "required" and not offer.tools:
         raise RequestError("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
     if isinstance(choice, NamedTool) and not any(tool.name == choice.name for tool in offer.tools):
@@ -213,6 +214,12 @@ def _choice(request: ResponsesRequest, offer: Offer) -> ToolChoice:
             raise RequestError(f"Tool choice '{kind}' not found in 'tools' parameter.", param="tool_choice")
         check_named(choice, offer.tools)
     return choice
+
+
+def _allowed(request: ResponsesRequest, offer: Offer) -> tuple[str, ...] | None:
+    """The tools that may be called, also those that a search has to find; the search itself may be."""
+    allowed = read_allowed_tools(request.tool_choice, (*offer.tools, *offer.deferred), flat=offer.names.flat)
+    return (*allowed, "tool_search") if allowed is not None and offer.search == "server" else allowed
 
 
 def _fields(request: ResponsesRequest, given: Mapping[str, Any], reader: ItemReader) -> dict[str, Any]:

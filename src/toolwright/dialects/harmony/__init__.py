@@ -12,6 +12,8 @@ __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "sourc
 
 aliases = ("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony")
 models = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
+names = ("*gpt-oss*", "llm-jp-4*")
+template = ("<|channel|> + <|message|> + commentary",)
 source = "openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11"
 stops = ("<|return|>", "<|call|>")
 stop_token_ids = (200002, 200012)

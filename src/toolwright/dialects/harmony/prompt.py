@@ -23,7 +23,7 @@ from toolwright.conversation import (
     ResponseFormat,
     ToolTurn,
 )
-from toolwright.dialects._chat import chat_content, chat_role, choice_note, plain_text, split_instructions
+from toolwright.dialects._chat import chat_content, chat_message, choice_note, plain_text, split_instructions
 from toolwright.dialects.base import RenderOptions
 from toolwright.dialects.harmony.builtin import BuiltinName, is_builtin, namespace_section, section
 from toolwright.dialects.harmony.tokens import (
@@ -122,8 +122,8 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     for turn in msgspec.structs.replace(conversation, items=items).turns():
         match turn:
-            case Message(role, parts):
-                chat.append({"role": chat_role(role), "content": chat_content(parts, CONTROLS)})
+            case Message():
+                chat.append(chat_message(turn, CONTROLS))
             case AssistantTurn(_, message, calls):
                 # Dropped on purpose: the reasoning, which such a server would show as an answer, and by default the
                 # calls: their outputs name the tools, and a call in plain text invites copies of it.
