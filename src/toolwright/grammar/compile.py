@@ -19,7 +19,7 @@ __all__ = ["compiled"]
 
 # The slowest of 11,000 public schemas takes 5 s in the engine; one of them may not keep a gateway waiting.
 _WAIT_S: Final = 2.0
-# What is given up cannot be stopped, it runs on: so many may do so.
+# What is given up runs on until the engine answers, which cannot be stopped: so many may do so.
 _SLOTS: Final = threading.BoundedSemaphore(4)
 _KEPT: Final = 128
 
@@ -44,21 +44,23 @@ def compiled(syntax: Syntax, definition: str) -> Engine:
     if not _SLOTS.acquire(timeout=_WAIT_S):
         raise too_slow
     result: Future[Engine] = Future()
-    # No executor of the library: at the end of the program it would wait for what was given up.
-    threading.Thread(target=_compile, args=(syntax, definition, result), daemon=True).start()
+    given_up = threading.Event()
+    # No daemon: one that is in the engine when the program ends would end it with a segmentation fault.
+    threading.Thread(target=_compile, args=(syntax, definition, result, given_up), name="grammar").start()
     try:
         return result.result(_WAIT_S)
     except TimeoutError:
+        given_up.set()
         raise too_slow from None
 
 
-def _compile(syntax: Syntax, definition: str, result: Future[Engine]) -> None:
+def _compile(syntax: Syntax, definition: str, result: Future[Engine], given_up: threading.Event) -> None:
     try:
         if syntax == "lark":
             check_lark(definition)
         else:
             check_regex(definition)
-        result.set_result(Engine(syntax, definition))
+        result.set_result(Engine(syntax, definition, wanted=lambda: not given_up.is_set()))
     except RefusedError as error:
         mapped = _mapped(syntax, definition, str(error))
         mapped.__cause__ = error

@@ -8,7 +8,8 @@ can fail for what others have read: the lexer has a limit for all of it, and sta
 """
 
 import functools
-import random
+from collections.abc import Callable
+from random import Random
 from typing import Final, Literal, TypeAlias
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper, regex_to_lark
@@ -42,8 +43,8 @@ _DEAD_END: Final = "NoExtension"
 _TRIAL_BYTES: Final = 320
 # But the first steps are taken with the engine's own limits, and in a way that does not hold the interpreter.
 _FIRST_BYTES: Final = 16
-# A text that is forced byte by byte must end before that; 0.5 s.
-_FORCED_BYTES: Final = 50_000
+# A text that is forced byte by byte must end before that; 0.2 s.
+_FORCED_BYTES: Final = 20_000
 
 # A random text ends at the first chance after so many bytes, and is given up after so many.
 _SOFT_BYTES: Final = 160
@@ -82,16 +83,16 @@ def _vocabulary() -> LLTokenizer:
 
 
 class Engine:
-    """One grammar. Raises `RefusedError` when it cannot be read, or not be run."""
+    """One grammar. Raises `RefusedError` when it cannot be read, or not be run, or is not `wanted` any more."""
 
-    def __init__(self, syntax: Syntax, definition: str) -> None:
+    def __init__(self, syntax: Syntax, definition: str, wanted: Callable[[], bool] = lambda: True) -> None:
         if syntax == "regex":
             expression = regex_to_lark(definition, use_ascii="")
             definition = f"start: /{expression}/" if expression else 'start: ""'
         self._definition = definition
-        _try_out(_built(definition, LLParserLimits(verbose_errors=False)))
+        _try_out(_built(definition, LLParserLimits(verbose_errors=False)), wanted)
         self.renew()
-        _run(self.start())
+        _run(self.start(), wanted)
 
     def start(self) -> LLMatcher:
         """A reading at the begin of a text."""
@@ -135,16 +136,16 @@ def allowed_bytes(reading: LLMatcher) -> list[int]:
     return [byte for byte in range(256) if bias[byte]]
 
 
-def _try_out(reading: LLMatcher) -> None:
+def _try_out(reading: LLMatcher, wanted: Callable[[], bool]) -> None:
     """Take the first steps of a grammar with the engine's own limits.
 
     What has no choice has to end: `/x+/ /x+/` never does, because the first of them takes all.
     """
-    chooser = random.Random(0)
+    chooser = Random(0)
     last, forced, size = -1, True, 0
     while size < (_FORCED_BYTES if forced else _FIRST_BYTES):
         ended = reading.is_accepting()
-        allowed = _allowed_or_refused(reading)
+        allowed = _allowed_or_refused(reading, wanted)
         forced = forced and not ended and len(allowed) < 2
         if not allowed:
             if forced:
@@ -158,24 +159,26 @@ def _try_out(reading: LLMatcher) -> None:
         raise RefusedError(f"no text of up to {_FORCED_BYTES:,} characters is complete")
 
 
-def _run(reading: LLMatcher) -> None:
+def _run(reading: LLMatcher, wanted: Callable[[], bool]) -> None:
     """Read on for a while, as monotonous a text as the grammar takes.
 
     That is the hardest for counts in counts, such as `(a{1,1000}){1,1000}`, which can be built but not be run.
     """
-    chooser = random.Random(0)
+    chooser = Random(0)
     last = -1
     for _ in range(_TRIAL_BYTES):
         if last >= 0 and reading.try_consume_tokens([last]):
             continue
-        allowed = _allowed_or_refused(reading)
+        allowed = _allowed_or_refused(reading, wanted)
         if not allowed:
             return
         last = chooser.choice(_plain(allowed))
         reading.try_consume_tokens([last])
 
 
-def _allowed_or_refused(reading: LLMatcher) -> list[int]:
+def _allowed_or_refused(reading: LLMatcher, wanted: Callable[[], bool]) -> list[int]:
+    if not wanted():
+        raise RefusedError("given up")
     try:
         return allowed_bytes(reading)
     except ExhaustedError as error:
@@ -184,7 +187,7 @@ def _allowed_or_refused(reading: LLMatcher) -> list[int]:
 
 def random_text(reading: LLMatcher, seed: int) -> bytes | None:
     """A text of the grammar, mostly short and mostly printable; None when the walk did not come to an end."""
-    chooser = random.Random(seed)
+    chooser = Random(seed)
     text = bytearray()
     while len(text) < _HARD_BYTES:
         late = len(text) > _SOFT_BYTES
@@ -200,7 +203,7 @@ def random_text(reading: LLMatcher, seed: int) -> bytes | None:
     return None
 
 
-def _chosen(reading: LLMatcher, chooser: random.Random, *, late: bool) -> int | None:
+def _chosen(reading: LLMatcher, chooser: Random, *, late: bool) -> int | None:
     allowed = allowed_bytes(reading)
     if not allowed:
         return None

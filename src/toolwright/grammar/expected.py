@@ -17,6 +17,7 @@ END: Final = "the end of the text"
 
 _MAX_OPTIONS: Final = 6
 _MAX_LITERAL: Final = 40
+_MIN_WORD: Final = 2
 _MAX_WORDS: Final = 100
 
 _ASCII: Final = frozenset(range(128))
@@ -28,73 +29,103 @@ _NAMES: Final = {"\n": "a line feed", "\r": "a carriage return", "\t": "a tab", 
 
 def shown(text: str) -> str:
     """A piece of text in quotes, white space by its name."""
-    if len(text) > _MAX_LITERAL:
-        return json.dumps(text[:_MAX_LITERAL], ensure_ascii=False)[:-1] + '…"'
-    return _NAMES.get(text) or json.dumps(text, ensure_ascii=False)
+    if text in _NAMES:
+        return _NAMES[text]
+    cut = len(text) > _MAX_LITERAL
+    quoted = json.dumps(text[:_MAX_LITERAL], ensure_ascii=False).encode(errors="backslashreplace").decode()
+    return f'{quoted[:-1]}…"' if cut else quoted
 
 
 def expected(reading: LLMatcher) -> str:
     """What may come next. `reading` stands between two characters. Raises `ExhaustedError`."""
-    literals = [shown(literal) for literal in _literals(reading)]
-    if literals:
-        words = literals[0] if len(literals) == 1 else f"one of {_joined(literals)}"
-    else:
-        words = _class(allowed_bytes(reading.deep_copy()))
-    if not reading.is_accepting():
+    ways = _Ways(reading)
+    literals = [shown(literal.decode()) for literal in _literals(ways)]
+    if len(literals) == 1:
+        return f"{literals[0]} or {END}" if ways.may_end(b"") else literals[0]
+    words = f"one of {_joined(literals)}" if literals else _class(ways.on(b""))
+    if not ways.may_end(b""):
         return words or "nothing: there is no way on from here"
-    if not words:
-        return END
-    return f"{words} or {END}" if len(literals) == 1 else f"{words}, or {END}"
+    return f"{words}, or {END}" if words else END
+
+
+class _Ways:
+    """The ways on from a reading, each told by the bytes that lead there.
+
+    One copy goes to and fro: a copy costs as much as the text is long.
+    """
+
+    def __init__(self, reading: LLMatcher) -> None:
+        self._reading = reading
+        self._copy = reading.deep_copy()
+        self._at = b""
+
+    def on(self, way: bytes) -> list[int]:
+        """The bytes that may come then."""
+        self._go(way)
+        return allowed_bytes(self._copy)
+
+    def may_end(self, way: bytes) -> bool:
+        self._go(way)
+        return self._copy.is_accepting()
+
+    def _go(self, way: bytes) -> None:
+        if self._copy.is_error():  # it stood where nothing can follow
+            self._copy, self._at = self._reading.deep_copy(), b""
+        kept = 0
+        while kept < len(self._at) and self._at[kept : kept + 1] == way[kept : kept + 1]:
+            kept += 1
+        self._copy.rollback(len(self._at) - kept)
+        self._copy.try_consume_tokens(list(way[kept:]))
+        self._at = way
 
 
 # --- literals ---
 
 
-def _literals(reading: LLMatcher) -> list[str]:
+def _literals(ways: _Ways) -> list[bytes]:
     """The few ways on, each as far as it is forced; empty when there are more than that, or none."""
-    ahead = reading.deep_copy()
-    forced = _forced(ahead)
-    branches = [] if forced and ahead.is_accepting() else _characters(ahead, _MAX_OPTIONS)
-    if not branches:
-        return [_text(forced)] if forced else []
-    found = []
-    for branch in branches:
-        further = ahead.deep_copy()
-        further.try_consume_tokens(list(branch))
-        found.append(_text(forced + branch + _forced(further)))
-    return found
+    forced = b"" if ways.may_end(b"") else _forced(ways, b"")
+    if forced and ways.may_end(forced):
+        return [forced]
+    found: list[bytes] = []
+    for branch in _branches(ways, forced, _MAX_OPTIONS):
+        # Words that begin alike part once more.
+        parting = [] if ways.may_end(branch) else _branches(ways, branch, _MAX_OPTIONS - 1)
+        words = len(parting) > 1 and all(len(part) > len(branch) + _MIN_WORD for part in parting)
+        found += parting if words else [branch]
+    if len(found) > _MAX_OPTIONS:
+        found = []
+    return found or ([forced] if forced else [])
 
 
-def _forced(reading: LLMatcher) -> bytes:
-    """Go on as long as there is one way only, and not for ever; answers what was read."""
-    found = bytearray()
-    while len(found) <= _MAX_LITERAL and not reading.is_accepting():
-        allowed = allowed_bytes(reading)
+def _branches(ways: _Ways, begin: bytes, most: int) -> list[bytes]:
+    """Behind `begin` each character that may come with what it forces; empty when there are more than `most`."""
+    return [_forced(ways, character) for character in _characters(ways, begin, most)]
+
+
+def _forced(ways: _Ways, begin: bytes) -> bytes:
+    """Go on as long as there is one way only, and not for ever; whole characters of it."""
+    way = begin
+    while len(way) <= len(begin) + _MAX_LITERAL and not ways.may_end(way):
+        allowed = ways.on(way)
         if len(allowed) != 1:
             break
-        reading.try_consume_tokens(allowed)
-        found += bytes(allowed)
-    return bytes(found)
+        way += bytes(allowed)
+    return way.decode(errors="ignore").encode()
 
 
-def _text(data: bytes) -> str:
-    return data.decode(errors="ignore")  # what is forced may end in the middle of a character
-
-
-def _characters(reading: LLMatcher, most: int) -> list[bytes]:
-    """The characters that may come next, in UTF-8; empty when there are more than `most`."""
+def _characters(ways: _Ways, begin: bytes, most: int) -> list[bytes]:
+    """The characters that may come behind `begin`, with it; empty when there are more than `most`."""
     found: list[bytes] = []
-    open_ = [b""]
+    open_ = [begin]
     while open_:
-        begin = open_.pop()
-        reading.try_consume_tokens(list(begin))
-        allowed = allowed_bytes(reading)
-        reading.rollback(len(begin))
+        way = open_.pop()
+        allowed = ways.on(way)
         if len(allowed) + len(open_) + len(found) > most:
             return []
         for byte in allowed:
-            longer = begin + bytes([byte])
-            (found if _is_whole(longer) else open_).append(longer)
+            longer = way + bytes([byte])
+            (found if _is_whole(longer[len(begin) :]) else open_).append(longer)
     return sorted(found)
 
 
@@ -115,6 +146,8 @@ def _class(allowed: list[int]) -> str:
         return f"any character but {_joined(_ranges(left_out))}" if left_out else "any character"
     if ascii_ >= _ASCII - _CONTROL:
         return "any ASCII character"
+    if leads and not ascii_:
+        return "a character beyond ASCII"
     words = [*_ranges(ascii_), *(["characters beyond ASCII"] if leads else [])]
     return f"one of {_joined(words)}" if words else ""
 
@@ -134,9 +167,9 @@ def _ranges(codes: frozenset[int]) -> list[str]:
 
 def _joined(words: Iterable[str]) -> str:
     """A list that stays short."""
-    fitting: list[str] = []
+    joined = ""
     for word in words:
-        if fitting and sum(map(len, fitting)) + len(word) > _MAX_WORDS:
-            return f"{', '.join(fitting)}, …"
-        fitting.append(word)
-    return ", ".join(fitting)
+        if joined and len(joined) + len(word) > _MAX_WORDS:
+            return f"{joined}, …"
+        joined = f"{joined}, {word}" if joined else word
+    return joined

@@ -8,6 +8,7 @@ Source: OpenAI's guide to custom tools, https://platform.openai.com/docs/guides/
 November 2026.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -23,6 +24,7 @@ _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
 # Some walks get caught in what they cannot end.
 _WALKS: Final = 4
+_STEP: Final = 4_096
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -79,9 +81,13 @@ class Grammar:
     def accepts(self, text: str) -> bool:
         """Whether the whole text is of the grammar."""
         reading = self._engine.start()
-        data = _utf8(text)
-        if reading.try_consume_tokens(data) == len(data) and reading.is_accepting():
-            return True
+        for piece in _steps(text):
+            data = _utf8(piece)
+            if reading.try_consume_tokens(data) < len(data):
+                break
+        else:
+            if reading.is_accepting():
+                return True
         try:
             allowed_bytes(reading)
         except ExhaustedError:
@@ -122,9 +128,10 @@ class Matcher:
 
     def feed(self, text: str) -> Violation | None:
         """Read more; once there is a violation, the answer is always that."""
-        if self._violation is None:
-            self._pieces.append(text)
-            self._read(text)
+        for piece in _steps(text):
+            if self._violation is None:
+                self._pieces.append(piece)
+                self._read(piece)
         return self._violation
 
     def finish(self) -> Violation | None:
@@ -176,6 +183,12 @@ class Matcher:
         lines = text.count("\n")
         self._line += lines
         self._column = len(text) - text.rfind("\n") if lines else self._column + len(text)
+
+
+def _steps(text: str) -> Iterator[str]:
+    """A text in pieces of a few milliseconds: the engine holds the interpreter while it reads."""
+    for at in range(0, len(text), _STEP):
+        yield text[at : at + _STEP]
 
 
 def _utf8(text: str) -> list[int]:
