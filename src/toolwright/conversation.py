@@ -124,7 +124,7 @@ class FunctionTool(Struct, frozen=True):
     """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
-    (see `toolwright.custom`).
+    (see `toolwright.custom`). `held`: a call that does not fit may not leave, though the schema is not a strict one.
     """
 
     name: str
@@ -132,11 +132,12 @@ class FunctionTool(Struct, frozen=True):
     parameters: JsonObject | None = None
     strict: bool | None = None
     custom: CustomInput | None = None
+    held: bool = False
 
     @property
     def is_guaranteed(self) -> bool:
         """Whether a call that does not hold may not leave."""
-        return bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
+        return self.held or bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
 
     def as_openai(self) -> dict[str, Any]:
         """The tool in the Chat shape, which most prompt formats show to the model as it is."""

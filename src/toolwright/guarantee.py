@@ -68,8 +68,9 @@ class _Made(msgspec.Struct):
 
 
 class Attempt(msgspec.Struct):
-    """One answer of the model, as far as it is held."""
+    """One answer of the model. `held` are its events that have not gone out, in order, without the last."""
 
+    held: list[Event] = []
     content: list[ContentDelta] = []
     reasoning: list[ReasoningDelta] = []
     calls: dict[int, _Made] = {}
@@ -99,6 +100,16 @@ class Attempt(msgspec.Struct):
                 self.content.append(event)
             case ReasoningDelta():
                 self.reasoning.append(event)
+
+    @property
+    def held_text(self) -> list[Event]:
+        """Text and reasoning that have not gone out."""
+        return [event for event in self.held if isinstance(event, ContentDelta | ReasoningDelta)]
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether some of its text has gone out."""
+        return sum(isinstance(event, ContentDelta) for event in self.held) < len(self.content)
 
     @property
     def said(self) -> str:
@@ -145,9 +156,13 @@ class Guarantee:
         """An event of the attempt that runs; answers what may go out now."""
         if not self.holds:
             return [event]
+        flows = self._streamed and not (self._earlier or self._attempt.calls)
         self._attempt.add(event)
-        flows = self._streamed and not self._earlier and isinstance(event, ContentDelta | ReasoningDelta)
-        return [event] if flows else []
+        if flows and isinstance(event, ContentDelta | ReasoningDelta):
+            return [event]
+        if not isinstance(event, Finished):
+            self._attempt.held.append(event)
+        return []
 
     def again(self, *, in_time: bool) -> list[Item] | None:
         """The attempt is over. What the model is told before it is asked again; None when it is not.
@@ -188,13 +203,15 @@ class Guarantee:
         self._keep([call for call in attempt.calls.values() if call not in unmet])
         problems = [*self._retried, *attempt.problems]
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
-        sent = self._streamed and bool((self._earlier or [attempt])[0].content)
+        sent = (self._earlier or [attempt])[0].has_spoken
         if not cut and (unmet or self._demands) and not self._kept and not sent:
             why = "; ".join(problem.detail for problem in problems if problem.kind in _WRONG)
             times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
             raise Unmet(f"The model made no call that holds{times}: {why}")
         ended = any(call.complete for call in self._kept)
         reason: FinishReason = attempt.reason if cut else "tool_calls" if ended else "stop"
+        if not self._earlier and len(self._kept) == len(attempt.calls):
+            return [*_with_own_ids(attempt.held), Finished(reason)]
         return [*self._text(), *_numbered(self._kept), *problems, Finished(reason)]
 
     def _wrong(self, attempt: Attempt) -> list[Problem]:
@@ -234,9 +251,9 @@ class Guarantee:
         if first.reasoning:
             reasoning = []
         if content is first.content:
-            return list(reasoning)
-        apart = [ContentDelta("\n\n")] if first.content and not (self._kept or self._demands) else []
-        return [*reasoning, *(apart + content if apart or not first.content else [])]
+            return [*reasoning, *first.held_text]
+        apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
+        return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
 
     def _told_items(self, attempt: Attempt, wrong: Sequence[Problem]) -> list[Item]:
         """The attempt, and its problems as results of its calls: the model reads what was wrong where it expects it."""
@@ -288,18 +305,26 @@ class Guarantee:
         return f"Call {one} now." if choice == "required" else "Make the call again, corrected."
 
 
-def _numbered(calls: Iterable[_Made]) -> list[Event]:
-    """The events of calls from different attempts, counted anew; an id that another has already is left out."""
-    events: list[Event] = []
+def _with_own_ids(events: Iterable[Event]) -> list[Event]:
+    """The events, with an id that another call has already left out."""
+    out: list[Event] = []
     ids: set[str] = set()
+    for event in events:
+        if isinstance(event, CallStarted) and event.id is not None:
+            event = msgspec.structs.replace(event, id=None) if event.id in ids else event
+            ids.add(event.id or "")
+        out.append(event)
+    return out
+
+
+def _numbered(calls: Iterable[_Made]) -> list[Event]:
+    """The events of calls from different attempts, counted anew."""
+    events: list[Event] = []
     for number, call in enumerate(calls):
         for event in call.events:
             match event:
-                case CallStarted(id=str(id_)):
-                    events.append(msgspec.structs.replace(event, index=number, id=None if id_ in ids else id_))
-                    ids.add(id_)
                 case Problem():
                     events.append(msgspec.structs.replace(event, call=number))
                 case CallStarted() | ArgumentsDelta() | CallEnded():
                     events.append(msgspec.structs.replace(event, index=number))
-    return events
+    return _with_own_ids(events)

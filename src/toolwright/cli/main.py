@@ -179,7 +179,10 @@ def _run(config: Config) -> None:
     host, port = listener.getsockname()[:2]
     _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
     settings = uvicorn.Config(
-        app, ws="websockets-sansio", log_level="warning", access_log=False, timeout_graceful_shutdown=10
+        app,
+        ws="websockets-sansio",
+        ws_max_size=config.server.max_body_bytes,
+        log_level="warning", access_log=False, timeout_graceful_shutdown=10
     )
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
         uvicorn.Server(settings).run(sockets=[listener])

@@ -116,10 +116,8 @@ async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
             return task.result()
         raise ClientLeft
     finally:
-        for other in (task, left):
-            other.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await other
+        await given_up(task)
+        await given_up(left)
 
 
 async def _left(receive: Receive) -> None:
@@ -163,6 +161,10 @@ class Peeked(Generic[T]):
 
 async def given_up(task: "asyncio.Future[Any]") -> None:
     """End a task that nobody waits for any more; what it answers or raises is not wanted."""
+    if task.done():
+        if not task.cancelled():
+            task.exception()  # which is not wanted either
+        return
     task.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await task

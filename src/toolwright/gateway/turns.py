@@ -45,7 +45,7 @@ def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
 
 def _is_known(item: Mapping[str, Any]) -> bool:
     """Whether it can be told what an item is; what is none gets no id, which would make a reference of it."""
-    return "type" in item or "role" in item
+    return "role" in item or item.get("type", "item_reference") != "item_reference"
 
 
 class Memory:

@@ -82,6 +82,8 @@ class _Connection:
         """Send an error frame. The connection stays open."""
         status = error.status if isinstance(error, RequestError) else upstream_status(error)
         body = error_body(error)["error"]
+        if self._flavour == "open_responses":  # whose errors always have a code
+            body["code"] = body["code"] or body["type"]
         await self._send(encode({"type": "error", "status": status, "error": body, **_of_lane(lane)}))
 
     async def _read(self) -> None:

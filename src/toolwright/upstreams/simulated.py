@@ -182,7 +182,7 @@ def _answer(conversation: Conversation) -> AssistantTurn:
     asked = next((text for text in said if not text.startswith(_REFUSED)), "")
     tool = _pick(conversation, asked)
     if tool is None:
-        return _said(_reply(conversation, asked), "No tool is needed here.")
+        return _said(_reply(conversation, asked), "No tool is needed here." if conversation.tools else None)
     calls = [
         Call(tool.name, encode(arguments).decode())
         for arguments in _several(tool, asked, conversation.parallel_tool_calls)
@@ -190,7 +190,7 @@ def _answer(conversation: Conversation) -> AssistantTurn:
     return AssistantTurn(reasoning=f"The user asks for something that {tool.name} can do.", calls=calls)
 
 
-def _said(text: str, reasoning: str) -> AssistantTurn:
+def _said(text: str, reasoning: str | None) -> AssistantTurn:
     return AssistantTurn(reasoning, Message("assistant", (TextPart(text),)))
 
 

@@ -20,6 +20,9 @@ __all__ = ["Offer", "SearchWay", "read_offer"]
 
 SearchWay = Literal["none", "client", "server"]
 _MAX_TOOLS: Final = 128
+# Of the description of a namespace each of its tools tells so much.
+_MAX_ABOUT: Final = 200
+_INNER: Final = ("function", "custom")  # of a namespace
 _KINDS: Final = ("function", "custom", "namespace", "tool_search", "shell", "local_shell", "apply_patch")
 # Clients send these as a matter of course (Codex always sends web_search): the model does not learn of them.
 _HIDDEN: Final = ("web_search", "image_generation")
@@ -35,8 +38,8 @@ _SEARCH: Final = FunctionTool(
     },
     strict=True,
 )
-_MAYBE_TEXT: Final = {"type": ["string", "null"]}
-_MAYBE_NUMBER: Final = {"type": ["integer", "null"]}
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "integer"}
 _STRINGS: Final = {"type": "array", "items": {"type": "string"}}
 _BUILT_IN: Final[Mapping[str, FunctionTool]] = {
     "shell": FunctionTool(
@@ -44,22 +47,22 @@ _BUILT_IN: Final[Mapping[str, FunctionTool]] = {
         "Runs shell commands, one after the other, and answers what each printed.",
         {
             "type": "object",
-            "properties": {"commands": _STRINGS, "timeout_ms": _MAYBE_NUMBER, "max_output_length": _MAYBE_NUMBER},
-            "required": ["commands", "timeout_ms", "max_output_length"],
+            "properties": {"commands": _STRINGS, "timeout_ms": _NUMBER, "max_output_length": _NUMBER},
+            "required": ["commands"],
             "additionalProperties": False,
         },
-        strict=True,
+        held=True,
     ),
     "local_shell": FunctionTool(
         "local_shell",
         "Runs a command, given as the list of its words, and answers what it printed.",
         {
             "type": "object",
-            "properties": {"command": _STRINGS, "working_directory": _MAYBE_TEXT, "timeout_ms": _MAYBE_NUMBER},
-            "required": ["command", "working_directory", "timeout_ms"],
+            "properties": {"command": _STRINGS, "working_directory": _TEXT, "timeout_ms": _NUMBER},
+            "required": ["command"],
             "additionalProperties": False,
         },
-        strict=True,
+        held=True,
     ),
     "apply_patch": FunctionTool(
         "apply_patch",
@@ -70,12 +73,12 @@ _BUILT_IN: Final[Mapping[str, FunctionTool]] = {
             "properties": {
                 "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
                 "path": {"type": "string"},
-                "diff": _MAYBE_TEXT,
+                "diff": _TEXT,
             },
-            "required": ["type", "path", "diff"],
+            "required": ["type", "path"],
             "additionalProperties": False,
         },
-        strict=True,
+        held=True,
     ),
 }
 
@@ -164,33 +167,31 @@ class Offer:
             names: list[str] = []
             for number, inner in enumerate(space.tools):
                 path = f"{at}.tools[{number}]"
-                kind = _kind(inner, path, shape)
-                _expect(inner["type"] if kind == "hidden" else kind, ("function", "custom"), path)
+                _kind(inner, path, shape, known=_INNER)
                 names += self._place(inner, space.name, tool, path, shape, before, loads=loads)
-            if names and space.description:
-                self._tell(names[0], f"(About all tools of {space.name}: {space.description})")
             return names
         if kind == "tool_search" and self.search == "client":
             shown = _SEARCH
-            if tool.get("description"):
-                shown = msgspec.structs.replace(shown, description=tool["description"])
+            if (told := tool.get("description")) is not None:
+                if not isinstance(told, str):
+                    raise wrong_type(f"{at}.description", "str", told)
+                shown = msgspec.structs.replace(shown, description=told)
             if isinstance(tool.get("parameters"), Mapping):
                 given = FunctionTool(shown.name, shown.description, tool["parameters"])
                 shown = msgspec.structs.replace(given, strict=_fits_strict(given))
-            return self._show("tool_search", shown)
+            return self._show("tool_search", shown, at, before)
         if kind == "tool_search" and self.search == "server":
-            return self._show("tool_search", _SEARCH)
+            return self._show("tool_search", _SEARCH, at, before)
         if kind in _BUILT_IN:
-            return self._show(kind, _BUILT_IN[kind])  # type: ignore[arg-type]  # the kinds of the table
+            return self._show(kind, _BUILT_IN[kind], at, before)  # type: ignore[arg-type]  # the kinds of the table
         return []
 
-    def _tell(self, flat: str, words: str) -> None:
-        """Add words to the description of a tool; models know no description of a namespace."""
-        tools = self._shown if flat in self._shown else self._deferred
-        tool = tools[flat]
-        tools[flat] = msgspec.structs.replace(tool, description="\n\n".join(filter(None, (tool.description, words))))
-
-    def _show(self, kind: ToolKind, tool: FunctionTool) -> list[str]:
+    def _show(self, kind: ToolKind, tool: FunctionTool, at: str, before: set[str]) -> list[str]:
+        """Show a tool of a built-in kind, which has the name of its kind."""
+        if self.names.has(tool.name, None) and self.names.flat(tool.name) not in before:
+            error = twice(tool.name, at)
+            error.param = f"{at}.type"
+            raise error
         flat = self.names.add(ClientTool(tool.name, None, kind))
         self._shown[flat] = msgspec.structs.replace(tool, name=flat)
         return [flat]
@@ -207,7 +208,10 @@ class Offer:
         loads: bool,
     ) -> list[str]:
         """Take a function or custom tool, under its flat name."""
-        if given.get("allowed_callers") and "direct" not in given["allowed_callers"]:
+        callers = given.get("allowed_callers")
+        if callers is not None and not isinstance(callers, list):
+            raise wrong_type(f"{at}.allowed_callers", "array", callers)
+        if callers and "direct" not in callers:
             return []
         found = find_tool(given, at, shape)
         if self._checks:
@@ -217,7 +221,7 @@ class Offer:
         flat = self.names.add(ClientTool(found.tool.name, namespace, kind))
         if self._checks and is_known and flat not in before:
             raise twice(found.tool.name, found.path)
-        tool = msgspec.structs.replace(found.tool, name=flat)
+        tool = msgspec.structs.replace(found.tool, name=flat, description=_described(found.tool, around))
         if tool.strict is None and not tool.custom and shape == "responses":
             tool = msgspec.structs.replace(tool, strict=_fits_strict(tool))
         self._given[flat] = given if around is None else {**around, "tools": [given]}
@@ -229,6 +233,15 @@ class Offer:
         return [flat]
 
 
+def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | None:
+    """The description of a tool, and of its namespace: models know no other place for that."""
+    about = (around or {}).get("description")
+    if not about:
+        return tool.description
+    line = f"({(around or {})['name']}: {about if len(about) <= _MAX_ABOUT else about[:_MAX_ABOUT].rstrip() + '…'})"
+    return "\n\n".join(filter(None, (tool.description, line)))
+
+
 def read_offer(given: Sequence[Any] | None, param: str = "tools") -> Offer:
     """The tools of a library call: of either API, with any name and schema, all of them shown."""
     offer = Offer(checks=False)
@@ -236,8 +249,8 @@ def read_offer(given: Sequence[Any] | None, param: str = "tools") -> Offer:
     return offer
 
 
-def _kind(given: object, at: str, shape: Shape) -> str:
-    """The kind of a tool, which is one that can be offered or passed over."""
+def _kind(given: object, at: str, shape: Shape, known: Sequence[str] = _KINDS) -> str:
+    """The kind of a tool, which is one of the `known`, or passed over where any may stand."""
     if not isinstance(given, Mapping):
         raise wrong_type(at, "object", given)
     kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)
@@ -245,9 +258,9 @@ def _kind(given: object, at: str, shape: Shape) -> str:
         raise missing(f"{at}.type")
     if not isinstance(kind, str):
         raise wrong_type(f"{at}.type", "str", kind)
-    if kind.startswith(_HIDDEN):
+    if kind.startswith(_HIDDEN) and known is _KINDS:
         return "hidden"
-    _expect(kind, _KINDS, at)
+    _expect(kind, known, at)
     environment = given.get("environment")
     if kind == "shell" and isinstance(environment, Mapping) and environment.get("type") not in (None, "local"):
         raise RequestError(

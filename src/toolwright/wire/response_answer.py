@@ -137,6 +137,7 @@ class ResponseWriter:
         self._events: list[ResponseEvent] = []
         self._open: OpenItem | None = None
         self._calls: dict[int, OpenItem] = {}
+        self._later: list[Event] = []  # what came while a call was open
         self._blanks = ""  # with which a message begins, if one does
         self._reason = "stop"
 
@@ -153,7 +154,13 @@ class ResponseWriter:
 
     def event(self, event: Event) -> list[ResponseEvent]:
         """The events for an event of the turn."""
+        self._write(event)
+        return self._taken()
+
+    def _write(self, event: Event) -> None:
         match event:
+            case ContentDelta() | ReasoningDelta() if isinstance(self._open, OpenCall | WholeCall):
+                self._later.append(event)  # items do not interleave
             case ContentDelta(text, logprobs):
                 self._text(text, (logprobs or {}).get("content") or ())
             case ReasoningDelta(text):
@@ -165,18 +172,17 @@ class ResponseWriter:
                     self._calls[index].add(text)
             case CallEnded(_, complete):
                 self._close("completed" if complete else "abandoned")
+                self._catch_up()
             case Finished(reason):
                 self._reason = reason
             case Markup() | Problem():
                 pass
             case _:
                 assert_never(event)
-        return self._taken()
 
     def add(self, item: dict[str, Any]) -> list[ResponseEvent]:
         """A whole item that no model wrote."""
-        self._close("completed")
-        index = len(self.response["output"])
+        index = self._next()
         self._emit("output_item.added", output_index=index, item=item)
         self._emit("output_item.done", output_index=index, item=item)
         self.response["output"].append(item)
@@ -198,6 +204,8 @@ class ResponseWriter:
 
     def fail(self, code: str, message: str) -> list[ResponseEvent]:
         """The turn has failed: what is open ends as it is, and so does the response."""
+        self._close("abandoned")
+        self._catch_up()
         self._close("abandoned")
         self.response |= {"status": "failed", "error": {"code": code, "message": message}}
         self._emit("failed", response=self._snapshot())
@@ -229,8 +237,6 @@ class ResponseWriter:
         self._open.add(text)
 
     def _call(self, started: CallStarted) -> None:
-        if isinstance(self._open, OpenMessage):
-            self._open.phase = "commentary"
         tool = self._names.client(started.name)
         id_ = self._call_id(started.id)
         index = self._next()
@@ -248,8 +254,16 @@ class ResponseWriter:
         self._taken_ids.add(id_)
         return id_
 
+    def _catch_up(self) -> None:
+        """Write what came while a call was open."""
+        later, self._later = self._later, []
+        for event in later:
+            self._write(event)
+
     def _next(self) -> int:
-        """Close what is open; the number of the next item."""
+        """Close what is open; the number of the next item. Text that something follows is no answer yet."""
+        if isinstance(self._open, OpenMessage):
+            self._open.phase = "commentary"
         self._close("completed")
         return len(self.response["output"])
 
