@@ -1,18 +1,18 @@
-"""Calls in a conversation that no template could show: arguments that are no JSON object.
+"""What stands in a conversation and no template could show: arguments that are no JSON object, and what is no text.
 
-Models write them, clients send them back, and servers fail at them in every later turn. What is done depends on nothing
-but the item itself, so that the prompt keeps its prefix.
+Models write such calls, clients send them back, and servers fail at them in every later turn. What is done depends on
+nothing but the item itself, so that the prompt keeps its prefix.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from toolwright.conversation import Call, CallOutput, Item, Message, TextPart
+from toolwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, TextPart
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.lenient import read_json
 
-__all__ = ["with_readable_calls"]
+__all__ = ["with_readable_calls", "with_told_media"]
 
 
 def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
@@ -37,6 +37,22 @@ def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
         else:
             found.append(item)
     return tuple(found)
+
+
+def with_told_media(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items, with words in the place of what is no text: for models that are shown text only."""
+    found: list[Item] = []
+    for item in items:
+        if isinstance(item, Message | CallOutput) and any(isinstance(part, MediaPart) for part in item.parts):
+            item = msgspec.structs.replace(item, parts=tuple(map(_told, item.parts)))
+        found.append(item)
+    return tuple(found)
+
+
+def _told(part: Part) -> Part:
+    if isinstance(part, TextPart):
+        return part
+    return TextPart(f"[Here was something that this model is not shown: {part.value.get('type')}]")
 
 
 def _arguments(text: str) -> str | None:

@@ -21,6 +21,7 @@ from toolwright.dialects.base import RenderOptions, get_dialect
 from toolwright.errors import ConfigError, RequestError, UpstreamError
 from toolwright.events import ContentDelta, Event, FinishReason, ReasoningDelta, Usage
 from toolwright.guarantee import Guarantee, Unmet
+from toolwright.history import with_told_media
 from toolwright.native import NativeCalls, PrintedCalls
 from toolwright.parser import OutputParser
 from toolwright.toolset import Toolset
@@ -52,6 +53,7 @@ class Model(Struct, frozen=True):
     `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply
     is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
     every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
+    `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Model(Struct, frozen=True):
     hints: Hints = Hints()
     retries: int = 2
     retry_s: float = 100.0
+    tells_media: bool = False
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
@@ -86,7 +89,8 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
     options = _options(given, fields, today)
     if model.mode == "raw":
-        prompt = dialect.render(conversation, options)
+        shown = with_told_media(conversation.items) if model.tells_media else conversation.items
+        prompt = dialect.render(msgspec.structs.replace(conversation, items=shown), options)
         return msgspec.structs.replace(asked, prompt=prompt, stops=dialect.stops, stop_token_ids=dialect.stop_token_ids)
     format_ = conversation.response_format
     if format_ is not None and not conversation.tools:

@@ -307,12 +307,11 @@ def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[
 @click.option("--model", metavar="NAME", help="Say which dialect a model of this name speaks, and why.")
 @click.option("--template", type=click.File(encoding="utf-8"), help="The same for a chat template.")
 def dialects(model: str | None, template: IO[str] | None) -> None:
-    """List the dialects: name, models, source, other names.
+    """List the dialects: name, models, source, other names; or say which one a model speaks.
 
     \b
-    Examples:
+    Example:
       toolwright dialects
-      toolwright dialects --model Qwen/Qwen3-Coder-30B-A3B-Instruct
     """
     if model is not None or template is not None:
         found = by_template(template.read()) if template is not None else by_name(model or "")

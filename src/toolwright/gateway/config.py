@@ -115,6 +115,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     infer: list[InferenceConfig] = []
     retries: Annotated[int, Meta(ge=0, le=5)] = 2
     retry_s: _Seconds = 100.0
+    media: Literal["refuse", "tell"] = "refuse"
     faults: str = ""
 
 
@@ -152,7 +153,7 @@ def simulated_config(server: ServerConfig, faults: str = "") -> Config:
         ("simulated-native", "native", None),
     )
     models = [
-        ModelConfig(name=name, upstream="simulated", mode=mode, dialect=dialect, faults=faults)
+        ModelConfig(name=name, upstream="simulated", mode=mode, dialect=dialect, media="tell", faults=faults)
         for name, mode, dialect in ways
     ]
     return Config(server=server, models=tuple(models))
@@ -192,6 +193,7 @@ def _model(given: ModelConfig) -> Model:
         ),
         retries=given.retries,
         retry_s=given.retry_s,
+        tells_media=given.media == "tell",
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
