@@ -21,7 +21,15 @@ def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
     """
     found: list[Item] = []
     told: set[str] = set()
+    calls: list[Call] = []  # those of a run that can be read: they stay next to their outputs
+    late: list[Item] = []  # outputs that are told in words: they come behind the others
     for item in items:
+        if not isinstance(item, Call):
+            found += calls
+            calls = []
+        if not isinstance(item, CallOutput):
+            found += late
+            late = []
         if isinstance(item, Call) and item.kind == "function":
             arguments = _arguments(item.arguments)
             if arguments is None:
@@ -31,12 +39,12 @@ def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
                 continue
             told.discard(item.id)
             changed = arguments != item.arguments
-            found.append(msgspec.structs.replace(item, arguments=arguments) if changed else item)
+            calls.append(msgspec.structs.replace(item, arguments=arguments) if changed else item)
         elif isinstance(item, CallOutput) and item.call_id in told:
-            found.append(Message("user", (TextPart("The output of that call: "), *item.parts)))
+            late.append(Message("user", (TextPart("The output of that call: "), *item.parts)))
         else:
             found.append(item)
-    return tuple(found)
+    return (*found, *calls, *late)
 
 
 def with_told_media(items: Sequence[Item]) -> tuple[Item, ...]:

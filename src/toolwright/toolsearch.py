@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
+from unicodedata import normalize
 
 from toolwright.conversation import FunctionTool
 from toolwright.schema.keywords import properties
@@ -21,7 +22,7 @@ _RANK: Final = "bm25(tools, 4.0, 2.0, 1.0)"
 
 def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> list[FunctionTool]:
     """The tools that fit a query best, the best first; those with no word of it are left out."""
-    words = {word.lower() for word in _WORD.findall(query)}
+    words = {word.lower() for word in _WORD.findall(normalize("NFC", query))}
     if not words or not tools:
         return []
     index = sqlite3.connect(":memory:")
