@@ -6,7 +6,8 @@ value is worth is for others to say.
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import cache
+from typing import NamedTuple, TypeVar
 
 from toolwright.events import Event
 from toolwright.source import Source, Steps
@@ -15,53 +16,75 @@ __all__ = ["JsonSpan", "JsonStops", "gather_json", "json_text"]
 
 T = TypeVar("T")
 
-# Every stop in use begins with this character, so that only there a value needs a closer look.
-_STOP: Final = "<"
-_IN_STRING = re.compile(r'(?:[^"\\<]+|\\.)*+', re.DOTALL).match
-_OUT_OF_STRING = re.compile(r'[^"{}\[\]<]*').match
-# A piece of a string without quotes, half escapes and anything that may begin a stop.
-_PLAIN = re.compile(r'(?:[^"\\<]++|\\.)++\Z', re.DOTALL).match
 _BLANKS = re.compile(r"\s*").match
 # How far ahead the next quote is looked for.
 _MAX_AHEAD = 2_048
 
 
+class _Runs(NamedTuple):
+    """Matchers for what needs no closer look, where a stop may begin with one of some characters.
+
+    `plain` matches a whole piece of a string without quotes, half escapes and anything that may begin a stop.
+    """
+
+    in_string: Callable[[str, int], re.Match[str] | None]
+    out_of_string: Callable[[str, int], re.Match[str] | None]
+    plain: Callable[[str, int], re.Match[str] | None]
+
+
+@cache
+def _runs(firsts: str) -> _Runs:
+    stops = re.escape(firsts)
+    return _Runs(
+        re.compile(rf'(?:[^"\\{stops}]+|\\.)*+', re.DOTALL).match,
+        re.compile(rf'[^"{{}}\[\]{stops}]*').match,
+        re.compile(rf'(?:[^"\\{stops}]++|\\.)++\Z', re.DOTALL).match,
+    )
+
+
 class JsonSpan:
-    """Follows one value, which must begin with a bracket or a quote."""
+    """Follows one value, which must begin with a bracket or a quote. It halts before any of the characters `firsts`,
+    with which a stop may begin.
+    """
 
-    __slots__ = ("depth", "escaped", "in_string")
+    __slots__ = ("_firsts", "_in_string", "_out_of_string", "depth", "escaped", "in_string")
 
-    def __init__(self) -> None:
+    def __init__(self, firsts: str = "") -> None:
         self.depth = 0
         self.in_string = False
         self.escaped = False
+        self._firsts = firsts
+        self._in_string, self._out_of_string, _ = _runs(firsts)
 
-    def end(self, text: str, at: int, *, halt: bool = False) -> tuple[int, bool]:
-        """Read `text` from `at`: how far, and whether the value ended there. `halt`: stop before a `<`."""
+    def end(self, text: str, at: int, *, judged: int = -1) -> tuple[int, bool]:
+        """Read `text` from `at`: how far, and whether the value ended there. `judged`: the bracket there begins no
+        stop.
+        """
         size = len(text)
         while at < size:
             if self.in_string:
                 if self.escaped:
                     at, self.escaped = at + 1, False
-                at = _IN_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
+                at = self._in_string(text, at).end()  # type: ignore[union-attr]  # matches always
                 if at == size:
                     break
                 mark = text[at]
-                if mark == _STOP:
-                    if halt:
-                        return at, False
-                elif mark == "\\":  # the pair goes on behind this text
-                    self.escaped = True
-                else:
+                if mark == '"':
                     self.in_string = False
                     if not self.depth:
                         return at + 1, True
+                elif mark == "\\":  # the pair goes on behind this text
+                    self.escaped = True
+                else:
+                    return at, False
                 at += 1
                 continue
-            at = _OUT_OF_STRING(text, at).end()  # type: ignore[union-attr]  # matches always
+            at = self._out_of_string(text, at).end()  # type: ignore[union-attr]  # matches always
             if at == size:
                 break
             mark = text[at]
+            if at != judged and mark in self._firsts:
+                return at, False
             if mark == '"':
                 self.in_string = True
             elif mark in "{[":
@@ -70,8 +93,6 @@ class JsonSpan:
                 self.depth -= 1
                 if self.depth <= 0:
                     return at + 1, True
-            elif halt:
-                return at, False
             at += 1
         return at, False
 
@@ -83,13 +104,15 @@ class JsonStops:
     the output ends with one, or one is followed by one of `then` and the next quote closes no string.
     """
 
-    __slots__ = ("literals", "longest", "then")
+    __slots__ = ("firsts", "literals", "longest", "plain", "then")
 
     def __init__(self, *literals: str, then: tuple[str, ...] = ()) -> None:
-        assert all(literal.startswith(_STOP) for literal in literals)
         self.literals = literals
-        self.longest = max(map(len, literals), default=0)
+        self.longest = max(map(len, (*literals, *then)), default=0)
         self.then = then
+        self.firsts = "".join(sorted({literal[0] for literal in literals}))
+        assert not set(self.firsts) & set('"\\'), "a stop begins with no quote"
+        self.plain = _runs(self.firsts).plain
 
     def at(self, text: str, at: int, source: Source, *, in_string: bool) -> str | None:
         """The stop at this place of `text`, `""` when there is none, None when that is not known yet."""
@@ -167,20 +190,24 @@ def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str
 def _json(
     source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object]
 ) -> Steps[tuple[bool, str]]:
-    span = JsonSpan()
+    span = JsonSpan(stops.firsts)
+    plain = stops.plain
     seen = 0  # how many characters behind source.at the span has read
+    judged = -1  # where begins no stop
     while True:
         text = source.text
-        if span.in_string and not (seen or span.escaped or source.ended) and _PLAIN(text, source.at):
+        if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
             emit(make(source.take(len(text))))
             yield
             continue
-        end, closed = span.end(text, source.at + seen, halt=True)
+        end, closed = span.end(text, source.at + seen, judged=judged)
+        judged = -1
         stop: str | None = ""
         if not closed and end < len(text):
             stop = stops.at(text, end, source, in_string=span.in_string)
-            if stop == "":  # an ordinary <
-                seen = end + 1 - source.at
+            if stop == "":
+                counts = not span.in_string and text[end] in "{["
+                judged, seen = (end, end - source.at) if counts else (-1, end + 1 - source.at)
                 continue
         if end > source.at:
             emit(make(source.take(end)))

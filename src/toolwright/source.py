@@ -38,7 +38,7 @@ MAX_HELD_BLANKS = 256
 class Markers:
     """A set of literals to look for in a stream; without any it is never met, and all text up to the end is read."""
 
-    __slots__ = ("_growing", "_longest", "_prefix", "first", "search")
+    __slots__ = ("_growing", "_longest", "_nested", "_prefix", "first", "search")
 
     def __init__(self, *literals: str) -> None:
         prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
@@ -47,9 +47,12 @@ class Markers:
         self._prefix = _any_of(prefixes, r"\Z").search
         self._longest = max(map(len, literals), default=1)
         self._growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
+        self._nested = any(short in long[1:] for long in literals for short in literals)
 
-    def may_grow(self, text: str, found: re.Match[str]) -> bool:
-        """Whether the literal found at the end of `text` is the beginning of a longer one that may still come."""
+    def may_grow(self, text: str, at: int, found: re.Match[str]) -> bool:
+        """Whether the literal found from `at` on is a piece of a longer one that may still come."""
+        if self._nested and self.hold(text, at) < found.start():
+            return True
         return bool(self._growing) and any(
             len(long) > len(text) - found.start() and long.startswith(text[found.start() :]) for long in self._growing
         )
@@ -114,7 +117,7 @@ class Source:
             self.at = len(text)
             return text[at:], ""
         found = markers.search(text, at)
-        if found is not None and (self.ended or not markers.may_grow(text, found)):
+        if found is not None and (self.ended or not markers.may_grow(text, at, found)):
             self.at = found.end()
             return text[at : found.start()], found.group()
         end = len(text) if self.ended else markers.hold(text, at)

@@ -66,7 +66,10 @@ def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> objec
 
 
 class ParameterReader(ProseReader):
-    """Prose, and calls of named parameters in it. A value is typed by the schema, else by the `type` of its tag."""
+    """Prose, and calls of named parameters in it. A value is typed by the schema, else by the `type` of its tag.
+
+    `also` are further literals that may open a call, for a format's own reader.
+    """
 
     def __init__(
         self,
@@ -76,8 +79,9 @@ class ParameterReader(ProseReader):
         *,
         thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),),
         ends: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
     ) -> None:
-        openers = (*(begin for begin, _ in tags.blocks), tags.call)
+        openers = (*(begin for begin, _ in tags.blocks), tags.call, *also)
         self._form = tags
         self._block_ends = tuple(end for _, end in tags.blocks)
         self._closers = (tags.call_end, *self._block_ends)
@@ -107,7 +111,7 @@ class ParameterReader(ProseReader):
 
     def _marked(self, blanks: str, tag: str) -> Steps[None]:
         if tag in self._closers:  # without its opener: the rest of a block when a call came before, else a mention
-            self.emit(Markup(blanks + tag) if self._apart else self._say(blanks + tag))
+            yield from self._lone_end(blanks + tag)
             return
         inner = yield from self._held_blanks()
         if tag == self._form.call:
@@ -222,7 +226,7 @@ class ParameterReader(ProseReader):
         closed, marker = yield from json_text(source, self._in_object, partial(ArgumentsDelta, index))
         if closed:
             rest, marker = yield from gather(source, self._inside, _MAX_VALUE)
-            if rest.strip():
+            if self._behind_blanks(rest):
                 self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=rest))
             else:
                 self.markup(rest)
@@ -277,8 +281,10 @@ class ParameterReader(ProseReader):
 
     def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """Write a value that was held. `rest` are the attributes of its tag."""
+        value = writer.typed(text, _schema(writer, key, rest))
+        self.markup(text if value != text and value[0] != '"' else "")
         writer.key(key)
-        writer.json(writer.typed(text, _schema(writer, key, rest)))
+        writer.json(value)
 
     def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Steps[bool]:
         """Pass on a value up to its end; False when the output was cut in it."""

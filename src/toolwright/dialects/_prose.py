@@ -158,7 +158,10 @@ class ProseReader:
             if text.isspace():
                 return Markup(text)
             self._apart = False
-            text = f"\n\n{text.lstrip()}" if self._before else text
+            if self._before:
+                said = text.lstrip()
+                self.markup(text[: len(text) - len(said)])
+                text = f"\n\n{said}"
         self._code.feed(text)
         self._before = (self._before + text)[-_REMEMBERED:]
         return self._make(text)
@@ -196,6 +199,19 @@ class ProseReader:
                 return False
             yield
         return True
+
+    def _empty_call(self, opening: str, closer: str) -> None:
+        """A call's `opening` whose `closer` comes next: there is nothing to show."""
+        self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
+        self.emit(Problem("malformed_call", "a call with nothing in it"))
+
+    def _lone_end(self, written: str) -> Steps[None]:
+        """The end of a call without its begin: the rest of one when a call came before, else a mention."""
+        if not self._apart:
+            self.emit(self._say(written))
+            return
+        self.emit(Markup(written))
+        yield from self._skip_blanks()
 
     def _json_block(
         self,

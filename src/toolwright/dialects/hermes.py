@@ -12,21 +12,32 @@ import msgspec
 
 from toolwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
-from toolwright.dialects._marked_json import MarkedJson
-from toolwright.dialects._prose import Marks, ProseReader
+from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.dialects.base import RenderOptions
-from toolwright.events import Markup, Problem
-from toolwright.jsonfind import TRAILING
-from toolwright.jsonspan import JsonStops, gather_json
-from toolwright.meant import in_a_sentence, introduces_no_call
 from toolwright.prompt import Prompt, PromptBuilder, neutralise_json
-from toolwright.source import Markers, Source, Steps, gather
+from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 
 aliases = ("qwen", "qwen25", "qwen3", "qwen3_json", "granite4", "trinity", "reka", "ernie45")
 models = "Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes"
+names = (
+    "qwen2.5*",
+    "qwen3*",
+    "qwq*",
+    "hermes-*",
+    "*hermes-2*",
+    "*hermes-3*",
+    "*hermes-4*",
+    "granite-4*",
+    "granite4*",
+    "smollm3*",
+    "trinity*",
+    "reka*",
+    "mimo-vl*",
+)
+template = ('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>")
 source = "chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -34,16 +45,12 @@ stop_token_ids = ()
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+# The tags are words to most of the tokenizers: they may stand in any text.
+_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False)
 _CONTROLS: Final = (
     *("<|im_start|>", *_ENDS, _OPEN, _CLOSE, "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     *("<think>", "</think>"),
 )
-_AFTER: Final = (_OPEN, "<think>", *_ENDS)
-# A call that is shown in a sentence is at most so long, and what is behind it is looked at so far.
-_MAX_SHOWN: Final = 2_000
-_MAX_BEHIND: Final = 64
-_BLOCK_ENDS = Markers(_CLOSE, _OPEN, *_ENDS)
-_BLOCK = JsonStops(_CLOSE, _OPEN, *_ENDS, then=(_CLOSE, _OPEN, *_ENDS))
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -166,106 +173,4 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 
 def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools).read(start)
-
-
-class _Reader(ProseReader):
-    """Prose, and between `<tool_call>` and `</tool_call>` a call."""
-
-    def __init__(self, source: Source, tools: Toolset) -> None:
-        super().__init__(source, tools, Marks(tags=(_OPEN, _CLOSE)))
-        self._opened = False  # a block that begins a line and is no JSON
-
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
-        """Behind `<tool_call>`: a block, another opener, nothing, or the mention of the tag in a text."""
-        if tag == _CLOSE:
-            # Without its opener: the rest of a block when a call came before, else a mention.
-            self.emit(Markup(blanks + tag) if self._apart else self._say(blanks + tag))
-            if self._opened:
-                yield from self._shown()
-            return
-        starts_line = self._at_line_start(blanks)
-        inner = yield from self._held_blanks()
-        while self.source.more(len(_CLOSE)) and self.source.text.startswith("<", self.source.at):
-            yield
-        begin = self.source.text[self.source.at :]
-        if begin.startswith(("{", "[", "`")):
-            if introduces_no_call(self._before, marked=True):
-                yield from self._held(blanks + tag + inner)
-            elif starts_line or not (yield from self._in_a_sentence(blanks, tag + inner)):
-                yield from self._block(blanks + tag + inner)
-        elif begin.startswith(_OPEN):
-            self.emit(Markup(blanks + tag + inner))
-        elif begin.startswith(_CLOSE):
-            self.emit(Markup(blanks + tag + inner + self.source.take(self.source.at + len(_CLOSE))))
-            self.emit(Problem("malformed_call", "a call with nothing in it"))
-        else:
-            self._opened = starts_line
-            self.emit(self._say(blanks + tag + inner))
-
-    def _shown(self) -> Steps[None]:
-        """Behind `</tool_call>` of what was shown as text: when its line ends there, it was to be a call."""
-        self._opened = False
-        blanks = yield from self._held_blanks()
-        if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
-            self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
-        self.source.unread(blanks)
-
-    def _in_a_sentence(self, blanks: str, opening: str) -> Steps[bool]:
-        """Whether a block behind words stands in the middle of their sentence: then it is shown, not meant."""
-        source = self.source
-        block, closed, stop = yield from gather_json(source, _BLOCK, _MAX_SHOWN)
-        shown = block + stop
-        if closed:
-            rest, stop = yield from gather(source, _BLOCK_ENDS, _MAX_SHOWN)
-            shown += rest + stop
-        behind = ""
-        while stop == _CLOSE:
-            line, line_feed, _ = source.ahead(_MAX_BEHIND).partition("\n")
-            behind = line[TRAILING.match(line).end() :]  # type: ignore[union-attr]  # matches always
-            if line_feed or (behind and not behind.startswith("<")) or not source.more(_MAX_BEHIND):
-                break
-            yield
-        before = (self._before + blanks).rpartition("\n")[2]
-        if behind and not behind.startswith(_AFTER) and in_a_sentence(before, behind):
-            self.emit(self._say(blanks + opening + shown))
-            return True
-        source.unread(shown)
-        return False
-
-    def _block(self, opening: str) -> Steps[None]:
-        apart = self._apart
-        self._call_begins()
-        block = MarkedJson(self.source, self.tools, _BLOCK, self.calls)
-        stop, rest = yield from block.read()
-        self.calls = block.calls
-        closing = stop if stop == _CLOSE else ""
-        if block.refused:
-            self._apart = apart
-            self.emit(self._say(opening + block.refused + closing))
-        else:
-            self.emit(Markup(opening))
-            self.markup(closing)
-        lead = len(rest) - len(rest.lstrip())
-        self.markup(rest[:lead])
-        if rest[lead:]:
-            self._replay(rest[lead:])
-        if stop and not closing:
-            self.source.at -= len(stop)  # the next call, or the end of the turn
-        yield from self._skip_blanks()
-
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
-        """See `ProseReader`."""
-        yield from ()
-        return self.source.text.startswith(("{", "["), self.source.at)
-
-    def _last_call(self, text: str) -> int:
-        """The begin of the blocks with which a text ends."""
-        at = len(text)
-        end = len(text.rstrip())
-        while (begin := text.rfind(_OPEN, 0, end)) >= 0:
-            block = text[begin + len(_OPEN) : end].strip()
-            if not block.startswith("{") or _CLOSE in block.removesuffix(_CLOSE) or not block.endswith((_CLOSE, "}")):
-                break
-            at, end = begin, len(text[:begin].rstrip())
-        return at if at < len(text) else super()._last_call(text)
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -5,7 +5,7 @@ Qwen3-Coder-30B-A3B and Qwen3.5; a line feed on each side of a value is structur
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -23,6 +23,18 @@ __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "sourc
 
 aliases = ("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige")
 models = "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige"
+names = (
+    "qwen3-coder*",
+    "qwen3.5*",
+    "qwen3.6*",
+    "qwen3.8*",
+    "*nemotron-3*",
+    "step-3.5*",
+    "step-3.7*",
+    "mimo-v2*",
+    "nanbeige*",
+)
+template = ("<function= + <parameter=",)
 source = "chat templates of Qwen3-Coder-30B-A3B and Qwen3.5"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -102,10 +114,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 _begin(out, "assistant")
                 if reasoning and number > asked:
                     out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
-                out.text(plain_text(message.parts, number) if message else "")
-                for count, call in enumerate(calls):
-                    out.text("\n" if count or turn.text else "").control(_OPEN)
-                    out.text(f"\n{_function(call)}\n").control(_CLOSE)
+                _said(out, plain_text(message.parts, number) if message else "", calls)
             case ToolTurn(outputs):
                 _begin(out, "user")
                 for _, output in outputs:
@@ -140,7 +149,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: Prompt(_said(PromptBuilder(), turn.text, turn.calls).pieces(), _CONTROLS).wire_text,
         results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
     )
 
@@ -173,6 +182,14 @@ def _elements(schema: object) -> list[str]:
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"<{key}>{shown.strip()}</{key}>")
     return lines
+
+
+def _said(out: PromptBuilder, text: str, calls: Sequence[Call]) -> PromptBuilder:
+    """What an assistant said and called: only the tags around a call are live."""
+    out.text(text)
+    for number, call in enumerate(calls):
+        out.text("\n" if number or text else "").control(_OPEN).text(f"\n{_function(call)}\n").control(_CLOSE)
+    return out
 
 
 def _function(call: Call) -> str:

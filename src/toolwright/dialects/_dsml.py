@@ -1,0 +1,255 @@
+"""DSML, the markup of DeepSeek V3.2 and later: named parameters between tags that begin with the token `｜DSML｜`.
+
+    <｜DSML｜function_calls>
+    <｜DSML｜invoke name="f">
+    <｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter>
+    </｜DSML｜invoke>
+    </｜DSML｜function_calls>
+
+`string` says whether a value is text as it stands or JSON; the schema wins where a value cannot be what it says. White
+space in a value is the value's. The versions differ in the names of the tags and in the words of the prompt.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from toolwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
+from toolwright.dialects._chat import (
+    arguments_object,
+    format_note,
+    own_words,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
+from toolwright.dialects._parameters import ParameterReader, ParameterTags
+from toolwright.dialects._values import ArgumentsWriter
+from toolwright.dialects.base import RenderOptions
+from toolwright.jsontext import NotJsonError, decode
+from toolwright.prompt import Prompt, PromptBuilder
+from toolwright.source import Source, Steps
+from toolwright.toolset import Toolset
+
+__all__ = ["DsmlForm", "DsmlOptions", "DsmlReader", "dsml_tags", "render_dsml", "tell_dsml", "write_dsml"]
+
+_TOKEN: Final = "｜DSML｜"
+_BEGIN: Final = "<｜begin▁of▁sentence｜>"
+_END: Final = "<｜end▁of▁sentence｜>"
+_USER: Final = "<｜User｜>"
+_ASSISTANT: Final = "<｜Assistant｜>"
+_CONTROLS: Final = (_BEGIN, _END, _USER, _ASSISTANT, "<think>", "</think>", _TOKEN)
+# The closing tags of all versions: behind a call, none of them is text.
+_CLOSERS: Final = tuple(f"</{_TOKEN}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
+
+
+class DsmlOptions(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` with a closed, empty one."""
+
+    thinking: Literal["open", "off"] = "open"
+
+
+class DsmlForm(Struct, frozen=True):
+    """What one version has of its own: the name of its blocks, what leads the names of its other
+    tags, its words around the tools, and where outputs stand.
+
+    `results` are the texts before, around each, between and behind outputs; they stand in the user's name, or
+    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt.
+    """
+
+    calls: str
+    lead: str
+    how_to: tuple[str, str]
+    results: tuple[str, str, str, str, str]
+    inline: bool = False
+    keeps: bool = False
+
+    def outputs(self, texts: Iterable[str]) -> str:
+        """Outputs of tools as the model is shown them."""
+        begin, before, behind, between, end = self.results
+        return begin + between.join(f"{before}{text}{behind}" for text in texts) + end
+
+
+def dsml_tags(calls: str, lead: str) -> ParameterTags:
+    """How a version writes its tags. The name in the opening tag of a block may be lost."""
+    end = f"</{_TOKEN}{calls}>"
+    return ParameterTags(
+        call=f"<{_TOKEN}{lead}invoke name=",
+        call_end=f"</{_TOKEN}{lead}invoke>",
+        parameter=f"<{_TOKEN}{lead}parameter name=",
+        parameter_end=f"</{_TOKEN}{lead}parameter>",
+        blocks=((f"<{_TOKEN}{calls}>", end), (f"<{_TOKEN}", end)),
+    )
+
+
+# --- prompts ---
+
+
+def render_dsml(form: DsmlForm, conversation: Conversation, options: DsmlOptions) -> Prompt:
+    """The whole prompt up to the open or closed thought of the answer."""
+    out = PromptBuilder().control(_BEGIN)
+    instructions, items = split_instructions(conversation.items)
+    out.text("\n\n".join(instructions))
+    if conversation.tools:
+        _tools(out.text("\n\n" if instructions else ""), form, conversation)
+    out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    kept = -1 if form.keeps and conversation.tools else asked
+    before = ""  # whose turn came last
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message("user"):
+                _user(out, form, before).text(plain_text(turn.parts, number))
+                before = "user"
+            case Message():
+                out.text(plain_text(turn.parts, number))
+            case AssistantTurn(reasoning, message, calls):
+                _assistant(out, form, before)
+                if options.thinking == "open" and number > kept:
+                    out.control("<think>").text(reasoning or "")
+                out.control("</think>").text(plain_text(message.parts, number) if message else "")
+                _block(out, form, calls).control(_END)
+                before = "assistant"
+            case ToolTurn(outputs):
+                if not form.inline:
+                    _user(out, form, before)
+                out.text(form.outputs(plain_text(output.parts, number) for _, output in outputs))
+                before = "tool"
+            case _:
+                assert_never(turn)
+    start = "assistant"
+    if options.add_generation_prompt:
+        _assistant(out, form, before).control("<think>" if options.thinking == "open" else "</think>")
+        start = "reasoning" if options.thinking == "open" else "assistant"
+    return Prompt(out.pieces(), _CONTROLS, start=start)
+
+
+def write_dsml(form: DsmlForm, turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for all calls."""
+    return Prompt(_said(form, turn).pieces(), _CONTROLS).text
+
+
+def tell_dsml(form: DsmlForm, conversation: Conversation) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    tools = _tools(PromptBuilder(), form, conversation)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(tools.pieces(), _CONTROLS).wire_text,
+        write=lambda turn: Prompt(_said(form, turn).pieces(), _CONTROLS).wire_text.strip(),
+        results=lambda outputs: form.outputs(text for _, text in outputs).strip(),
+    )
+
+
+def _user(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
+    """Begin or go on with a turn of the user: outputs in it and what the user says next are one."""
+    return out.text("\n\n") if before == "tool" and not form.inline else out.control(_USER)
+
+
+def _assistant(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
+    return out.text("\n\n") if before == "tool" and form.inline else out.control(_ASSISTANT)
+
+
+def _tools(out: PromptBuilder, form: DsmlForm, conversation: Conversation) -> PromptBuilder:
+    begin, end = form.how_to
+    shown = (json.dumps(tool.as_openai()["function"], ensure_ascii=False) for tool in conversation.tools)
+    return own_words(own_words(out, begin, _CONTROLS).text("\n".join(shown)), end, _CONTROLS)
+
+
+def _said(form: DsmlForm, turn: AssistantTurn) -> PromptBuilder:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control("<think>").text(turn.reasoning).control("</think>")
+    return _block(out.text(turn.text), form, turn.calls)
+
+
+def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptBuilder:
+    """The block that holds these calls, if there are any."""
+    if not calls:
+        return out
+    _tag(out.text("\n\n"), f"{form.calls}>\n")
+    for call in calls:
+        _tag(out, f'{form.lead}invoke name="{call.name}">\n')
+        arguments = arguments_object(call)
+        out.text("" if arguments else "\n")
+        for key, value in arguments.items():
+            is_text = isinstance(value, str)
+            _tag(out, f'{form.lead}parameter name="{key}" string="{"true" if is_text else "false"}">')
+            out.text(value if is_text else json.dumps(value, ensure_ascii=False))
+            _tag(out, f"{form.lead}parameter>\n", "</")
+        _tag(out, f"{form.lead}invoke>\n", "</")
+    return _tag(out, f"{form.calls}>", "</")
+
+
+def _tag(out: PromptBuilder, tag: str, bracket: str = "<") -> PromptBuilder:
+    return out.text(bracket).control(_TOKEN).text(tag)
+
+
+# --- output ---
+
+
+class DsmlReader(ParameterReader):
+    """Prose, and calls in it whose parameters say whether they are text.
+
+    `kin` are the tags of a version whose calls are read, too: engines and models take the one for the other.
+    """
+
+    def __init__(self, source: Source, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None) -> None:
+        own = dict(tags.blocks)
+        self._kin = DsmlReader(source, tools, kin) if kin else None
+        also = tuple(tag for tag in self._kin._openers if tag not in own) if self._kin else ()
+        ends = (_END, *(tag for tag in _CLOSERS if tag not in own.values()))
+        super().__init__(source, tools, tags, ends=ends, also=also)
+        self._foreign = also
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        if self._kin is None or tag not in self._foreign:
+            return (yield from super()._may_begin_call(tag))
+        self._kin.source = self.source  # it is another one where held text is read again
+        return (yield from self._kin._may_begin_call(tag))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        """See `ProseReader`."""
+        if self._kin is None or tag not in self._foreign:
+            yield from super()._marked(blanks, tag)
+            return
+        inner = yield from self._held_blanks()
+        if not (yield from self._may_begin_call(tag)):
+            self.emit(self._say(blanks + tag + inner))
+            return
+        self._call_begins()
+        self._kin.calls = self.calls
+        opens_block = tag != self._kin._form.call
+        self.markup(blanks + tag + inner if opens_block else blanks)
+        yield from self._kin._calls("" if opens_block else tag)
+        self.calls = self._kin.calls
+
+    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
+        """See `ParameterReader`: a text flows where the schema allows one."""
+        kind = rest.get("string")
+        return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
+
+    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
+        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""
+        as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
+        if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
+            writer.key(key)
+            writer.json(text.strip())
+        else:
+            writer.value(key, text)
+
+
+def _is_json(text: str, *, scalars: bool) -> bool:
+    """Whether a text is JSON; without `scalars`, only a string or null."""
+    if not scalars and text.strip()[:1] not in ('"', "n"):
+        return False
+    try:
+        decode(text)
+    except NotJsonError:
+        return False
+    return True

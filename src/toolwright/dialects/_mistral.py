@@ -1,0 +1,56 @@
+"""What Mistral's formats share: the markers, read in either form, and the turns.
+
+A call is `[TOOL_CALLS]NAME[ARGS]{…}` (v11) or an object in the list behind `[TOOL_CALLS]` (v3). Nothing marks its end.
+Ids are nine letters or digits.
+"""
+
+import json
+import re
+from typing import Final
+
+from toolwright.conversation import Conversation
+from toolwright.dialects._frame import Frame, Place, WriteCalls, WriteResults
+from toolwright.dialects._marked import CallMarks
+from toolwright.prompt import PromptBuilder
+
+__all__ = ["MARKS", "call_id", "frame"]
+
+MARKS: Final = CallMarks(
+    opens=("[TOOL_CALLS]",),
+    header=re.compile(r"\s*(?:([^\n<{\[]*?)\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?\[ARGS\]\s*|([\w./-]+)\s*\Z)"),
+    thoughts=(("[THINK]", "[/THINK]"), ("<think>", "</think>")),
+    ends=("</s>",),
+)
+
+
+def call_id(number: int) -> str:
+    """The id of a call by its number in the conversation."""
+    return f"call{number:05d}"
+
+
+def frame(calls: WriteCalls, results: WriteResults, *, system: bool, space: str, place: Place) -> Frame:
+    """The turns; `system`: there are tokens for its turn, `space`: what stands behind the tokens of turns and tools."""
+
+    def tools(out: PromptBuilder, conversation: Conversation) -> None:
+        shown = [tool.as_openai() for tool in conversation.tools]
+        out.control("[AVAILABLE_TOOLS]").text(space + json.dumps(shown, ensure_ascii=False))
+        out.control("[/AVAILABLE_TOOLS]")
+
+    return Frame(
+        controls=(
+            *("<s>", "</s>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[THINK]", "[/THINK]"),
+            *("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"),
+            *("[TOOL_RESULTS]", "[TOOL_CONTENT]", "[/TOOL_RESULTS]"),
+        ),
+        begin="<s>",
+        system=("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]") if system else None,
+        user=(f"[INST]{space}", "[/INST]"),
+        assistant=("", "</s>"),
+        tool=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+        thought=("[THINK]", "[/THINK]"),
+        place=place,
+        tools=tools,
+        calls=calls,
+        results=results,
+        each=True,
+    )

@@ -1,0 +1,88 @@
+"""Apriel Thinker: reasoning as plain text up to `[BEGIN FINAL RESPONSE]`, calls as a list in `<tool_calls>`.
+
+The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoning steps:`. Source: the chat template of
+Apriel-1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from toolwright.conversation import Call, Conversation
+from toolwright.dialects._frame import Frame, ThinkingOptions, call_list
+from toolwright.dialects._marked import CallMarks, MarkedReader
+from toolwright.prompt import PromptBuilder
+from toolwright.source import Source, Steps
+from toolwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "Apriel 1.5 and 1.6 Thinker"
+names = ("apriel*",)
+template = ("[BEGIN FINAL RESPONSE]",)
+source = "chat template of Apriel-1.6-15b-Thinker"
+stops = ("<|end|>",)
+stop_token_ids = ()
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: the answer begins in reasoning unless told otherwise, as in the template."""
+
+    thinking: Literal["model", "open", "off"] = "open"
+
+
+_OPEN: Final = "<tool_calls>"
+_CLOSE: Final = "</tool_calls>"
+_THOUGHT: Final = ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")
+_MARKS: Final = CallMarks(
+    opens=(_OPEN,),
+    closes=(_CLOSE,),
+    special=False,
+    thoughts=(_THOUGHT, ("<think>", "</think>")),
+    ends=("[END FINAL RESPONSE]", "<|end|>"),
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.text(_OPEN)
+    call_list(out, calls)
+    out.text(_CLOSE)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = repr([tool.as_openai() for tool in conversation.tools])
+    out.text(
+        "You are provided with function signatures within <available_tools></available_tools> XML tags. You may call "
+        f"one or more functions to assist with the user query.\n<available_tools>{shown}</available_tools>\n"
+        "Return all function calls as a list of JSON objects within <tool_calls></tool_calls> XML tags, each with the "
+        "name of the function and its arguments:\n"
+    )
+    _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|{role}|>\n", "\n<|end|>\n"
+
+
+_FRAME: Final = Frame(
+    controls=("<|system|>", "<|user|>", "<|assistant|>", "<|tool_result|>", "<|end|>"),
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("tool_result"),
+    thought=(f"{_THOUGHT[0]}\n", f"\n{_THOUGHT[1]}\n"),
+    no_thought=f"{_THOUGHT[1]}\n",
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,138 @@
+"""Hunyuan 3 and 4: `<tool_calls>` around `<tool_call>f<tool_sep>` and lines of `<arg_key>` and `<arg_value>`.
+
+Released checkpoints put a word behind the name of every tag, `<tool_call:opensource>`; Hunyuan 4 leaves `<tool_sep>`
+and the line feeds out. Each spelling is read. Source: vLLM's parser `hy_v3` and the tokens of tencent/Hy3-preview. The
+prompt's roles are the tokens of Hunyuan; outputs stand in the user's turn.
+"""
+
+import re
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from toolwright.dialects._chat import format_note, plain_text, split_instructions
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, told, written_turn
+from toolwright.dialects._key_values import KeyValueReader
+from toolwright.dialects.base import RenderOptions
+from toolwright.prompt import Prompt, PromptBuilder
+from toolwright.source import Source, Steps
+from toolwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("hunyuan_v3", "hy_v4", "hy3")
+models = "Hunyuan 3, Hunyuan 4"
+names = ("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*")
+template = ("<arg_key> + <tool_sep",)
+source = "vLLM's parser hy_v3; vocabulary of tencent/Hy3-preview"
+stops = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
+stop_token_ids = ()
+
+_SUFFIX: Final = ":opensource"
+_SUFFIX_END = re.compile(r"(\w+)>")
+_WORD = re.compile(r"\w*")
+_MAX_SUFFIX: Final = 64
+_BEGIN: Final = "<｜hy_begin_of_sentence:opensource｜>"
+_USER: Final = "<｜hy_User:opensource｜>"
+_ASSISTANT: Final = "<｜hy_Assistant:opensource｜>"
+_EOS: Final = stops[1]
+
+
+def _tags(suffix: str) -> KeyValueTags:
+    """The tags with a suffix behind their names."""
+    return KeyValueTags(
+        call=f"<tool_call{suffix}>",
+        call_end=f"</tool_call{suffix}>",
+        key=f"<arg_key{suffix}>",
+        key_end=f"</arg_key{suffix}>",
+        value=f"<arg_value{suffix}>",
+        value_end=f"</arg_value{suffix}>",
+        name_end=f"<tool_sep{suffix}>",
+        blocks=((f"<tool_calls{suffix}>", f"</tool_calls{suffix}>"),),
+        gaps=LINES,
+        between="\n",
+    )
+
+
+_TAGS: Final = _tags("")
+_RELEASED: Final = _tags(_SUFFIX)
+_THOUGHTS: Final = tuple((f"<think{suffix}>", f"</think{suffix}>") for suffix in ("", _SUFFIX))
+_RESULT: Final = (f"<tool_response{_SUFFIX}>", f"</tool_response{_SUFFIX}>")
+_CONTROLS: Final = (
+    *(_BEGIN, _USER, _ASSISTANT, *stops, *_TAGS.literals, *_RELEASED.literals),
+    *(*_RESULT, *(tag for pair in _THOUGHTS for tag in pair)),
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` behind a closed, empty one."""
+
+    thinking: Literal["open", "off"] = "off"
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to the assistant's token and its thought."""
+    out = PromptBuilder().control(_BEGIN)
+    begin, end = _THOUGHTS[1]
+    instructions, items = split_instructions(conversation.items)
+    out.text("\n\n".join(instructions + format_note(conversation)))
+    if conversation.tools:
+        put_tools(out.text("\n\n" if instructions else ""), _RELEASED, conversation.tools)
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                text = plain_text(parts, number)
+                out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
+            case AssistantTurn(reasoning, message, calls):
+                out.control(_ASSISTANT, begin).text(reasoning or "").control(end)
+                said = plain_text(message.parts, number) if message else ""
+                out.text(said)
+                if calls:
+                    put_calls(out.text("\n" if said else ""), _RELEASED, calls)
+                out.control(_EOS)
+            case ToolTurn(outputs):
+                out.control(_USER)
+                for count, (_, output) in enumerate(outputs):
+                    out.text("\n" if count else "").control(_RESULT[0])
+                    out.text(f"\n{plain_text(output.parts, number)}\n").control(_RESULT[1])
+            case _:
+                assert_never(turn)
+    begins, thinks = options.add_generation_prompt, options.thinking == "open"
+    if begins:
+        out.control(_ASSISTANT, begin, "" if thinks else end)
+    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told(conversation, _TAGS, _CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: all calls in one block."""
+    return written_turn(turn, _TAGS)
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    ends = (*stops, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
+    return _Reader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:")).read(
+        start
+    )
+
+
+class _Reader(KeyValueReader):
+    """Calls in tags with any suffix, or none."""
+
+    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+        while True:
+            ahead = self.source.ahead(_MAX_SUFFIX)
+            if found := _SUFFIX_END.match(ahead):
+                return found.group(), _tags(f":{found[1]}")
+            if not self.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
+                return None
+            yield

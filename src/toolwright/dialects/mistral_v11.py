@@ -1,0 +1,51 @@
+"""Mistral's newer form: `[TOOL_CALLS]NAME[ARGS]{…}`, once for each call.
+
+The format of Mistral Small 3.2, Magistral, Ministral 3 and Devstral from 2507 on. v11 may write `[CALL_ID]` and an id
+before `[ARGS]`. Source: the chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from toolwright.conversation import Call
+from toolwright.dialects._frame import Result, ThinkingOptions
+from toolwright.dialects._marked import MarkedReader
+from toolwright.dialects._mistral import MARKS, call_id, frame
+from toolwright.prompt import PromptBuilder
+from toolwright.source import Source, Steps
+from toolwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("ministral", "magistral", "devstral", "mistral_v13")
+models = "Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later"
+names = ("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*")
+template = ("[TOOL_CALLS] + [ARGS]",)
+source = "chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512"
+stops = ("</s>",)
+stop_token_ids = (2,)
+
+Options = ThinkingOptions
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
+    for number, call in enumerate(calls, first):
+        out.control("[TOOL_CALLS]").text(call.name).control("[CALL_ID]").text(call_id(number))
+        out.control("[ARGS]").json(call.arguments or "{}")
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.text(call_id(result.number)).control("[TOOL_CONTENT]").text(result.text)
+
+
+_FRAME: Final = frame(_calls, _results, system=True, space="", place="after system")
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `[THINK]` open."""
+    return MarkedReader(source, tools, MARKS).read(start)
