@@ -10,7 +10,7 @@ from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionT
 from toolwright.dialects._chat import arguments_object, told_messages
 from toolwright.prompt import Prompt, PromptBuilder
 
-__all__ = ["LINES", "KeyValueTags", "put_calls", "put_tools", "told", "written_turn"]
+__all__ = ["LINES", "KeyValueTags", "put_calls", "put_tools", "said", "told"]
 
 LINES: Final = ("\n", "\n", "\n")
 
@@ -64,15 +64,15 @@ def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Iterable[Call]) -> 
         out.text(tags.between).control(end)
 
 
-def written_turn(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> str:
+def said(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> Prompt:
     """A turn as the model writes it."""
     out = PromptBuilder()
     if turn.reasoning:
-        out.text(f"<{think}>{turn.reasoning}</{think}>{tags.between}")
+        out.control(f"<{think}>").text(turn.reasoning).control(f"</{think}>").text(tags.between)
     out.text(turn.text)
     if turn.calls:
         put_calls(out.text(tags.between if turn.text else ""), tags, turn.calls)
-    return "".join(piece.text for piece in out.pieces())
+    return Prompt(out.pieces(), tags.literals)
 
 
 def put_tools(
@@ -107,6 +107,6 @@ def told(conversation: Conversation, tags: KeyValueTags, controls: tuple[str, ..
         conversation,
         controls=controls,
         tools=Prompt(out.pieces(), controls).wire_text,
-        write=lambda turn: written_turn(turn, tags),
+        write=lambda turn: Prompt(said(turn, tags).pieces, controls).wire_text,
         results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
     )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolwright.conversation import AssistantTurn, Call
+from toolwright.conversation import Call
 from toolwright.dialects._chat import arguments_object
 from toolwright.dialects._literals import LiteralReader
 from toolwright.dialects._prose import Marks, ProseReader
@@ -17,7 +17,7 @@ from toolwright.prompt import PromptBuilder
 from toolwright.source import Markers, Source, Steps, gather
 from toolwright.toolset import Toolset
 
-__all__ = ["Notation", "NotationReader", "put_call", "put_value", "written_calls"]
+__all__ = ["Notation", "NotationReader", "put_call", "put_value"]
 
 _CALL: Final = "call:"
 _MAX_HEAD: Final = 300
@@ -80,14 +80,6 @@ def _put_all(out: PromptBuilder, form: Notation, values: Iterable[tuple[str, Any
     for number, (lead, value) in enumerate(values):
         out.text("," if number else "").text(lead)
         put_value(out, form, value)
-
-
-def written_calls(form: Notation, turn: AssistantTurn) -> str:
-    """The calls of a turn as the model writes them."""
-    out = PromptBuilder()
-    for call in turn.calls:
-        put_call(out, form, call)
-    return "".join(piece.text for piece in out.pieces())
 
 
 class NotationReader(ProseReader):

@@ -12,7 +12,7 @@ import msgspec
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
 from toolwright.dialects._gemma import declare
-from toolwright.dialects._notation import Notation, NotationReader, put_call, put_value, written_calls
+from toolwright.dialects._notation import Notation, NotationReader, put_call, put_value
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
@@ -96,14 +96,22 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: _said(turn).wire_text,
         results=lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
     )
 
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it."""
-    return turn.text + written_calls(_FORM, turn)
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    out.text(turn.text)
+    for call in turn.calls:
+        put_call(out, _FORM, call)
+    return Prompt(out.pieces(), _CONTROLS)
 
 
 def _result(name: str, text: str) -> str:

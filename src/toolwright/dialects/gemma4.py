@@ -12,7 +12,7 @@ import msgspec
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
 from toolwright.dialects._gemma import declare
-from toolwright.dialects._notation import Notation, NotationReader, put_call, put_value, written_calls
+from toolwright.dialects._notation import Notation, NotationReader, put_call, put_value
 from toolwright.dialects.base import RenderOptions
 from toolwright.events import Markup
 from toolwright.prompt import Prompt, PromptBuilder
@@ -106,15 +106,24 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: _said(turn).wire_text,
         results=lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
     )
 
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it."""
-    thought = f"{_THOUGHT[0]}{_THOUGHT_NAME}{turn.reasoning}{_THOUGHT[1]}" if turn.reasoning else ""
-    return thought + turn.text + written_calls(_FORM, turn)
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control(_THOUGHT[0]).text(_THOUGHT_NAME + turn.reasoning).control(_THOUGHT[1])
+    out.text(turn.text)
+    for call in turn.calls:
+        put_call(out, _FORM, call)
+    return Prompt(out.pieces(), _CONTROLS)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from toolwright.conversation import AssistantTurn, Conversation
 from toolwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, told, written_turn
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt
@@ -54,7 +54,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one block for each call."""
-    return written_turn(turn, _TAGS)
+    return said(turn, _TAGS).text
 
 
 def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:

@@ -12,7 +12,7 @@ import msgspec
 
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, told, written_turn
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -86,10 +86,10 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
             case AssistantTurn(reasoning, message, calls):
                 out.control(_ASSISTANT, begin).text(reasoning or "").control(end)
-                said = plain_text(message.parts, number) if message else ""
-                out.text(said)
+                text = plain_text(message.parts, number) if message else ""
+                out.text(text)
                 if calls:
-                    put_calls(out.text("\n" if said else ""), _RELEASED, calls)
+                    put_calls(out.text("\n" if text else ""), _RELEASED, calls)
                 out.control(_EOS)
             case ToolTurn(outputs):
                 out.control(_USER)
@@ -111,7 +111,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: all calls in one block."""
-    return written_turn(turn, _TAGS)
+    return said(turn, _TAGS).text
 
 
 # --- output ---

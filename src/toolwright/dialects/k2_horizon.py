@@ -11,7 +11,7 @@ import msgspec
 
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, told, written_turn
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -73,10 +73,10 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 _begin(out, "assistant")
                 if reasoning:
                     out.control(f"<{_THINK}>").text(reasoning).control(f"</{_THINK}>").text("\n")
-                said = plain_text(message.parts, number) if message else ""
-                out.text(said)
+                text = plain_text(message.parts, number) if message else ""
+                out.text(text)
                 if calls:
-                    put_calls(out.text("\n" if said else ""), _TAGS, calls)
+                    put_calls(out.text("\n" if text else ""), _TAGS, calls)
             case ToolTurn(outputs):
                 for count, (_, output) in enumerate(outputs):
                     if count:
@@ -101,7 +101,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: all calls in one block."""
-    return written_turn(turn, _TAGS, _THINK)
+    return said(turn, _TAGS, _THINK).text
 
 
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:

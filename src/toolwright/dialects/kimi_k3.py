@@ -122,12 +122,16 @@ def _wishes(out: PromptBuilder, conversation: Conversation) -> None:
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it, with all its parts."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
     out = PromptBuilder()
     if turn.reasoning:
         _close(_open(out, "think").text(turn.reasoning), "think")
     _close(_open(out, "response").text(turn.text), "response")
     _calls(out, turn)
-    return "".join(piece.text for piece in _close(out, "message").pieces())
+    return Prompt(_close(out, "message").pieces(), _CONTROLS)
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
@@ -136,7 +140,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(PromptBuilder().text(_shown(conversation)).pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: _said(turn).wire_text,
         results=lambda outputs: "\n\n".join(f"Output of `{name}`:\n{text}" for name, text in outputs),
     )
 

@@ -12,7 +12,7 @@ import msgspec
 
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, told, written_turn
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -64,8 +64,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 out.control(f"<{role}>").text("\n" + plain_text(parts, number))
             case AssistantTurn(reasoning, message, calls):
                 out.control("<assistant>").text("\n").control("<think>").text(reasoning or "").control("</think>")
-                said = plain_text(message.parts, number) if message else ""
-                out.text(f"\n{said}" if said else "")
+                text = plain_text(message.parts, number) if message else ""
+                out.text(f"\n{text}" if text else "")
                 if calls:
                     put_calls(out.text("\n"), _TAGS, calls)
             case ToolTurn(outputs):
@@ -89,7 +89,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one block for each call."""
-    return written_turn(turn, _TAGS)
+    return said(turn, _TAGS).text
 
 
 # --- output ---

@@ -93,16 +93,24 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: _said(turn).wire_text,
         results=lambda outputs: "\n".join(f"{_RESULT[0]}{text}{_RESULT[1]}" for _, text in outputs),
     )
 
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: all calls in one list."""
-    thought = f"<think>{turn.reasoning}</think>" if turn.reasoning else ""
-    calls = f"{_OPEN}[{', '.join(map(python_call, turn.calls))}]{_CLOSE}" if turn.calls else ""
-    return thought + turn.text + calls
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control("<think>").text(turn.reasoning).control("</think>")
+    out.text(turn.text)
+    if turn.calls:
+        out.control(_OPEN).text(f"[{', '.join(map(python_call, turn.calls))}]").control(_CLOSE)
+    return Prompt(out.pieces(), _CONTROLS)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation, options: Options) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, told, written_turn
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -64,10 +64,10 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 _begin(out, "HUMAN" if role == "user" else "SYSTEM").text(plain_text(parts, number))
             case AssistantTurn(reasoning, message, calls):
                 _begin(out, "ASSISTANT").text("\n").control("<think>").text((reasoning or "").strip("\n"))
-                said = plain_text(message.parts, number) if message else ""
-                out.control("</think>").text(said)
+                text = plain_text(message.parts, number) if message else ""
+                out.control("</think>").text(text)
                 if calls:
-                    put_calls(out.text("\n" if said else ""), _HISTORY, calls)
+                    put_calls(out.text("\n" if text else ""), _HISTORY, calls)
             case ToolTurn(outputs):
                 _begin(out, "OBSERVATION")
                 for _, output in outputs:
@@ -89,7 +89,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one block for each call."""
-    return written_turn(turn, _TAGS)
+    return said(turn, _TAGS).text
 
 
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:

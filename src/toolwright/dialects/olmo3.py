@@ -92,16 +92,24 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: _said(turn).wire_text,
         results=lambda outputs: "\n\n".join(text for _, text in outputs),
     )
 
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: a line for each call."""
-    thought = f"<think>{turn.reasoning}</think>\n" if turn.reasoning else ""
-    calls = f"{_OPEN}{chr(10).join(map(python_call, turn.calls))}{_CLOSE}" if turn.calls else ""
-    return thought + turn.text + calls
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control("<think>").text(turn.reasoning).control("</think>").text("\n")
+    out.text(turn.text)
+    if turn.calls:
+        out.control(_OPEN).text("\n".join(map(python_call, turn.calls))).control(_CLOSE)
+    return Prompt(out.pieces(), _CONTROLS)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:

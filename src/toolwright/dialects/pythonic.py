@@ -79,15 +79,20 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=Prompt(PromptBuilder().text(_tools(conversation)).pieces(), _CONTROLS).wire_text,
-        write=write,
+        write=lambda turn: _said(turn).wire_text,
         results=lambda outputs: "\n".join(f"[Output of {name}]\n{text}" for name, text in outputs),
     )
 
 
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: all calls in one list."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
     calls = f"[{', '.join(map(python_call, turn.calls))}]" if turn.calls else ""
-    return "\n".join(filter(None, (turn.text, calls)))
+    out = PromptBuilder().text("\n".join(filter(None, (turn.text, calls))))
+    return Prompt(out.pieces(), _CONTROLS)
 
 
 def _tools(conversation: Conversation) -> str:
