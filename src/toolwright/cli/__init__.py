@@ -1,4 +1,4 @@
-"""The command line: `toolwright serve | parse | render | dialects`."""
+"""The command line: `toolwright serve | parse | render | dialects | codex`."""
 
 from toolwright.cli.main import main
 

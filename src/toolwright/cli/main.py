@@ -17,6 +17,7 @@ import msgspec
 
 import toolwright
 from toolwright.api import Parser
+from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
 from toolwright.collect import collect
 from toolwright.detection import by_name, by_template
@@ -74,6 +75,7 @@ def main() -> None:
 
 
 main.add_command(codex)
+main.add_command(chat)
 
 
 @main.command()
