@@ -1,10 +1,13 @@
 """OpenAI-grade tool calling for any model server: the library.
 
 `parse` and `Parser` read what a model wrote, `render` makes its prompt, `write` makes what it would write. Errors
-of the caller are `RequestError`; what the model does wrong is in `Turn.problems`.
+of the caller are `RequestError`; what the model does wrong is in `Turn.problems`. `tool`, `Agent` and `run` are the
+runtime: functions as tools, and the loop that runs them.
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from toolwright.api import NotJsonError, Parser, dialects, loads, parse, render, strict_problems, typescript, write
 from toolwright.collect import Turn, collect
@@ -24,20 +27,42 @@ from toolwright.events import (
 from toolwright.grammar.user import Grammar
 from toolwright.prompt import Control, Prompt, Text
 
+if TYPE_CHECKING:
+    from toolwright.agent.agents import Agent, Limits
+    from toolwright.agent.events import RunResult
+    from toolwright.agent.marks import Context, Failed, From, Hidden, Result, Retry
+    from toolwright.agent.run import resume, run, run_sync, stream
+    from toolwright.agent.tools import tool
+
+# The runtime is imported when it is used: it brings asyncio, which the rest does not need.
+_RUNTIME = {
+    **dict.fromkeys(("Agent", "Limits"), "agents"),
+    **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "marks"),
+    **dict.fromkeys(("resume", "run", "run_sync", "stream"), "run"),
+    "RunResult": "events",
+    "tool": "tools",
+}
+
 __version__ = version("toolwright")
 
 __all__ = [
+    "Agent",
     "ArgumentsDelta",
     "Call",
     "CallEnded",
     "CallStarted",
     "ConfigError",
     "ContentDelta",
+    "Context",
     "Control",
     "Event",
+    "Failed",
     "Finished",
+    "From",
     "Grammar",
     "GrammarError",
+    "Hidden",
+    "Limits",
     "Markup",
     "NotJsonError",
     "Parser",
@@ -45,6 +70,9 @@ __all__ = [
     "Prompt",
     "ReasoningDelta",
     "RequestError",
+    "Result",
+    "Retry",
+    "RunResult",
     "Text",
     "ToolwrightError",
     "Turn",
@@ -54,7 +82,18 @@ __all__ = [
     "loads",
     "parse",
     "render",
+    "resume",
+    "run",
+    "run_sync",
+    "stream",
     "strict_problems",
+    "tool",
     "typescript",
     "write",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _RUNTIME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"toolwright.agent.{_RUNTIME[name]}"), name)

@@ -1,0 +1,120 @@
+"""What an agent is: a model, tools, instructions and limits. Values, checked when they are made."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from toolwright.agent.tools import Tool, tool
+from toolwright.conversation import FunctionTool, NamedTool
+from toolwright.errors import ConfigError, RequestError
+from toolwright.turn import Mode, Model
+from toolwright.wire.choice import check_named, read_allowed_tools, read_tool_choice
+
+__all__ = ["SIMULATED", "Agent", "Limits", "OnError"]
+
+# The simulated model in each way of asking it, as the gateway names them: mode and dialect.
+SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
+    "simulated": ("raw", "harmony"),
+    "simulated-hermes": ("raw", "hermes"),
+    "simulated-json": ("prompt", "json"),
+    "simulated-native": ("native", None),
+}
+
+# What becomes of an exception in a tool: the model hears that it failed, the run raises it, or a function says in words
+# for the model why it failed.
+OnError: TypeAlias = Literal["tell", "raise"] | Callable[[Exception], str]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What a run may use; None = any amount.
+
+    `turns` are requests to the model, `calls` those of tools, checked before each batch: all of it or none. `seconds`
+    and `tokens` count the whole run. A tool whose calls do not hold, or that raises `Retry`, gets `retries_per_tool`
+    more turns in a row; after `failures` turns in a row in which all calls fail the run ends, and where the same call
+    comes for the `repeats`-th time. `parallel` calls run at once, each for `tool_timeout_s` at most; the model reads
+    `result_chars` characters of each result.
+    """
+
+    turns: int = 20
+    calls: int | None = 100
+    seconds: float | None = None
+    tokens: int | None = None
+    retries_per_tool: int = 2
+    repeats: int | None = 3
+    failures: int | None = 5
+    parallel: int = 8
+    result_chars: int = 60_000
+    tool_timeout_s: float | None = 60.0
+
+
+class Agent:
+    """A model with tools.
+
+    `model` is a `toolwright.turn.Model`, `"simulated"` (or one of its other names), or `URL#name` for a chat endpoint
+    that reads calls itself.
+    `tools` are functions, with or without `toolwright.tool`. `tool_choice` is OpenAI's, or the name of a tool; a forced
+    one holds until a call was made. `fields` go into each request to the model (`temperature`, …). Raises
+    `RequestError` or `ConfigError` for what cannot be.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model | str,
+        tools: Sequence[Callable[..., Any]] = (),
+        instructions: str = "",
+        tool_choice: str | Mapping[str, Any] = "auto",
+        parallel_tool_calls: bool = True,
+        limits: Limits | None = None,
+        on_error: OnError = "tell",
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self.tools = _by_name(tools)
+        self.instructions = instructions
+        self.limits = Limits() if limits is None else limits
+        self.on_error = on_error
+        self.fields = dict(fields or {})
+        self.parallel_tool_calls = parallel_tool_calls
+        definitions = self.definitions
+        if isinstance(tool_choice, str) and tool_choice in self.tools:
+            tool_choice = {"type": "function", "function": {"name": tool_choice}}
+        choice = read_tool_choice(tool_choice, definitions)
+        check_named(choice, definitions)
+        self.tool_choice = choice if definitions else "none"
+        self.allowed_tools = read_allowed_tools(tool_choice, definitions)
+        if not definitions and (choice == "required" or isinstance(choice, NamedTool)):
+            raise RequestError("Invalid value for 'tool_choice': the agent has no tools.", param="tool_choice")
+        _check(self.limits)
+        is_url = isinstance(model, str) and model.startswith("http") and bool(model.partition("#")[2])
+        if not isinstance(model, Model) and model not in SIMULATED and not is_url:
+            raise ConfigError(
+                f"Unknown model {model!r}. Expected {', '.join(map(repr, SIMULATED))}, a URL with the model's name "
+                "behind a # (http://localhost:8000/v1#name), or a toolwright.turn.Model."
+            )
+
+    @property
+    def definitions(self) -> tuple[FunctionTool, ...]:
+        """What the model is told of the tools, in their order."""
+        return tuple(one.definition for one in self.tools.values())
+
+
+def _by_name(functions: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for number, function in enumerate(functions):
+        if not callable(function):
+            raise RequestError(f"Expected a function, got {type(function).__name__}.", param=f"tools[{number}]")
+        made = function if isinstance(function, Tool) else tool(function)
+        if made.name in found:
+            raise RequestError(f"Two tools are called {made.name!r}.", param=f"tools[{number}]")
+        found[made.name] = made
+    return found
+
+
+def _check(limits: Limits) -> None:
+    for name in limits.__struct_fields__:
+        value = getattr(limits, name)
+        least = 0 if name == "retries_per_tool" else 1 if isinstance(value, int) else 1e-9
+        if value is not None and value < least:
+            raise ConfigError(f"limits.{name}: expected more than {'-1' if least == 0 else '0'}, got {value!r}.")
