@@ -25,7 +25,17 @@ TOOLS: list[dict[str, Any]] = [
                     "text": {"type": "string"},
                     "mode": {"type": "integer"},
                     "tags": {"type": "array", "items": {"type": "string"}},
-                    "meta": {"type": "object"},
+                    "meta": {
+                        "type": "object",
+                        "properties": {
+                            "deep": {
+                                "type": "object",
+                                "properties": {"er": {"type": "array", "items": {"type": "integer"}}},
+                            },
+                            "s": {"type": "string"},
+                            "none": {"type": ["integer", "null"]},
+                        },
+                    },
                     "ratio": {"type": "number"},
                     "force": {"type": "boolean"},
                     "owner": {"type": ["string", "null"]},
@@ -54,7 +64,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
                 "force": False,
                 "owner": None,
                 "tags": ["a", "b, c", ""],
-                "meta": {"deep": {"er": [1, {"x": None}]}, "s": "1"},
+                "meta": {"deep": {"er": [1, -2]}, "s": "1", "none": None},
             },
         }
     ],

@@ -151,6 +151,10 @@ class KeyValueReader(ParameterReader):
         self.source.unread(self._form.call)
         return follows
 
+    def _goes_on_as_call(self, text: str) -> bool | None:
+        text = self._behind_blanks(text)
+        return not text.startswith("<") if text else None  # a name, or JSON
+
     # --- calls ---
 
     def _call(self) -> Steps[None]:

@@ -324,27 +324,33 @@ class ParameterReader(ProseReader):
         if marker == form.parameter_end:
             return (yield from self._followed_by(form.parameter, form.call_end, form.call, *self._block_ends))
         if marker == form.call_end:
-            return (yield from self._followed_by(form.call, *self._openers, *self._block_ends))
+            return (yield from self._followed_by_call(*self._block_ends))
         if marker == form.parameter:
             return (yield from self._begins_other(writer))
         if marker == form.call:
             return False
-        return (yield from self._followed_by_block())
+        return (yield from self._followed_by_call())
 
-    def _followed_by_block(self) -> Steps[bool]:
-        """Whether another call stands behind white space, with the tag of its block or without, or the end."""
-        source = self.source
+    def _followed_by_call(self, *also: str) -> Steps[bool]:
+        """Whether another call stands behind white space, in a block or without, one of `also`, or the end."""
+        source, call = self.source, self._form.call
+        known = (call, *self._openers, *also, *self._ends)
         while True:
             behind = self._behind_blanks(source.ahead(_MAX_BETWEEN))
-            opener = next((tag for tag in self._openers if tag != self._form.call and behind.startswith(tag)), "")
-            inner = self._behind_blanks(behind[len(opener) :])
-            if inner.startswith((self._form.call, *self._ends)):
+            if behind.startswith((*also, *self._ends)):
                 return True
-            known = (self._form.call, *self._openers, *self._ends)
-            waits = not inner or any(literal.startswith(inner) for literal in known)
+            block = next((tag for tag in self._openers if tag != call and behind.startswith(tag)), "")
+            inner = self._behind_blanks(behind[len(block) :])
+            if inner.startswith(call) and (begins := self._goes_on_as_call(inner[len(call) :])) is not None:
+                return begins
+            waits = not inner or inner.startswith(call) or any(literal.startswith(inner) for literal in known)
             if not waits or not source.more(_MAX_BETWEEN):
                 return not inner and source.ended
             yield
+
+    def _goes_on_as_call(self, text: str) -> bool | None:
+        """Whether what stands behind the begin of a call's tag goes on as one; None when that is not known yet."""
+        return True
 
     def _followed_by(self, *literals: str) -> Steps[bool]:
         """Whether one of these stands behind white space, or the end of the answer."""
