@@ -19,7 +19,6 @@ from toolwright import (
     ReasoningDelta,
 )
 
-
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 

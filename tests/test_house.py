@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import toolwright
 from toolwright.dialects.base import dialect_names, get_dialect
@@ -22,6 +23,8 @@ MAX_LINES = 500
 RUNTIME = tuple(toolwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
+CONFIGS: tuple[type[Struct], ...] = (ServerConfig, StoreConfig, ModelConfig)
+NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients")
 LAYERS = (
     ("errors", "events", "jsontext", "settings"),
     ("grammar",),
@@ -143,7 +146,7 @@ def test_no_two_dialects_share_a_name() -> None:
         ("dialects.md", dialect_names()),
         ("dialects.md", sorted({o for name in dialect_names() for o in get_dialect(name).Options.__struct_fields__})),
         ("problems.md", PROBLEM_KINDS),
-        ("configuration.md", (*ServerConfig.__struct_fields__, *StoreConfig.__struct_fields__, *ModelConfig.__struct_fields__)),
+        ("configuration.md", [name for kind in CONFIGS for name in kind.__struct_fields__]),
         ("simulated.md", tuple(FAULTS)),
         ("library.md", tuple(name for name in toolwright.__all__ if name[0].islower() and name not in RUNTIME)),
         ("agent.md", RUNTIME),
@@ -158,7 +161,7 @@ def test_the_docs_name_everything(page: str, names: tuple[str, ...]) -> None:
 def test_no_file_names_a_registry_or_a_path_of_a_machine() -> None:
     for path in ROOT.rglob("*"):
         inside = path.relative_to(ROOT).parts
-        if not path.is_file() or inside[0].startswith((".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients")):
+        if not path.is_file() or inside[0].startswith(NOT_OURS):
             continue
         if path.suffix in (".py", ".md", ".toml", ".txt", ".cfg", ""):
             text = path.read_text(encoding="utf-8", errors="replace")

@@ -184,7 +184,9 @@ def _run(config: Config) -> None:
         app,
         ws="websockets-sansio",
         ws_max_size=config.server.max_body_bytes,
-        log_level="warning", access_log=False, timeout_graceful_shutdown=10
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=10,
     )
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
         uvicorn.Server(settings).run(sockets=[listener])
