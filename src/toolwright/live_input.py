@@ -15,7 +15,7 @@ from toolwright.conversation import FunctionTool
 from toolwright.custom import INPUT
 from toolwright.events import Problem
 from toolwright.fitting import fit_arguments
-from toolwright.jsontext import NotJsonError, decode, unfenced
+from toolwright.jsontext import NotJsonError, decode, encode, unfenced
 from toolwright.lenient import read_json
 from toolwright.live import LiveArguments
 from toolwright.source import may_come
@@ -23,8 +23,9 @@ from toolwright.toolset import Toolset
 
 __all__ = ["LiveInput"]
 
-_HEAD = re.compile(rf'\s*+\{{\s*+"{INPUT}"\s*+:\s*+"')
-_MAY_BE_HEAD = re.compile(may_come([r"\s*", r"\{", r"\s*", *f'"{INPUT}"', r"\s*", ":", r"\s*", '"']))
+_GAP: Final = r"\s{0,256}"  # white space that is waited for
+_HEAD = re.compile(rf'{_GAP}\{{{_GAP}"{INPUT}"{_GAP}:{_GAP}"')
+_MAY_BE_HEAD = re.compile(may_come([_GAP, r"\{", _GAP, *f'"{INPUT}"', _GAP, ":", _GAP, '"']))
 # JSON of another form: it is read when it is whole. White space before it is held this long.
 _OTHER_JSON = re.compile(r'\s{0,256}+(?:"|\{\s{0,256}+")')
 # The inside of a JSON string, without an escape at its end that is not all there.
@@ -32,7 +33,7 @@ _BODY = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\])|(?=\\[^u])))*+"
 )
-_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|\s+\Z")
+_BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*").match
 # What models call an input instead.
 _OTHER_NAMES: Final = ("text", "content", "body", "code", "script", "patch", "diff", "value", "data", "raw", "string")
 # A command of a shell that is given a text, as in `apply_patch <<'EOF'`.
@@ -81,13 +82,23 @@ class LiveInput:
             return ""
         if self._way == "json":
             sent = self._unquoted(self._live.finish(cut=cut))
-            self.complete, self.problems = self._live.complete, self._live.problems
+            self.complete, self.problems = self._live.complete, [*self._live.problems, *self._left_out()]
             return sent
         text = "".join(self._held)
         if cut:
             self.complete = False
             return self._sent(text)
         return self._sent(self._settled(text))
+
+    def _left_out(self) -> list[Problem]:
+        """What stood beside the input in its arguments."""
+        try:
+            value = decode(self._live.text)
+        except NotJsonError:
+            return []
+        others = {key: it for key, it in value.items() if key != INPUT} if isinstance(value, dict) else {}
+        told = f"beside the input: {', '.join(others)}"
+        return [Problem("argument_dropped", told, text=encode(others).decode())] if others else []
 
     def _sent(self, text: str) -> str:
         self._written.append(text)
@@ -168,7 +179,7 @@ class LiveInput:
             fence = unfenced(reading)
             if fence is not None:
                 waiting.append((reading[fence[0] : fence[1]], "without the code fence around it"))
-            bare = _BLANK_LINES.sub("", reading)
+            bare = reading[_BLANK_LINES(reading).end() :].rstrip()  # type: ignore[union-attr]  # matches always
             waiting += [
                 (bare, how or "without blank lines around it"),
                 (f"{bare}\n", how or "with a line feed at its end"),

@@ -123,7 +123,9 @@ def serve(
         key: value for key, value in (("host", host), ("port", port), ("responses", dialect_)) if value is not None
     }
     server_ = _checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
-    store_ = StoreConfig(url=store) if store else settings.store or StoreConfig(url=_default_store())
+    store_ = settings.store or StoreConfig(url=_default_store())
+    if store:
+        store_ = msgspec.structs.replace(store_, url=store)
     _run(msgspec.structs.replace(settings, server=server_, store=store_))
 
 

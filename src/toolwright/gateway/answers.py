@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -16,6 +16,7 @@ from toolwright.wire.errors import error_body, json_fault, upstream_status
 from toolwright.wire.sse import HEADERS
 
 __all__ = [
+    "LARGE",
     "OUR_FAULT",
     "PROBLEMS_HEADER",
     "ClientLeft",
@@ -38,6 +39,8 @@ PROBLEMS_HEADER = "x-toolwright-problems"
 OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )
+# A body from this size on is read beside the event loop.
+LARGE = 65_536
 # A body over the limit is read on, up to so many times the limit: a client that still writes reads no refusal.
 _DRAINED = 8
 
@@ -65,12 +68,15 @@ async def read_body(request: Request, limit: int) -> bytes:
     """The request's body. Raises `RequestError` (413) when it is larger than `limit` bytes."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size <= limit:
-            pieces.append(piece)
-        elif size > limit * _DRAINED:
-            break
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size <= limit:
+                pieces.append(piece)
+            elif size > limit * _DRAINED:
+                break
+    except ClientDisconnect:
+        raise ClientLeft from None
     if size > limit:
         raise RequestError(
             f"Request body too large: expected at most {limit} bytes, got {size} or more. Send less in one request, or "
@@ -90,9 +96,8 @@ def decoded(body: bytes | str) -> object:
         raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
 
 
-async def off_loop(body: bytes | str, read: Callable[[], T]) -> T:
-    """Read a request; one that may hold a grammar beside the event loop, because compiling it takes its time."""
-    slow = b'"grammar"' in body if isinstance(body, bytes) else '"grammar"' in body
+async def off_loop(read: Callable[[], T], *, slow: bool) -> T:
+    """Read a request, beside the event loop if that may take its time: it is large, or a grammar must be compiled."""
     return await asyncio.to_thread(read) if slow else read()
 
 
@@ -183,6 +188,8 @@ class EventStream(Response):
         self._heartbeat = heartbeat
         self._heartbeat_s = heartbeat_s
         self._sent = 0
+        self._over = False
+        self._sending = asyncio.Lock()  # a slow reader: no heartbeat waits behind the last event
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -192,20 +199,22 @@ class EventStream(Response):
             with suppress(ClientLeft):
                 await unless_left(receive, self._pump(send))
         finally:
-            beat.cancel()
-            with suppress(asyncio.CancelledError):
-                await beat
+            await given_up(beat)
             await self._events.aclose()
 
     async def _pump(self, send: Send) -> None:
         async for event in self._events:
-            self._sent += 1
-            await send({"type": "http.response.body", "body": event, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+            async with self._sending:
+                self._sent += 1
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        async with self._sending:
+            self._over = True
+            await send({"type": "http.response.body", "body": b""})
 
     async def _beat(self, send: Send) -> None:
         while True:
             sent = self._sent
             await asyncio.sleep(self._heartbeat_s)
-            if sent == self._sent:
-                await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+            async with self._sending:
+                if sent == self._sent and not self._over:
+                    await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})

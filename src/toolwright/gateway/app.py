@@ -172,7 +172,7 @@ class _Gateway:
             try:
                 response = await handler(request)
             except (RequestError, UpstreamError) as error:
-                log.info("%s %s refused: %s", request_id, request.url.path, error)
+                log.info("%s %.200r refused: %.500r", request_id, request.url.path, str(error))
                 response = error_response(error)
             except ClientLeft:
                 response = Response(status_code=499)

@@ -16,6 +16,7 @@ from toolwright.collect import collect
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Event, Problem, Usage
 from toolwright.gateway.answers import (
+    LARGE,
     OUR_FAULT,
     PROBLEMS_HEADER,
     EventStream,
@@ -53,7 +54,8 @@ class ChatEndpoint:
     async def create(self, request: Request) -> Response:
         """A completion, streamed or whole."""
         body = await read_body(request, self._server.max_body_bytes)
-        chat = await off_loop(body, lambda: read_request(decoded(body), mend=self._server.history == "mend"))
+        slow = len(body) > LARGE or b"custom" in body
+        chat = await off_loop(lambda: read_request(decoded(body), mend=self._server.history == "mend"), slow=slow)
         model = self._find_model(chat.model)
         today = date.today().isoformat()
         events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)

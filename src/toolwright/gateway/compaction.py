@@ -8,7 +8,7 @@ import msgspec
 
 from toolwright.conversation import Conversation, Message, TextPart
 from toolwright.errors import UpstreamError
-from toolwright.events import ContentDelta, Event, Finished, Usage
+from toolwright.events import ContentDelta, Event, Finished, Problem, Usage
 from toolwright.gateway.searching import ServerItem
 from toolwright.turn import Model, run_turn
 from toolwright.wire.items import sealed
@@ -38,6 +38,8 @@ async def compacted(model: Model, asked: Asked, today: str) -> AsyncGenerator[Ev
         async for event in events:
             if isinstance(event, ContentDelta):
                 said.append(event.text)
+            elif isinstance(event, Problem) and event.kind == "unopened_reasoning":
+                said.clear()
             elif isinstance(event, Usage):
                 usage = event
     summary = "".join(said).strip()

@@ -19,6 +19,7 @@ from toolwright.gateway.answers import (
     PROBLEMS_HEADER,
     EventStream,
     Peeked,
+    given_up,
     json_response,
     problems_told,
     read_body,
@@ -40,6 +41,8 @@ __all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "event_bytes", "flavour_of"]
 # Below this path the Open Responses dialect is spoken, whatever the configuration says.
 OPEN_RESPONSES: Final = "/openresponses/"
 _OVER: Final = ("completed", "incomplete", "failed", "cancelled")
+# A background response that is not finished so long after it was asked for never will be: its gateway has ended.
+_GIVEN_UP_S: Final = 3_600.0
 _CHARACTERS_PER_TOKEN: Final = 4
 Counted = Callable[[Iterable[Problem]], Counter[str]]
 
@@ -98,6 +101,8 @@ class ResponsesEndpoint:
         """Forget a response. What continues from it keeps its context."""
         stored = await self._stored(request)
         assert self._store is not None
+        if (task := self._background.get(stored.id)) is not None:
+            await given_up(task)
         await self._store.delete(stored.id)
         return json_response({"id": stored.id, "object": "response", "deleted": True})
 
@@ -167,6 +172,7 @@ class ResponsesEndpoint:
             )
         response = prepared.writer.response
         response["status"] = "queued"
+        prepared.queued = True
         stored = prepared.stored()
         await self._store.put(stored)
         self._background[prepared.id] = asyncio.create_task(self._make(prepared, stored))
@@ -216,4 +222,7 @@ class ResponsesEndpoint:
         stored = await self._store.get(id_) if self._store is not None else None
         if stored is None:
             raise RequestError(f"Response with id '{id_}' not found.", status=404)
+        if stored.body["status"] not in _OVER and time.time() - stored.created_at > _GIVEN_UP_S:
+            error = {"code": "server_error", "message": "The gateway that made this response is gone."}
+            return msgspec.structs.replace(stored, body={**stored.body, "status": "failed", "error": error})
         return stored

@@ -135,7 +135,7 @@ def _query(arguments: str) -> str:
 
 def _found(asked: Asked, query: str) -> list[str]:
     """The names of the tools that a search finds; the model may call them from now on."""
-    names = [tool.name for tool in search_tools(asked.offer.deferred, query)]
+    names = [tool.name for tool in search_tools(asked.offer.searchable, query)]
     for name in names:
         asked.offer.show(name)
     return names

@@ -16,7 +16,7 @@ from msgspec import Struct
 from toolwright.conversation import Call
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import ContentDelta, Event, Problem, ReasoningDelta, Usage
-from toolwright.gateway.answers import decoded, off_loop
+from toolwright.gateway.answers import LARGE, OUR_FAULT, decoded, off_loop
 from toolwright.gateway.compaction import compacted
 from toolwright.gateway.searching import ServerItem, with_search
 from toolwright.gateway.store import Store, StoredResponse, StoreError
@@ -30,7 +30,6 @@ __all__ = ["Memory", "Prepared", "Turns", "new_id", "with_ids"]
 log = logging.getLogger("toolwright.gateway")
 Items: TypeAlias = list[Mapping[str, Any]]
 TurnEvents: TypeAlias = AsyncGenerator[Event | ServerItem | Usage, None]
-_OUR_FAULT: Final = "The gateway has failed; its log says how."
 
 
 def new_id(prefix: str) -> str:
@@ -62,7 +61,7 @@ class Memory:
 
     def keep(self, id_: str, items: Items, *, stored: bool) -> None:
         """Remember a response instead of the one before; one that is `stored` is found there."""
-        self._id, self._items, self._stored = id_, items, stored
+        self._id, self._items, self._stored = id_, [] if stored else items, stored
 
     def evict(self, id_: str) -> None:
         """Forget a response."""
@@ -80,6 +79,7 @@ class Prepared(Struct):
     history: Items
     new: Items
     continues: str | None = None  # the stored response before it
+    queued: bool = False  # it is stored already, and made in the background
     problems: list[Problem] = []
     usage: Usage | None = None
 
@@ -143,7 +143,8 @@ class Turns:
         history = await self._history(request, memory)
         new = await self._new_items(request)
         request.input = [dict(item) for item in new] if request.input is not None else None
-        asked = await off_loop(body, lambda: read_request(request, given, history, mend=self._mend))
+        slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
+        asked = await off_loop(lambda: read_request(request, given, history, mend=self._mend), slow=slow)
         response = response_object(
             request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
         )
@@ -161,18 +162,14 @@ class Turns:
         if asked.compacts:
             return compacted(prepared.model, asked, today)
         truncates = prepared.request.truncation == "auto"
-        return with_search(prepared.model, asked, today=today, streamed=streamed, truncates=truncates)
+        events = with_search(prepared.model, asked, today=today, streamed=streamed, truncates=truncates)
+        return events if streamed else _settled(events)
 
     async def whole(self, prepared: Prepared) -> dict[str, Any]:
         """The answer at once. Raises what went wrong."""
-        kept: list[Event | ServerItem | Usage] = []
         async with aclosing(self.ask(prepared, streamed=False)) as events:
             async for event in events:
-                if isinstance(event, Problem) and event.kind == "unopened_reasoning":
-                    kept = [ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept]
-                kept.append(event)
-        for event in kept:
-            prepared.write(event)
+                prepared.write(event)
         prepared.finish()
         await self._keep(prepared, None)
         return prepared.writer.response
@@ -192,12 +189,12 @@ class Turns:
                         yield out
             ending = prepared.finish()
             await self._keep(prepared, memory)
-        except (RequestError, UpstreamError, StoreError) as error:
-            log.info("response failed: %s", error)
+        except (RequestError, UpstreamError) as error:
+            log.info("%s failed: %.500r", prepared.id, str(error))
             ending = ending[:-1] + writer.fail(*_failure(error))
         except Exception:
-            log.exception("response failed")
-            ending = ending[:-1] + writer.fail("server_error", _OUR_FAULT)
+            log.exception("%s failed", prepared.id)
+            ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
         for out in ending:
             yield out
 
@@ -214,6 +211,7 @@ class Turns:
             items = memory.get(parent) if memory else None
             if items is None and self._store is not None:
                 items = await self._store.history(parent)  # type: ignore[assignment]
+                await self._refuse_unfinished(parent)
             if items is None:
                 raise RequestError(
                     f"Previous response with id '{parent}' not found.",
@@ -229,6 +227,17 @@ class Turns:
                 )
             return list(found)
         return []
+
+    async def _refuse_unfinished(self, id_: str) -> None:
+        """A response that is still made in the background cannot be continued yet."""
+        stored = await self._store.get(id_) if self._store else None
+        if stored is not None and stored.body.get("status") in ("queued", "in_progress"):
+            raise RequestError(
+                f"Previous response with id '{id_}' is not finished: its status is '{stored.body['status']}'. Wait "
+                "until it is completed.",
+                param="previous_response_id",
+                code="invalid_value",
+            )
 
     async def _new_items(self, request: ResponsesRequest) -> Items:
         """The items of the input, each with an id; a reference becomes what it refers to."""
@@ -250,11 +259,39 @@ class Turns:
         if memory is not None:
             items = [*prepared.history, *prepared.new, *prepared.writer.response["output"]]
             memory.keep(prepared.id, items, stored=is_stored)
-        if self._store is not None and is_stored:
-            if prepared.request.background:  # which may have been deleted meanwhile
+        if self._store is None or not is_stored:
+            return
+        if prepared.queued:  # it may have been deleted or cancelled meanwhile, also by another gateway
+            stored = await self._store.get(prepared.id)
+            if stored is not None and stored.body["status"] != "cancelled":
                 await self._store.replace(prepared.stored())
-            else:
-                await self._store.put(prepared.stored())
+            return
+        try:
+            await self._store.put(prepared.stored())
+        except StoreError:
+            if prepared.continues is None or await self._store.get(prepared.continues) is not None:
+                raise
+            prepared.continues = None  # which was deleted meanwhile: its items are kept with this one
+            await self._store.put(prepared.stored())
+
+
+async def _settled(events: TurnEvents) -> TurnEvents:
+    """The events of an answer that is not streamed: what turned out to be reasoning comes as such."""
+    kept: list[Event | ServerItem | Usage] = []
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+                kept = [ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept]
+            kept.append(event)
+    for event in kept:
+        yield event
+
+
+def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:
+    """Whether there may be grammars among the tools, which take their time."""
+    return any(tool.get("type") in ("custom", "namespace") for tool in tools) or any(
+        item.get("type") in ("additional_tools", "tool_search_output") for item in items
+    )
 
 
 _PREFIXES: Final = {
@@ -289,10 +326,8 @@ def _echoed(tools: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[st
     return echoed
 
 
-def _failure(error: RequestError | UpstreamError | StoreError) -> tuple[str, str]:
+def _failure(error: RequestError | UpstreamError) -> tuple[str, str]:
     """Code and message of a response that has failed."""
-    if isinstance(error, StoreError):
-        return "server_error", str(error)
     body = error_body(error)["error"]
     code = body["code"] or ""
     if isinstance(error, RequestError):

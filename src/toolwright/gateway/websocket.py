@@ -28,6 +28,12 @@ _MAX_WAITING: Final = 32  # requests that wait for the one that is answered
 _LONGEST_S: Final = 3_600.0
 _LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TRY_AGAIN: Final = 1013
+_TOO_MANY: Final = RequestError(
+    f"Too many requests wait on this connection: {_MAX_WAITING} at most. Send the next one when one is answered.",
+    status=429,
+    type_="rate_limit_error",
+    code="rate_limit_exceeded",
+)
 _Counted: TypeAlias = Callable[[Iterable[Problem]], Counter[str]]
 
 
@@ -95,7 +101,10 @@ class _Connection:
             if text is None:
                 await self.refuse(RequestError("Expected a text frame with one JSON object, got a binary one."))
             else:
-                await self._waiting.put(text)
+                try:
+                    self._waiting.put_nowait(text)
+                except asyncio.QueueFull:
+                    await self.refuse(_TOO_MANY)
 
     async def _work(self) -> None:
         while True:
@@ -108,7 +117,7 @@ class _Connection:
                 lane = _lane(given)
                 await self._answer(given, text, lane)
             except (RequestError, UpstreamError) as error:
-                log.info("websocket request refused: %s", error)
+                log.info("websocket request refused: %.500r", str(error))
                 await self.refuse(error, lane)
             except (WebSocketDisconnect, asyncio.CancelledError):
                 raise
@@ -148,8 +157,8 @@ class _Connection:
         numbers = itertools.count()
         kind = ""
         events = self._turns.streamed(prepared, self._turns.ask(prepared, streamed=True), self._memory)
-        async with aclosing(events):
-            async for event in self._with_heartbeats(events, prepared):
+        async with aclosing(events), aclosing(self._with_heartbeats(events, prepared)) as beating:
+            async for event in beating:
                 kind = event["type"]
                 await self._send_event(event, next(numbers), lane)
         self._counted(prepared.problems)

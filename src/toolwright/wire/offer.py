@@ -113,6 +113,11 @@ class Offer:
         """What only a search shows."""
         return tuple(tool for name, tool in self._deferred.items() if name not in self._shown)
 
+    @property
+    def searchable(self) -> tuple[FunctionTool, ...]:
+        """What a search looks through: all that was deferred, found before or not."""
+        return tuple(self._deferred.values())
+
     def given(self, flat: str) -> Mapping[str, Any]:
         """A tool as the client wrote it, within its namespace."""
         return self._given[flat]

@@ -207,7 +207,7 @@ class ResponseWriter:
         self._close("abandoned")
         self._catch_up()
         self._close("abandoned")
-        self.response |= {"status": "failed", "error": {"code": code, "message": message}}
+        self.response |= {"status": "failed", "completed_at": None, "error": {"code": code, "message": message}}
         self._emit("failed", response=self._snapshot())
         return self._taken()
 
