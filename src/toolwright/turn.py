@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from toolwright.aliases import Hints
 from toolwright.check import Check
+from toolwright.constraint.compile import constraint_of
 from toolwright.conversation import Conversation, Item
 from toolwright.detection import by_name
 from toolwright.dialects.base import RenderOptions, get_dialect
@@ -54,6 +55,7 @@ class Model(Struct, frozen=True):
     is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
     every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
     `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
+    `constrain`: a server that takes grammars gets one where a call is demanded (mode raw).
     """
 
     name: str
@@ -67,6 +69,7 @@ class Model(Struct, frozen=True):
     retries: int = 2
     retry_s: float = 100.0
     tells_media: bool = False
+    constrain: bool = True
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
@@ -91,7 +94,13 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     if model.mode == "raw":
         shown = with_told_media(conversation.items) if model.tells_media else conversation.items
         prompt = dialect.render(msgspec.structs.replace(conversation, items=shown), options)
-        return msgspec.structs.replace(asked, prompt=prompt, stops=dialect.stops, stop_token_ids=dialect.stop_token_ids)
+        return msgspec.structs.replace(
+            asked,
+            prompt=prompt,
+            stops=dialect.stops,
+            stop_token_ids=dialect.stop_token_ids,
+            constraint=constraint_of(model.dialect, conversation, prompt) if model.constrain else None,
+        )
     format_ = conversation.response_format
     if format_ is not None and not conversation.tools:
         asked = msgspec.structs.replace(

@@ -76,7 +76,7 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     url: _Text
-    retention_days: Annotated[float, Meta(gt=0)] | None = 30.0
+    retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
 
 
 class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,8 +94,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `server` says which server it is (mode raw needs to know). `options` are the dialect's,
     `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
     `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments without a
-    name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds. `faults`
-    (simulated only) makes the model misbehave.
+    name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
+    `constrain`: whether `server` is sent grammars. `faults` (simulated only) makes the model misbehave.
     """
 
     name: _Text
@@ -116,6 +116,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     retries: Annotated[int, Meta(ge=0, le=5)] = 2
     retry_s: _Seconds = 100.0
     media: Literal["refuse", "tell"] = "refuse"
+    constrain: Literal["auto", "off"] = "auto"
     faults: str = ""
 
 
@@ -194,6 +195,7 @@ def _model(given: ModelConfig) -> Model:
         retries=given.retries,
         retry_s=given.retry_s,
         tells_media=given.media == "tell",
+        constrain=given.constrain == "auto",
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -242,6 +244,8 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
             f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
             "them out. What goes to the server as it is belongs in fields."
         )
+    if given.constrain == "off" and mode != "raw":
+        raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
     if given.faults and given.upstream != "simulated":
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
     for name in given.fields:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from toolwright.constraint.shape import Constraint
 from toolwright.conversation import Conversation
 from toolwright.events import FinishReason, Usage
 from toolwright.prompt import Prompt
@@ -56,7 +57,8 @@ class Generation(Struct, frozen=True):
 
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
-    `conversation` is what all of it means.
+    `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
+    model to it (mode raw).
     """
 
     model: str
@@ -69,6 +71,7 @@ class Generation(Struct, frozen=True):
     dialect: str | None = None
     stops: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
+    constraint: Constraint | None = None
 
 
 class Upstream(Protocol):

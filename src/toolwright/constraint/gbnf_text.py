@@ -1,0 +1,67 @@
+"""Texts and classes of characters in GBNF, and the keys of an object that are not declared."""
+
+from collections.abc import Collection, Iterable
+from typing import Final, TypeAlias
+
+__all__ = ["Ranges", "class_of", "other_keys", "quoted", "without"]
+
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+# What a JSON string holds as it is.
+_IN_STRINGS: Final[Ranges] = (
+    *((32, 33), (35, 91), (93, 126), (0xA0, 0xD7FF)),
+    *((0xE000, 0xFFFC), (0x10000, 0x10FFFF)),
+)
+_ESCAPED: Final = r'"\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_QUOTE: Final = r'"\""'
+_PRINTABLE_FROM: Final = 32
+
+
+def quoted(text: str) -> str:
+    """A text as a literal."""
+    inner = (_ESCAPES.get(c) or (c if ord(c) >= _PRINTABLE_FROM else f"\\x{ord(c):02X}") for c in text)
+    return f'"{"".join(inner)}"'
+
+
+def class_of(ranges: Ranges) -> str:
+    """A class of characters."""
+    codes = (_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in ranges)
+    return f"[{''.join(codes)}]"
+
+
+def without(ranges: Ranges, characters: Iterable[str]) -> Ranges:
+    """The ranges without these characters."""
+    for code in map(ord, characters):
+        kept: list[tuple[int, int]] = []
+        for low, high in ranges:
+            split = ((low, code - 1), (code + 1, high)) if low <= code <= high else ((low, high),)
+            kept += [part for part in split if part[0] <= part[1]]
+        ranges = tuple(kept)
+    return ranges
+
+
+def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> str:
+    """The rule of a JSON string that is none of these: a rule for each beginning of them. It uses the rule `char`.
+
+    A key that JSON has to escape is not looked for, nor is one that is written in escapes.
+    """
+    keys = {key for key in declared if key and all(_holds(character) for character in key)}
+    known = sorted({key[:end] for key in keys for end in range(len(key) + 1)} | {""})
+    place = {begin: f"{name}-{number}" for number, begin in enumerate(known)}
+    for begin, rule in place.items():
+        after = [other[-1] for other in known if other and other[:-1] == begin]
+        ways = [f"({class_of(without(_IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
+        ways += [f"{quoted(character)} {place[begin + character]}" for character in after]
+        ways += [] if begin in keys else [_QUOTE]
+        rules[rule] = " | ".join(ways)
+    rules[name] = f"{_QUOTE} {place['']}"
+    return name
+
+
+def _holds(character: str) -> bool:
+    return any(low <= ord(character) <= high for low, high in _IN_STRINGS)
+
+
+def _code(code: int) -> str:
+    return f"\\U{code:08X}" if code > 0xFFFF else f"\\u{code:04X}"

@@ -1,0 +1,75 @@
+"""A shape as a tree that every engine's grammar can be read off: fixed texts, JSON by a schema, free text, choices.
+
+A node that stands in several places is one object: engines with named rules write it once.
+"""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolwright.constraint.pieces import Fixed
+from toolwright.conversation import JsonObject
+
+__all__ = ["Choice", "Json", "Literal", "Maybe", "Node", "Repeated", "Row", "Text", "Triggered", "Until"]
+
+
+class Literal(Struct, frozen=True, eq=False):
+    """Exactly this."""
+
+    fixed: Fixed
+
+
+class Json(Struct, frozen=True, eq=False):
+    """A JSON value that fits a schema. `pattern`: what a custom tool's regular expression makes of its `input`."""
+
+    schema: JsonObject
+    pattern: str | None = None
+
+
+class Until(Struct, frozen=True, eq=False):
+    """Free text up to and with the first `end`."""
+
+    end: Fixed
+
+
+class Text(Struct, frozen=True, eq=False):
+    """Free text up to the end of the answer."""
+
+
+class Row(Struct, frozen=True, eq=False):
+    """One after the other."""
+
+    nodes: tuple["Node", ...]
+
+
+class Choice(Struct, frozen=True, eq=False):
+    """One of these."""
+
+    nodes: tuple["Node", ...]
+
+
+class Maybe(Struct, frozen=True, eq=False):
+    """This, or nothing."""
+
+    node: "Node"
+
+
+class Repeated(Struct, frozen=True, eq=False):
+    """This, any number of times, or never."""
+
+    node: "Node"
+
+
+class Triggered(Struct, frozen=True, eq=False):
+    """Free text; but where `trigger` stands, `rest` and `end` follow.
+
+    `again` is what may follow then, as a whole: another of these. None = the trigger stands at one place at most.
+    """
+
+    trigger: str
+    rest: "Node"
+    end: Fixed
+    again: "Node | None"
+
+
+Node: TypeAlias = Literal | Json | Until | Text | Row | Choice | Maybe | Repeated | Triggered
