@@ -2,15 +2,17 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing, suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import Problem
 from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.wire.errors import error_body, json_fault, upstream_status
 from toolwright.wire.sse import HEADERS
@@ -20,6 +22,7 @@ __all__ = [
     "OUR_FAULT",
     "PROBLEMS_HEADER",
     "ClientLeft",
+    "Counted",
     "EventStream",
     "Peeked",
     "decoded",
@@ -34,6 +37,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+# Counts problems by kind, over all requests.
+Counted: TypeAlias = Callable[[Iterable[Problem]], Counter[str]]
 # Says what was wrong with an answer, and that it was mended or asked for again.
 PROBLEMS_HEADER = "x-toolwright-problems"
 OUR_FAULT = RequestError(

@@ -3,8 +3,7 @@
 import logging
 import secrets
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import date
 from typing import Any
@@ -19,6 +18,7 @@ from toolwright.gateway.answers import (
     LARGE,
     OUR_FAULT,
     PROBLEMS_HEADER,
+    Counted,
     EventStream,
     Peeked,
     decoded,
@@ -40,7 +40,6 @@ __all__ = ["ChatEndpoint"]
 
 log = logging.getLogger("toolwright.gateway")
 Events = AsyncGenerator[Event | Usage, None]
-Counted = Callable[[Iterable[Problem]], Counter[str]]
 
 
 class ChatEndpoint:

@@ -3,8 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from datetime import date
 from typing import Any, Final
@@ -14,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.events import Problem, Usage
+from toolwright.events import Usage
 from toolwright.gateway.answers import (
     PROBLEMS_HEADER,
+    Counted,
     EventStream,
     Peeked,
     given_up,
@@ -44,7 +44,6 @@ _OVER: Final = ("completed", "incomplete", "failed", "cancelled")
 # A background response that is not finished so long after it was asked for never will be: its gateway has ended.
 _GIVEN_UP_S: Final = 3_600.0
 _CHARACTERS_PER_TOKEN: Final = 4
-Counted = Callable[[Iterable[Problem]], Counter[str]]
 
 
 def event_bytes(event: ResponseEvent, number: int) -> bytes:

@@ -4,21 +4,19 @@ import asyncio
 import itertools
 import logging
 import re
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.events import Problem
-from toolwright.gateway.answers import OUR_FAULT, decoded, given_up
+from toolwright.gateway.answers import OUR_FAULT, Counted, decoded, given_up
 from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.responses import event_bytes, flavour_of
 from toolwright.gateway.turns import Memory, Prepared, Turns
 from toolwright.jsontext import encode
-from toolwright.wire.errors import error_body, upstream_status
+from toolwright.wire.errors import error_body, missing, upstream_status
 from toolwright.wire.response_answer import ResponseEvent
 
 __all__ = ["ResponsesSocket"]
@@ -34,13 +32,12 @@ _TOO_MANY: Final = RequestError(
     type_="rate_limit_error",
     code="rate_limit_exceeded",
 )
-_Counted: TypeAlias = Callable[[Iterable[Problem]], Counter[str]]
 
 
 class ResponsesSocket:
     """Serves connections; see the module's docstring."""
 
-    def __init__(self, turns: Turns, server: ServerConfig, counted: _Counted) -> None:
+    def __init__(self, turns: Turns, server: ServerConfig, counted: Counted) -> None:
         self._turns = turns
         self._server = server
         self._counted = counted
@@ -65,7 +62,7 @@ class ResponsesSocket:
 
 
 class _Connection:
-    def __init__(self, websocket: WebSocket, turns: Turns, server: ServerConfig, counted: _Counted) -> None:
+    def __init__(self, websocket: WebSocket, turns: Turns, server: ServerConfig, counted: Counted) -> None:
         self._websocket = websocket
         self._turns = turns
         self._server = server
@@ -131,6 +128,8 @@ class _Connection:
             error = {"code": "steering_not_supported", "message": "This gateway cannot steer a response."}
             await self._send(encode({"type": "response.steer.failed", "error": error, **_of_lane(lane)}))
             return
+        if kind is None:
+            raise missing("type")
         if kind != "response.create":
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: 'response.create'.", param="type", code="invalid_value"

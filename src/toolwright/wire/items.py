@@ -187,11 +187,6 @@ _ITEMS: Final = (
     *(_ShellOutput, _LocalShellOutput, _PatchOutput, _McpCall, _Reference),
 )
 _BY_TYPE: Final = {str(item.__struct_config__.tag): item for item in _ITEMS}
-_BUILT_IN_CALLS: Final[Mapping[str, Literal["shell", "local_shell", "apply_patch"]]] = {
-    "shell_call": "shell",
-    "local_shell_call": "local_shell",
-    "apply_patch_call": "apply_patch",
-}
 
 
 class Found(msgspec.Struct, frozen=True):

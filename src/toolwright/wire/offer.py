@@ -129,7 +129,7 @@ class Offer:
         if not isinstance(given, list | tuple):
             raise wrong_type(param, "array", given)
         kinds = [_kind(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
-        self.search = _search_way(given, kinds) or self.search
+        self.search = _search_way(given, kinds, param) or self.search
         before = {*self._shown, *self._deferred}
         for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
             self._add(tool, kind, f"{param}[{number}]", shape, before)
@@ -267,6 +267,8 @@ def _kind(given: object, at: str, shape: Shape, known: Sequence[str] = _KINDS) -
         return "hidden"
     _expect(kind, known, at)
     environment = given.get("environment")
+    if kind == "shell" and environment is not None and not isinstance(environment, Mapping):
+        raise wrong_type(f"{at}.environment", "object", environment)
     if kind == "shell" and isinstance(environment, Mapping) and environment.get("type") not in (None, "local"):
         raise RequestError(
             f"Unsupported value: '{at}.environment.type' does not support '{environment.get('type')}' here. Only "
@@ -291,10 +293,16 @@ def _check(found: FoundTool) -> None:
     check_parameters(found.tool, f"{found.path}.parameters")
 
 
-def _search_way(given: Sequence[JsonObject], kinds: Sequence[str]) -> SearchWay | None:
+def _search_way(given: Sequence[JsonObject], kinds: Sequence[str], param: str) -> SearchWay | None:
     """Who executes the search, if there is one: without deferred tools a search on the server would find nothing."""
-    for tool, kind in zip(given, kinds, strict=True):
+    for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
         if kind == "tool_search":
+            if tool.get("execution") not in (None, "client", "server"):
+                raise RequestError(
+                    f"Invalid value: '{tool['execution']}'. Supported values are: 'client' and 'server'.",
+                    param=f"{param}[{number}].execution",
+                    code="invalid_value",
+                )
             if tool.get("execution") == "client":
                 return "client"
             return "server" if any(map(_defers, given)) else None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from toolwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
+from toolwright.conversation import Conversation, Message, NamedTool, TextPart, ToolChoice
 from toolwright.errors import RequestError
 from toolwright.history import with_readable_calls
 from toolwright.wire.choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
@@ -110,11 +110,6 @@ class Asked(msgspec.Struct, frozen=True):
     offer: Offer
     fields: dict[str, Any]
     compacts: bool = False
-
-    @property
-    def deferred(self) -> tuple[FunctionTool, ...]:
-        """The tools that only a search by this server shows."""
-        return self.offer.deferred if self.offer.search == "server" else ()
 
 
 def decode_request(given: object) -> ResponsesRequest:
