@@ -1,4 +1,4 @@
-"""The command line: `toolwright serve | parse | render | dialects | codex`."""
+"""The command line: `toolwright serve | parse | render | dialects | codex | chat`."""
 
 from toolwright.cli.main import main
 
