@@ -1,7 +1,7 @@
 """The not-streaming view: events folded into one `Turn`."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 from msgspec import Struct
 
@@ -19,7 +19,9 @@ from toolwright.events import (
     ReasoningDelta,
 )
 
-__all__ = ["Turn", "collect"]
+__all__ = ["Turn", "collect", "settled"]
+
+T = TypeVar("T")
 
 
 class Turn(Struct, frozen=True):
@@ -60,7 +62,7 @@ def collect(events: Iterable[Event]) -> Turn:
     problems: list[Problem] = []
     logprobs: list[Mapping[str, Any]] = []
     reason: FinishReason = "stop"
-    for event in events:
+    for event in settled(events):
         match event:
             case ContentDelta(text, told):
                 content.append(text)
@@ -77,8 +79,6 @@ def collect(events: Iterable[Event]) -> Turn:
             case CallEnded(index, whole):
                 complete[index] = whole
             case Problem():
-                if event.kind == "unopened_reasoning":
-                    reasoning, content = [*reasoning, *content], []
                 problems.append(event)
             case Finished(reason_):
                 reason = reason_
@@ -105,3 +105,13 @@ def collect(events: Iterable[Event]) -> Turn:
         problems=tuple(problems),
         logprobs=tuple(logprobs),
     )
+
+
+def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
+    """The events of a whole turn, and what stands among them: what turned out to be reasoning comes as such."""
+    kept: list[T | ReasoningDelta] = []
+    for event in events:
+        if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+            kept = [ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept]
+        kept.append(event)
+    return kept

@@ -106,7 +106,7 @@ class _Gateway:
         self._store = None if store.url == "none" else Store(store.url, store.retention_days)
         self._pruning: asyncio.Task[None] | None = None
         self.problems: Counter[str] = Counter()  # by kind, since the start
-        turns = Turns(self._model, self._store, mend=config.server.history == "mend", flavour=config.server.responses)
+        turns = Turns(self._model, self._store, mend=config.server.history == "mend")
         self._chat = ChatEndpoint(self._model, config.server, self._counted)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted)
         self._conversations = ConversationsEndpoint(self._store, config.server)

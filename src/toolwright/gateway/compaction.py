@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from toolwright.collect import collect
 from toolwright.conversation import Conversation, Message, TextPart
 from toolwright.errors import UpstreamError
-from toolwright.events import ContentDelta, Event, Finished, Problem, Usage
+from toolwright.events import Event, Finished, Usage
 from toolwright.gateway.searching import ServerItem
 from toolwright.turn import Model, run_turn
 from toolwright.wire.items import sealed
@@ -31,18 +32,16 @@ async def compacted(model: Model, asked: Asked, today: str) -> AsyncGenerator[Ev
     conversation = asked.conversation
     wish = Message("user", (TextPart(_WISH),))
     conversation = Conversation(items=(*conversation.items, wish), tools=conversation.tools, tool_choice="none")
-    said: list[str] = []
+    kept: list[Event] = []
     usage: Usage | None = None
     fields = {key: value for key, value in asked.fields.items() if key not in ("logprobs", "top_logprobs")}
     async with aclosing(run_turn(model, conversation, fields, today=today, streamed=False)) as events:
         async for event in events:
-            if isinstance(event, ContentDelta):
-                said.append(event.text)
-            elif isinstance(event, Problem) and event.kind == "unopened_reasoning":
-                said.clear()
-            elif isinstance(event, Usage):
+            if isinstance(event, Usage):
                 usage = event
-    summary = "".join(said).strip()
+            else:
+                kept.append(event)
+    summary = (collect(kept).content or "").strip()
     if not summary:
         raise UpstreamError("The model wrote no summary.", fault="unmet", upstream=model.upstream.name)
     yield ServerItem("cmp", {"type": "compaction", "encrypted_content": sealed(_LEAD + summary)})

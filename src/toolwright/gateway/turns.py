@@ -13,9 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from toolwright.collect import settled
 from toolwright.conversation import Call
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.events import ContentDelta, Event, Problem, ReasoningDelta, Usage
+from toolwright.events import Event, Problem, Usage
 from toolwright.gateway.answers import LARGE, OUR_FAULT, decoded, off_loop
 from toolwright.gateway.compaction import compacted
 from toolwright.gateway.searching import ServerItem, with_search
@@ -120,16 +121,13 @@ class Prepared(Struct):
 class Turns:
     """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
 
-    def __init__(
-        self, find_model: Callable[[str], Model], store: Store | None, *, mend: bool, flavour: Flavour = "openai"
-    ) -> None:
+    def __init__(self, find_model: Callable[[str], Model], store: Store | None, *, mend: bool) -> None:
         self._find_model = find_model
         self._store = store
         self._mend = mend
-        self._flavour = flavour
 
     async def prepare(
-        self, body: bytes | str, memory: Memory | None = None, *, flavour: Flavour | None = None, **changed: Any
+        self, body: bytes | str, memory: Memory | None = None, *, flavour: Flavour = "openai", **changed: Any
     ) -> Prepared:
         """Check a request, with what came before; `changed` are fields that are set whatever it says. Raises
         `RequestError`.
@@ -149,11 +147,9 @@ class Turns:
             request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
         )
         taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
-        writer = ResponseWriter(
-            response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour or self._flavour
-        )
-        remembered = memory is not None and memory.get(request.previous_response_id or "") is not None
-        continues = None if remembered else request.previous_response_id
+        writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
+        parent = request.previous_response_id
+        continues = None if memory and parent and memory.get(parent) is not None else parent
         return Prepared(request, asked, model, writer, history, new, continues)
 
     def ask(self, prepared: Prepared, *, streamed: bool) -> TurnEvents:
@@ -276,14 +272,10 @@ class Turns:
 
 
 async def _settled(events: TurnEvents) -> TurnEvents:
-    """The events of an answer that is not streamed: what turned out to be reasoning comes as such."""
-    kept: list[Event | ServerItem | Usage] = []
+    """The events of an answer that is not streamed, when all of them are there."""
     async with aclosing(events):
-        async for event in events:
-            if isinstance(event, Problem) and event.kind == "unopened_reasoning":
-                kept = [ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept]
-            kept.append(event)
-    for event in kept:
+        kept = [event async for event in events]
+    for event in settled(kept):
         yield event
 
 
