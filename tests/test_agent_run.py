@@ -31,9 +31,8 @@ from toolwright import (
     stream,
     tool,
 )
-from toolwright.agent.agents import SIMULATED
 from toolwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
-from toolwright.turn import Model
+from toolwright.turn import SIMULATED, Model
 from toolwright.upstreams.base import Delta, Generation
 from toolwright.upstreams.base import TextDelta as UpstreamText
 from toolwright.upstreams.faults import FAULTS, Faults

@@ -39,10 +39,17 @@ from toolwright.wire.chat import write_messages
 from toolwright.wire.choice import write_tool_choice
 from toolwright.wire.formats import write_response_format
 
-__all__ = ["AUTO", "MODES", "UNKNOWN", "Mode", "Model", "plan", "run_turn"]
+__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Mode", "Model", "plan", "run_turn"]
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
+# The simulated model in each way of asking it: mode and dialect by the name that it has then.
+SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
+    "simulated": ("raw", "harmony"),
+    "simulated-hermes": ("raw", "hermes"),
+    "simulated-json": ("prompt", "json"),
+    "simulated-native": ("native", None),
+}
 # A dialect that is found by the name of the model, and the one for models that nothing is known of.
 AUTO: Final = "auto"
 UNKNOWN: Final = "json"

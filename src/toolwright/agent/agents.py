@@ -1,25 +1,17 @@
 """What an agent is: a model, tools, instructions and limits. Values, checked when they are made."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from toolwright.agent.tools import Tool, tool
 from toolwright.conversation import FunctionTool, NamedTool
 from toolwright.errors import ConfigError, RequestError
-from toolwright.turn import Mode, Model
+from toolwright.turn import SIMULATED, Model
 from toolwright.wire.choice import check_named, read_allowed_tools, read_tool_choice
 
-__all__ = ["SIMULATED", "Agent", "Limits", "OnError"]
-
-# The simulated model in each way of asking it, as the gateway names them: mode and dialect.
-SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
-    "simulated": ("raw", "harmony"),
-    "simulated-hermes": ("raw", "hermes"),
-    "simulated-json": ("prompt", "json"),
-    "simulated-native": ("native", None),
-}
+__all__ = ["Agent", "Limits", "OnError"]
 
 # What becomes of an exception in a tool: the model hears that it failed, the run raises it, or a function says in words
 # for the model why it failed.

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
-from toolwright.agent.agents import SIMULATED, Agent
+from toolwright.agent.agents import Agent
 from toolwright.agent.driver import Driver
 from toolwright.agent.events import RunEnded, RunEvent, RunResult
 from toolwright.agent.loop import Loop
@@ -18,7 +18,7 @@ from toolwright.agent.state import State, with_outputs
 from toolwright.conversation import Item, Message, TextPart
 from toolwright.errors import RequestError
 from toolwright.history import with_readable_calls
-from toolwright.turn import Model
+from toolwright.turn import SIMULATED, Model
 from toolwright.upstreams.simulated import SimulatedUpstream
 from toolwright.wire.chat import read_messages
 from toolwright.wire.chat_history import mended

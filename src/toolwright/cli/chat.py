@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import click
 
-from toolwright.agent.agents import SIMULATED, Agent
+from toolwright.agent.agents import Agent
 from toolwright.agent.events import RunEnded, RunResult
 from toolwright.agent.mcp import mcp_tools
 from toolwright.agent.run import stream
 from toolwright.agent.tools import Tool
 from toolwright.cli.background import Background
 from toolwright.cli.chat_screen import Screen, plain
+from toolwright.cli.options import checked, server_options
 from toolwright.cli.tools_file import load_tools
 from toolwright.cli.transcript import Transcript
 from toolwright.errors import ConfigError, ToolwrightError, did_you_mean
 from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, build_models
-from toolwright.settings import SlipError, read_settings
-from toolwright.turn import MODES, Model
+from toolwright.turn import SIMULATED, Model
 
 __all__ = ["chat"]
 
@@ -41,10 +41,7 @@ _FIRST_LINE: Final = 90
 @click.command()
 @click.option("--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server; without it: simulated.")
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
-@click.option("--dialect", metavar="D", help="How the model writes calls; `toolwright dialects` lists them.")
-@click.option("--mode", type=click.Choice(MODES), help="Who renders and reads; default native, with --dialect prompt.")
-@click.option("--server", type=click.Choice(["openai", "vllm", "sglang", "llamacpp"]), help="Which server, for raw.")
-@click.option("--key-env", metavar="VAR", help="Environment variable that holds the upstream's API key.")
+@server_options
 @click.option(
     "--tools", multiple=True, type=click.Path(path_type=Path), metavar="FILE.py", help="Functions to give the model."
 )
@@ -113,10 +110,7 @@ def _config(upstream: str | None, given: Mapping[str, Any]) -> ModelConfig:
         settings |= {"name": name, "upstream": "simulated", "media": "tell"}
     else:
         settings = {"name": given.get("model", ANY_MODEL), "upstream": upstream, **given}
-    try:
-        return read_settings(settings, ModelConfig)
-    except SlipError as error:
-        raise ConfigError(f"--{error.path.replace('api_key_env', 'key-env')}: {error.what}") from error
+    return checked(settings, ModelConfig)
 
 
 @asynccontextmanager

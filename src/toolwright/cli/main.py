@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -19,6 +19,7 @@ import toolwright
 from toolwright.api import Parser
 from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
+from toolwright.cli.options import checked, option_of, server_options
 from toolwright.collect import collect
 from toolwright.detection import by_name, by_template
 from toolwright.dialects.base import dialect_names, get_dialect, read_options
@@ -35,8 +36,7 @@ from toolwright.gateway.config import (
     simulated_config,
 )
 from toolwright.jsontext import NotJsonError, decode
-from toolwright.settings import SlipError, read_settings
-from toolwright.turn import AUTO, MODES
+from toolwright.turn import AUTO
 from toolwright.upstreams.http import without_credentials
 from toolwright.wire.chat import read_conversation
 from toolwright.wire.errors import json_fault
@@ -47,8 +47,6 @@ _TOOLS = 'a list of tools as JSON, such as [{"type": "function", "function": {"n
 _REQUEST = 'a request as JSON, such as {"messages": [{"role": "user", "content": "hi"}]}'
 
 
-# Options that have another name than their setting.
-_OPTIONS = {"api_key_env": "key-env", "name": "model"}
 # What can be wrong with the port; everything else is the address.
 _PORT_FAULTS = (errno.EADDRINUSE, errno.EACCES)
 T = TypeVar("T")
@@ -81,10 +79,7 @@ main.add_command(chat)
 @main.command()
 @click.option("--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1.")
 @click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
-@click.option("--dialect", metavar="D", help="How the model writes calls; `toolwright dialects` lists them.")
-@click.option("--mode", type=click.Choice(MODES), help="Who renders and reads; default native, with --dialect prompt.")
-@click.option("--server", type=click.Choice(["openai", "vllm", "sglang", "llamacpp"]), help="Which server, for raw.")
-@click.option("--key-env", metavar="VAR", help="Environment variable that holds the upstream's API key.")
+@server_options
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A toolwright.toml instead of the above."
 )
@@ -122,7 +117,7 @@ def serve(
     given = {
         key: value for key, value in (("host", host), ("port", port), ("responses", dialect_)) if value is not None
     }
-    server_ = _checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
+    server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
     store_ = settings.store or StoreConfig(url=_default_store())
     if store:
         store_ = msgspec.structs.replace(store_, url=store)
@@ -153,21 +148,12 @@ def _settings(
         return load_config(config)
     if upstream is None:
         if given:
-            option = _OPTIONS.get(name := next(iter(given)), name)
-            raise ConfigError(f"--{option} needs an upstream: add --upstream URL.")
+            raise ConfigError(f"--{option_of(next(iter(given)))} needs an upstream: add --upstream URL.")
         return simulated_config(ServerConfig(), faults)
     if faults:
         raise ConfigError("--faults is for the simulated model: leave out --upstream.")
     given |= {"name": ANY_MODEL if model is None else model, "upstream": upstream}
-    return Config(models=(_checked(given, ModelConfig),))
-
-
-def _checked(given: Mapping[str, Any], kind: type[T]) -> T:
-    """Options of the command line by the rules of the configuration."""
-    try:
-        return read_settings(given, kind)
-    except SlipError as error:
-        raise ConfigError(f"--{_OPTIONS.get(error.path, error.path)}: {error.what}") from error
+    return Config(models=(checked(given, ModelConfig),))
 
 
 def _run(config: Config) -> None:

@@ -19,7 +19,7 @@ from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
 from toolwright.settings import SlipError, read_settings
-from toolwright.turn import AUTO, MODES, Mode, Model
+from toolwright.turn import AUTO, MODES, SIMULATED, Mode, Model
 from toolwright.upstreams.base import Upstream
 from toolwright.upstreams.chat import ChatUpstream
 from toolwright.upstreams.completions import CHAT_ONLY, CompletionsUpstream
@@ -147,15 +147,9 @@ def load_config(path: Path) -> Config:
 
 def simulated_config(server: ServerConfig, faults: str = "") -> Config:
     """The simulated model in each way of asking it."""
-    ways: tuple[tuple[str, Mode, str | None], ...] = (
-        ("simulated", "raw", "harmony"),
-        ("simulated-hermes", "raw", "hermes"),
-        ("simulated-json", "prompt", "json"),
-        ("simulated-native", "native", None),
-    )
     models = [
         ModelConfig(name=name, upstream="simulated", mode=mode, dialect=dialect, media="tell", faults=faults)
-        for name, mode, dialect in ways
+        for name, (mode, dialect) in SIMULATED.items()
     ]
     return Config(server=server, models=tuple(models))
 
