@@ -40,16 +40,24 @@ def body(way: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def impatient(serve: Served, model: ModelServer, closed_port: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A gateway that has a key for the scripted server and waits a quarter of a second for it, and one for a server
-    that is down.
+def keyed(serve: Served, model: ModelServer, closed_port: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A gateway that has a key for the scripted server, under its names and under those of ``impatient``, which wait a
+    quarter of a second for it; and one for a server that is down.
     """
     monkeypatch.setenv("TOOLWRIGHT_TEST_KEY", KEY)
-    how: Any = {"api_key_env": "TOOLWRIGHT_TEST_KEY", "idle_timeout_s": 0.25, "connect_timeout_s": 1.0}
-    native = ModelConfig(name="native", upstream=model.url, **how)
-    raw = ModelConfig(name=RAW, upstream=model.url, mode="raw", dialect="hermes", server="vllm", **how)
-    keyed_url = ModelConfig(name="down", upstream=closed_port.replace("//", f"//user:{KEY}@"), connect_timeout_s=1.0)
-    return serve(native, raw, keyed_url)
+    ways: dict[str, dict[str, Any]] = {"native": {}, RAW: {"mode": "raw", "dialect": "hermes", "server": "vllm"}}
+    key: dict[str, Any] = {"api_key_env": "TOOLWRIGHT_TEST_KEY"}
+    patient = [ModelConfig(name=way, upstream=model.url, **key, **how) for way, how in ways.items()]
+    hasty = [
+        ModelConfig(name=impatient(way), upstream=model.url, idle_timeout_s=0.25, **key, **how)
+        for way, how in ways.items()
+    ]
+    down = ModelConfig(name="down", upstream=closed_port.replace("//", f"//user:{KEY}@"))
+    return serve(*patient, *hasty, down)
+
+
+def impatient(way: str) -> str:
+    return f"impatient-{way}"
 
 
 class Failure(Struct, frozen=True):
@@ -218,24 +226,24 @@ def is_told(reply: Reply, failure: Failure, upstream: str = "") -> None:
     ("way", "failure"), EARLY_BY_WAY, ids=lambda value: value if isinstance(value, str) else value.title
 )
 def test_a_failure_before_the_first_byte_is_a_plain_error(
-    impatient: str, model: ModelServer, way: str, failure: Failure, stream: bool
+    keyed: str, model: ModelServer, way: str, failure: Failure, stream: bool
 ) -> None:
     model.plays(failure.answer)
-    reply = request(impatient + CHAT, body(way, stream=stream))
+    reply = request(keyed + CHAT, body(way, stream=stream))
     is_told(reply, failure, f"{HOST}:{model.port}")
 
 
 @both
-def test_a_server_that_is_down_is_named_without_its_password(impatient: str, closed_port: str, stream: bool) -> None:
-    reply = request(impatient + CHAT, body("down", stream=stream))
+def test_a_server_that_is_down_is_named_without_its_password(keyed: str, closed_port: str, stream: bool) -> None:
+    reply = request(keyed + CHAT, body("down", stream=stream))
     is_told(reply, Failure("", Answer(()), 503, ("cannot be reached",)), closed_port.removeprefix("http://"))
 
 
 @both
 @chat_and_raw
-def test_a_silent_server_is_given_up(impatient: str, model: ModelServer, way: str, stream: bool) -> None:
+def test_a_silent_server_is_given_up(keyed: str, model: ModelServer, way: str, stream: bool) -> None:
     model.plays(Answer(("silence",)))
-    reply = request(impatient + CHAT, body(way, stream=stream))
+    reply = request(keyed + CHAT, body(impatient(way), stream=stream))
     is_told(reply, Failure("", Answer(()), 504, ("silent",)), f"{HOST}:{model.port}")
     model.wait_until_left()
 
@@ -310,10 +318,10 @@ LATE: dict[str, tuple[Step, ...]] = {
 @chat_and_raw
 @pytest.mark.parametrize("late", LATE)
 def test_a_failure_in_a_stream_is_an_event_and_the_end_mark(
-    impatient: str, model: ModelServer, way: str, late: str
+    keyed: str, model: ModelServer, way: str, late: str
 ) -> None:
     model.plays(Answer((*begun(way), *LATE[late])))
-    reply = request(impatient + CHAT, body(way, stream=True))
+    reply = request(keyed + CHAT, body(impatient(way) if late == "silence" else way, stream=True))
     *chunks, last = reply.events
     assert "".join(choice["delta"].get("content") or "" for c in chunks for choice in c["choices"]) == "It is"
     assert not [choice for c in chunks for choice in c["choices"] if choice["finish_reason"]]
@@ -327,17 +335,17 @@ def test_a_failure_in_a_stream_is_an_event_and_the_end_mark(
 @chat_and_raw
 @pytest.mark.parametrize("late", LATE)
 def test_a_failure_in_the_middle_leaves_no_half_of_a_whole_answer(
-    impatient: str, model: ModelServer, way: str, late: str
+    keyed: str, model: ModelServer, way: str, late: str
 ) -> None:
     model.plays(Answer((*begun(way), *LATE[late])))
-    reply = request(impatient + CHAT, body(way))
+    reply = request(keyed + CHAT, body(impatient(way) if late == "silence" else way))
     is_told(reply, Failure("", Answer(()), 504 if late == "silence" else 502), f"{HOST}:{model.port}")
 
 
 @pytest.mark.parametrize("late", ["a reset", "a close", "half an event and a close"])
-def test_a_server_that_breaks_off_was_reached(impatient: str, model: ModelServer, late: str) -> None:
+def test_a_server_that_breaks_off_was_reached(keyed: str, model: ModelServer, late: str) -> None:
     model.plays(Answer((*begun("native"), *LATE[late])))
-    *_, last = request(impatient + CHAT, body("native", stream=True)).events
+    *_, last = request(keyed + CHAT, body("native", stream=True)).events
     assert "cannot be reached" not in last["error"]["message"]
     assert "middle" in last["error"]["message"]
 
@@ -360,13 +368,13 @@ def test_a_failure_behind_a_heartbeat_is_an_event(serve: Served, model: ModelSer
 
 @chat_and_raw
 def test_calls_that_were_whole_before_a_failure_do_not_make_it_a_success(
-    impatient: str, model: ModelServer, way: str
+    keyed: str, model: ModelServer, way: str
 ) -> None:
     native = sse(*map(chunk, call_deltas("get_weather", ARGUMENTS)))
     steps = native if way == "native" else completion(block("get_weather", ARGUMENTS)).steps[:-3]
     model.plays(Answer((*steps, "cut")), Answer((*steps, "cut")))
-    assert request(impatient + CHAT, body(way)).status == 502
-    *_, last = request(impatient + CHAT, body(way, stream=True)).events
+    assert request(keyed + CHAT, body(way)).status == 502
+    *_, last = request(keyed + CHAT, body(way, stream=True)).events
     assert "error" in last
 
 

@@ -34,7 +34,7 @@ from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
-__all__ = ["DsmlForm", "DsmlOptions", "DsmlReader", "dsml_tags", "render_dsml", "tell_dsml", "write_dsml"]
+__all__ = ["DsmlForm", "DsmlOptions", "v4_form"]
 
 _TOKEN: Final = "｜DSML｜"
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
@@ -57,7 +57,8 @@ class DsmlForm(Struct, frozen=True):
     tags, its words around the tools, and where outputs stand.
 
     `results` are the texts before, around each, between and behind outputs; they stand in the user's name, or
-    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt.
+    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt. `kin` are the
+    names of blocks and the leads of a version whose calls are read, too: engines and models take the one for the other.
     """
 
     calls: str
@@ -66,14 +67,118 @@ class DsmlForm(Struct, frozen=True):
     results: tuple[str, str, str, str, str]
     inline: bool = False
     keeps: bool = False
+    kin: tuple[str, str] | None = None
 
     def outputs(self, texts: Iterable[str]) -> str:
         """Outputs of tools as the model is shown them."""
         begin, before, behind, between, end = self.results
         return begin + between.join(f"{before}{text}{behind}" for text in texts) + end
 
+    def render(self, conversation: Conversation, options: DsmlOptions) -> Prompt:
+        """The whole prompt up to the open or closed thought of the answer."""
+        out = PromptBuilder().control(_BEGIN)
+        instructions, items = split_instructions(conversation.items)
+        out.text("\n\n".join(instructions))
+        if conversation.tools:
+            _tools(out.text("\n\n" if instructions else ""), self, conversation)
+        out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
+        turns = msgspec.structs.replace(conversation, items=items).turns()
+        asked = max(
+            (n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1
+        )
+        kept = -1 if self.keeps and conversation.tools else asked
+        before = ""  # whose turn came last
+        for number, turn in enumerate(turns):
+            match turn:
+                case Message("user"):
+                    _user(out, self, before).text(plain_text(turn.parts, number))
+                    before = "user"
+                case Message():
+                    out.text(plain_text(turn.parts, number))
+                case AssistantTurn(reasoning, message, calls):
+                    _assistant(out, self, before)
+                    if options.thinking == "open" and number > kept:
+                        out.control("<think>").text(reasoning or "")
+                    out.control("</think>").text(plain_text(message.parts, number) if message else "")
+                    _block(out, self, calls).control(_END)
+                    before = "assistant"
+                case ToolTurn(outputs):
+                    if not self.inline:
+                        _user(out, self, before)
+                    out.text(self.outputs(plain_text(output.parts, number) for _, output in outputs))
+                    before = "tool"
+                case _:
+                    assert_never(turn)
+        start = "assistant"
+        if options.add_generation_prompt:
+            _assistant(out, self, before).control("<think>" if options.thinking == "open" else "</think>")
+            start = "reasoning" if options.thinking == "open" else "assistant"
+        return Prompt(out.pieces(), _CONTROLS, start=start)
 
-def dsml_tags(calls: str, lead: str) -> ParameterTags:
+    def write(self, turn: AssistantTurn) -> str:
+        """A turn as the model writes it: one block for all calls."""
+        return Prompt(_said(self, turn).pieces(), _CONTROLS).text
+
+    def messages(self, conversation: Conversation, options: DsmlOptions) -> list[dict[str, Any]]:
+        """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+        tools = _tools(PromptBuilder(), self, conversation)
+        return told_messages(
+            conversation,
+            controls=_CONTROLS,
+            tools=Prompt(tools.pieces(), _CONTROLS).wire_text,
+            write=lambda turn: Prompt(_said(self, turn).pieces(), _CONTROLS).wire_text.strip(),
+            results=lambda outputs: self.outputs(text for _, text in outputs).strip(),
+        )
+
+    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]:
+        """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+        kin = _tags(*self.kin) if self.kin else None
+        return DsmlReader(source, tools, _tags(self.calls, self.lead), kin).read(start)
+
+
+_V4_WORDS: Final = """## Tools
+
+You have access to a set of tools to help answer the user's question. You can invoke tools by writing a \
+"<｜DSML｜{calls}>" block like the following:
+
+<｜DSML｜{calls}>
+<｜DSML｜{lead}invoke name="$TOOL_NAME">
+<｜DSML｜{lead}parameter name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</｜DSML｜{lead}parameter>
+...
+</｜DSML｜{lead}invoke>
+<｜DSML｜{lead}invoke name="$TOOL_NAME2">
+...
+</｜DSML｜{lead}invoke>
+</｜DSML｜{calls}>
+
+String parameters should be specified as is and set `string="true"`. For all other types (numbers, booleans, arrays, \
+objects), pass the value in JSON format and set `string="false"`.
+
+If thinking_mode is enabled (triggered by <think>), you MUST output your complete reasoning inside <think>...</think> \
+BEFORE any tool calls or final response.
+
+Otherwise, output directly after </think> with tool calls or final response.
+
+### Available Tool Schemas
+
+"""
+
+
+def v4_form(names: tuple[str, str], kin: tuple[str, str]) -> DsmlForm:
+    """The prompt of V4 with these names of blocks and leads; V4.1 differs in nothing else."""
+    calls, lead = names
+    closing = "\n\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.\n"
+    return DsmlForm(
+        calls=calls,
+        lead=lead,
+        how_to=(_V4_WORDS.format(calls=calls, lead=lead), closing),
+        results=("", "<tool_result>", "</tool_result>", "\n\n", ""),
+        keeps=True,
+        kin=kin,
+    )
+
+
+def _tags(calls: str, lead: str) -> ParameterTags:
     """How a version writes its tags. The name in the opening tag of a block may be lost."""
     end = f"</{_TOKEN}{calls}>"
     return ParameterTags(
@@ -86,63 +191,6 @@ def dsml_tags(calls: str, lead: str) -> ParameterTags:
 
 
 # --- prompts ---
-
-
-def render_dsml(form: DsmlForm, conversation: Conversation, options: DsmlOptions) -> Prompt:
-    """The whole prompt up to the open or closed thought of the answer."""
-    out = PromptBuilder().control(_BEGIN)
-    instructions, items = split_instructions(conversation.items)
-    out.text("\n\n".join(instructions))
-    if conversation.tools:
-        _tools(out.text("\n\n" if instructions else ""), form, conversation)
-    out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
-    kept = -1 if form.keeps and conversation.tools else asked
-    before = ""  # whose turn came last
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message("user"):
-                _user(out, form, before).text(plain_text(turn.parts, number))
-                before = "user"
-            case Message():
-                out.text(plain_text(turn.parts, number))
-            case AssistantTurn(reasoning, message, calls):
-                _assistant(out, form, before)
-                if options.thinking == "open" and number > kept:
-                    out.control("<think>").text(reasoning or "")
-                out.control("</think>").text(plain_text(message.parts, number) if message else "")
-                _block(out, form, calls).control(_END)
-                before = "assistant"
-            case ToolTurn(outputs):
-                if not form.inline:
-                    _user(out, form, before)
-                out.text(form.outputs(plain_text(output.parts, number) for _, output in outputs))
-                before = "tool"
-            case _:
-                assert_never(turn)
-    start = "assistant"
-    if options.add_generation_prompt:
-        _assistant(out, form, before).control("<think>" if options.thinking == "open" else "</think>")
-        start = "reasoning" if options.thinking == "open" else "assistant"
-    return Prompt(out.pieces(), _CONTROLS, start=start)
-
-
-def write_dsml(form: DsmlForm, turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for all calls."""
-    return Prompt(_said(form, turn).pieces(), _CONTROLS).text
-
-
-def tell_dsml(form: DsmlForm, conversation: Conversation) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    tools = _tools(PromptBuilder(), form, conversation)
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(tools.pieces(), _CONTROLS).wire_text,
-        write=lambda turn: Prompt(_said(form, turn).pieces(), _CONTROLS).wire_text.strip(),
-        results=lambda outputs: form.outputs(text for _, text in outputs).strip(),
-    )
 
 
 def _user(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
@@ -195,7 +243,7 @@ def _tag(out: PromptBuilder, tag: str, bracket: str = "<") -> PromptBuilder:
 class DsmlReader(ParameterReader):
     """Prose, and calls in it whose parameters say whether they are text.
 
-    `kin` are the tags of a version whose calls are read, too: engines and models take the one for the other.
+    `kin` are the tags of a version whose calls are read, too.
     """
 
     def __init__(self, source: Source, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None) -> None:

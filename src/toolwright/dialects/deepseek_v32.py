@@ -4,13 +4,9 @@ Outputs stand behind the calls, outside any turn. Source: the chat template of D
 `_dsml.py` has what the versions share.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from toolwright.conversation import AssistantTurn, Conversation
-from toolwright.dialects._dsml import DsmlForm, DsmlOptions, DsmlReader, dsml_tags, render_dsml, tell_dsml, write_dsml
-from toolwright.prompt import Prompt
-from toolwright.source import Source, Steps
-from toolwright.toolset import Toolset
+from toolwright.dialects._dsml import DsmlForm, DsmlOptions
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 
@@ -57,7 +53,6 @@ Here is an example:
 Here are the functions available in JSONSchema format:
 <functions>
 """
-_TAGS: Final = dsml_tags("function_calls", "")
 _FORM: Final = DsmlForm(
     calls="function_calls",
     lead="",
@@ -66,26 +61,8 @@ _FORM: Final = DsmlForm(
     inline=True,
 )
 
-
-class Options(DsmlOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` with a closed, empty one."""
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt. Reasoning before the last question is dropped, as the template does."""
-    return render_dsml(_FORM, conversation, options)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return tell_dsml(_FORM, conversation)
-
-
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return DsmlReader(source, tools, _TAGS).read(start)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for all calls."""
-    return write_dsml(_FORM, turn)
+Options = DsmlOptions
+render = _FORM.render
+messages = _FORM.messages
+write = _FORM.write
+parse = _FORM.parse
