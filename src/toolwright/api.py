@@ -78,21 +78,23 @@ class Parser(OutputParser):
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
         super().__init__(_dialect(dialect), toolset, filter_, start or "assistant")
         self._names = offer.names
+        self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
         self._over = False
 
     def feed(self, text: str) -> list[Event]:
         """Read more text; answers the events that have become certain."""
-        if not isinstance(text, str):
+        if self._over or not isinstance(text, str):
+            self._check_open("feed")
             raise wrong_type("text", "str", text)
-        self._check_open("feed")
-        return self._named(super().feed(text))
+        events = OutputParser.feed(self, text)  # a third cheaper than super(), for each piece
+        return self._named(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
         _check_value(reason, get_args(FinishReason), "finish_reason")
         self._check_open("finish")
         self._over = True
-        return self._named(super().finish(reason))
+        return self._named(OutputParser.finish(self, reason))
 
     def _named(self, events: list[Event]) -> list[Event]:
         """The events with the names by which the caller knows its tools."""

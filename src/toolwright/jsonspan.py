@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from toolwright.events import Event
-from toolwright.source import Source, Steps
+from toolwright.source import Lane, Source, Steps
 
 __all__ = ["JsonSpan", "JsonStops", "gather_json", "json_text"]
 
@@ -159,7 +159,15 @@ def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bo
 
 def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) -> Steps[tuple[bool, str]]:
     """Pass a value on as it is. Answers whether it was closed, and the literal that ended it if it was not."""
-    return (yield from _json(source, stops, make, source.emit))
+    emit, plain = source.emit, stops.plain
+
+    def lane(text: str) -> bool:
+        if plain(text, 0) is None:
+            return False
+        emit(make(text))
+        return True
+
+    return (yield from _json(source, stops, make, emit, lane))
 
 
 def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str, bool, str]]:
@@ -188,7 +196,7 @@ def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str
 
 
 def _json(
-    source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object]
+    source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object], lane: Lane | None = None
 ) -> Steps[tuple[bool, str]]:
     span = JsonSpan(stops.firsts)
     plain = stops.plain
@@ -198,6 +206,8 @@ def _json(
         text = source.text
         if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
             emit(make(source.take(len(text))))
+            if lane is not None:
+                source.pass_through(lane)
             yield
             continue
         end, closed = span.end(text, source.at + seen, judged=judged)
@@ -216,4 +226,6 @@ def _json(
             source.at += len(stop)
         if closed or stop or source.done:
             return closed, stop or ""
+        if lane is not None and span.in_string and not span.escaped:
+            source.pass_through(lane)
         yield

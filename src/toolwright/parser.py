@@ -52,8 +52,9 @@ class OutputParser:
 
     def feed(self, text: str) -> list[Event]:
         """Read more text; answers the events that have become certain."""
-        self._source.push(text)
-        next(self._steps, None)
+        if not self._source.passed(text):
+            self._source.push(text)
+            next(self._steps, None)
         return self._checked()
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:

@@ -4,6 +4,9 @@ A parser is a generator over a `Source`: it emits events, yields when it needs m
 its format. `Steps` is its type, `Emit` what it emits with. The driver pushes a piece, then runs the generator to its
 next yield.
 
+Most pieces of a long text or argument need no closer look. Where a reader waits in such a stretch it leaves a `Lane`
+with the source: the driver tries the next piece there and runs the generator only when the lane will not have it.
+
 Every character is looked at a bounded number of times. A source holds back only what may still become a marker, so its
 unread rest is short; whoever holds more (a header, a body whose meaning is open) collects pieces and names its limit.
 """
@@ -17,6 +20,7 @@ from toolwright.events import Event, Markup
 __all__ = [
     "MAX_HELD_BLANKS",
     "Emit",
+    "Lane",
     "Markers",
     "Source",
     "Steps",
@@ -30,6 +34,8 @@ __all__ = [
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]
+# Reads a whole piece that needs no closer look; False, and nothing is done, for any other.
+Lane: TypeAlias = Callable[[str], bool]
 
 # How much white space before a possible marker is held back; what is longer is text and flows.
 MAX_HELD_BLANKS = 256
@@ -78,10 +84,11 @@ class Source:
     `ended` says that no more will come, `cut` that the model was stopped by its limit and had more to say.
     """
 
-    __slots__ = ("at", "cut", "emit", "ended", "text")
+    __slots__ = ("_lane", "at", "cut", "emit", "ended", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
+        self._lane: Lane | None = None
         self.text = ""
         self.at = 0
         self.ended = False
@@ -89,8 +96,18 @@ class Source:
 
     def push(self, text: str) -> None:
         """Add text behind what is there."""
+        self._lane = None
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
+
+    def pass_through(self, lane: Lane) -> None:
+        """What comes next may go through this lane, if all that came was read. A reader says so before each yield."""
+        if self.at == len(self.text):
+            self._lane = lane
+
+    def passed(self, text: str) -> bool:
+        """Whether the lane has read this piece; if not, it is to be pushed."""
+        return self._lane is not None and self._lane(text)
 
     def end(self, *, cut: bool) -> None:
         """Nothing more will be pushed."""
@@ -180,12 +197,21 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[str]:
     """Pass text on as events up to the next marker and answer it; `""` when the output ended first."""
+    first, emit = markers.first, source.emit
+
+    def lane(text: str) -> bool:
+        if not text or first(text):
+            return False
+        emit(make(text))
+        return True
+
     while True:
         text, marker = source.scan(markers)
         if text:
-            source.emit(make(text))
+            emit(make(text))
         if marker or source.done:
             return marker
+        source.pass_through(lane)
         yield
 
 
@@ -195,21 +221,32 @@ def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) 
     White space before a marker is not passed on but answered beside it: it is structure when the marker is. White
     space at the very end of the output is text.
     """
-    held = ""
+    held, first, emit = "", markers.first, source.emit
+
+    def lane(text: str) -> bool:
+        nonlocal held
+        said = text.rstrip()
+        if not said or len(text) - len(said) > MAX_HELD_BLANKS or first(text):
+            return False
+        emit(make(held + said))
+        held = text[len(said) :]
+        return True
+
     while True:
         text, marker = source.scan(markers)
         text = held + text
         if source.done and not marker:
             if text:
-                source.emit(make(text))
+                emit(make(text))
             return "", ""
         # The search looks at the last characters only, so a run of blanks costs no more than any other text.
         blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
         held = blanks.group() if blanks else ""
         if len(text) > len(held):
-            source.emit(make(text[: len(text) - len(held)]))
+            emit(make(text[: len(text) - len(held)]))
         if marker:
             return held, marker
+        source.pass_through(lane)
         yield
 
 

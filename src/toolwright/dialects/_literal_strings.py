@@ -26,8 +26,10 @@ _MAY_BE_PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
 _RUN = re.compile(r"[\s)\]}]*+")
 _NAME = re.compile(r"[\w./-]*+\Z").match
 _CALLED = re.compile(r"[\w./-]++\(").match
-# The closers that a string without its end has swallowed.
-_SWALLOWED = re.compile(r"[\s)\]}]{1,64}\Z")
+# The closers that a string without its end has swallowed, and blanks between them.
+_MAX_SWALLOWED: Final = 64
+_SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
+_SWALLOWABLE: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + ")]}"
 
 
 class Level(msgspec.Struct):
@@ -95,9 +97,19 @@ class StringReader:
 
     def _string(self, quote: str) -> Steps[bool]:
         """A string up to its end; False when it has none."""
-        source, held = self._source, ""
+        source, held, markers = self._source, "", self._in_string[quote]
+
+        def lane(text: str) -> bool:
+            nonlocal held
+            said = text.rstrip(_SWALLOWABLE)
+            if not said or len(text) - len(said) > _MAX_SWALLOWED or markers.first(text):
+                return False
+            self._text(held + said)
+            held = text[len(said) :]
+            return True
+
         while True:
-            text, marker = source.scan(self._in_string[quote])
+            text, marker = source.scan(markers)
             if marker == "\\":
                 source.unread(marker)
                 self._text(held + text)
@@ -120,10 +132,11 @@ class StringReader:
                 else:
                     self._swallowed(text)
                 return False
-            if found := _SWALLOWED.search(text, max(0, len(text) - 64)):
+            if found := _SWALLOWED.search(text, max(0, len(text) - _MAX_SWALLOWED)):
                 text, held = text[: found.start()], found.group()
             self._text(text)
             if not marker:
+                source.pass_through(lane)
                 yield
 
     def _text(self, text: str) -> None:

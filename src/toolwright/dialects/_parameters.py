@@ -295,6 +295,14 @@ class ParameterReader(ProseReader):
             if source.text.startswith("\n", source.at):
                 self.emit(Markup(source.take(source.at + 1)))
         held = ""  # a line feed that may be the last
+        first = self._in_value.first
+
+        def lane(text: str) -> bool:
+            if not text or first(text) or (form.lines and text[-1] == "\n"):
+                return False
+            put(text)
+            return True
+
         while True:
             text, marker = source.scan(self._in_value)
             text, held = held + text, ""
@@ -306,6 +314,8 @@ class ParameterReader(ProseReader):
                 if source.done:
                     self.markup(held)
                     return not source.cut
+                if not held:
+                    source.pass_through(lane)
                 yield
                 continue
             if (yield from self._ends_value(marker, writer)):
