@@ -369,7 +369,7 @@ def test_results_may_come_in_any_order(gateway: str, model: ModelServer) -> None
     calls = [{**CALL, "id": "a"}, {**CALL, "id": "b"}]
     results = [{"role": "tool", "tool_call_id": id_, "content": f"result of {id_}"} for id_ in "ba"]
     got = sent(gateway, model, QUESTION, {"role": "assistant", "content": None, "tool_calls": calls}, *results)
-    assert got[2:] == results
+    assert got[2:] == results[::-1]  # templates that show no ids take them in the order of the calls
 
 
 @pytest.mark.parametrize("arguments", ['{"city": "Par', "Paris", "", "[1]", '{"city": NaN}', '"{\\"city\\": 1}"'])

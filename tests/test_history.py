@@ -9,7 +9,8 @@ from tests.conftest import Served, scripted_models
 from tests.outputs import QUESTION, TOOLS, played
 from tests.servers import ModelServer
 from toolwright.conversation import Call, CallOutput, Item, Message, TextPart
-from toolwright.history import with_readable_calls
+from toolwright.gateway.config import ModelConfig
+from toolwright.history import HistoryForm, shaped, with_readable_calls
 from toolwright.wire.chat_history import mended
 
 Json = dict[str, Any]
@@ -151,3 +152,63 @@ def test_a_strict_gateway_refuses_them_as_openai_does(serve: Served, model: Mode
     reply = request(gateway + CHAT, {"model": "native", "messages": HISTORIES["an output without a call"][0]})
     assert reply.status == 400
     assert "must be a response to a preceeding message" in reply.error["message"]
+
+
+# --- what chat templates ask of the calls in a history ---
+
+TWICE = [
+    calls(call("call_x"), call("call_y", '{"city": "Bergen"}'), content="Looking."),
+    output("call_y", "7 °C"),
+    output("call_x"),
+    user("And now?"),
+    calls(call("call_z", name="get_time")),
+    output("call_z", "noon"),
+]
+X, Y, Z = call("call_x"), call("call_y", '{"city": "Bergen"}'), call("call_z", name="get_time")
+
+
+def ids(first: str, second: str, third: str) -> list[Json]:
+    """The same history with results in the order of calls, under these ids."""
+    x, y, z = ({**each, "id": id_} for each, id_ in ((X, first), (Y, second), (Z, third)))
+    asked = calls(x, y, content="Looking.")
+    return [asked, output(first), output(second, "7 °C"), user("And now?"), calls(z), output(third, "noon")]
+
+
+# By the name of a model, whose template is known: calls one by one, or ids in its own form.
+ONE_BY_ONE = [
+    calls(X, content="Looking."),
+    output("call_x"),
+    calls(Y),
+    output("call_y", "7 °C"),
+    *ids("call_x", "call_y", "call_z")[3:],
+]
+SHAPED: dict[str, list[Json]] = {
+    "acme/unheard-of-7b": ids("call_x", "call_y", "call_z"),
+    "openai/gpt-oss-120b": ONE_BY_ONE,
+    "meta-llama/Llama-3.3-70B-Instruct": ONE_BY_ONE,
+    "mistralai/Mistral-Nemo-Instruct-2407": ids("call00000", "call00001", "call00002"),
+    "moonshotai/Kimi-K2-Instruct": ids("functions.get_weather:0", "functions.get_weather:1", "functions.get_time:2"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_a_server_that_renders_gets_a_history_that_its_template_shows(
+    serve: Served, model: ModelServer, name: str
+) -> None:
+    gateway = serve(ModelConfig(name="any", model=name, upstream=model.url))
+    model.plays(played("native", "text"))
+    request(gateway + CHAT, {"model": "any", "messages": [QUESTION, *TWICE], "tools": TOOLS})
+    assert model.asked[0].body["messages"] == [QUESTION, *SHAPED[name]]
+
+
+def test_a_server_that_hands_arguments_to_its_template_gets_objects(serve: Served, model: ModelServer) -> None:
+    gateway = serve(ModelConfig(name="any", upstream=model.url, arguments="object"))
+    model.plays(played("native", "text"))
+    request(gateway + CHAT, {"model": "any", "messages": [QUESTION, *TWICE], "tools": TOOLS})
+    got = [call for message in model.asked[0].body["messages"] for call in message.get("tool_calls", ())]
+    assert [call["function"]["arguments"] for call in got] == [{}, {"city": "Bergen"}, {}]
+
+
+def test_ids_that_do_not_tell_calls_apart_stay() -> None:
+    items = (Call("f", "{}", id="same"), Call("g", "{}", id="same"), CallOutput("same"), CallOutput("same"))
+    assert shaped(items, HistoryForm(single_calls=True)) == items

@@ -6,12 +6,16 @@ that says it most precisely counts.
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from msgspec import Struct
 
 from toolwright.dialects.base import dialect_names, get_dialect
+from toolwright.history import HistoryForm
 
-__all__ = ["Detected", "by_name", "by_template"]
+__all__ = ["Detected", "by_name", "by_template", "history_form"]
+
+_PLAIN = HistoryForm()
 
 
 class Detected(Struct, frozen=True):
@@ -49,6 +53,14 @@ def by_template(template: str) -> Detected | None:
         return None
     _, dialect, marks = max(found)
     return Detected(dialect, f"the chat template holds {' and '.join(map(repr, marks))}")
+
+
+@lru_cache(maxsize=256)
+def history_form(model: str) -> HistoryForm:
+    """What the chat template of a model, known by its name, asks of the calls in a history."""
+    found = by_name(model)
+    form: HistoryForm = getattr(get_dialect(found.dialect), "history", _PLAIN) if found else _PLAIN
+    return form
 
 
 def _of(dialect: str, attribute: str) -> tuple[str, ...]:

@@ -2,17 +2,80 @@
 
 Models write such calls, clients send them back, and servers fail at them in every later turn. What is done depends on
 nothing but the item itself, so that the prompt keeps its prefix.
+
+A server that renders natively does it with its model's chat template, and templates are choosy: what one asks of the
+calls in a history is a `HistoryForm`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from toolwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, TextPart
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.lenient import read_json
 
-__all__ = ["with_readable_calls", "with_told_media"]
+__all__ = ["HistoryForm", "shaped", "with_readable_calls", "with_told_media"]
+
+
+class HistoryForm(Struct, frozen=True):
+    """What the chat template of a model family asks of the calls in a history.
+
+    `single_calls`: it shows one call in a message, and drops or refuses more. `call_id` makes the id that it expects,
+    of a tool's name and the number of the call in the conversation.
+    """
+
+    single_calls: bool = False
+    call_id: Callable[[str, int], str] | None = None
+
+
+def shaped(items: Sequence[Item], form: HistoryForm) -> tuple[Item, ...]:
+    """The items with calls as a template takes them, and outputs in the order of their calls: many templates show no
+    ids.
+    """
+    found: list[Item] = []
+    number = 0
+    for calls, outputs, behind in _runs(items):
+        ids = {call.id: form.call_id(call.name, n) if form.call_id else call.id for n, call in enumerate(calls, number)}
+        number += len(calls)
+        if len(ids) == len(calls):
+            found += _together(calls, outputs, ids, single=form.single_calls)
+        else:  # ids that do not tell calls apart: nothing can be put behind its own
+            found += [*calls, *outputs]
+        found += behind
+    return tuple(found)
+
+
+def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
+    """Calls made at once and their outputs, with new ids; `single`: each output right behind its call."""
+    pairs: list[list[Item]] = []
+    for call in calls:
+        new = ids[call.id]
+        own = [msgspec.structs.replace(each, call_id=new) for each in outputs if each.call_id == call.id]
+        pairs.append([msgspec.structs.replace(call, id=new), *own])
+    others = [each for each in outputs if each.call_id not in ids]
+    if single:
+        return [*(item for pair in pairs for item in pair), *others]
+    return [*(pair[0] for pair in pairs), *(item for pair in pairs for item in pair[1:]), *others]
+
+
+def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput], list[Item]]]:
+    """Calls made at once, the outputs behind them, and what follows up to the next calls."""
+    calls: list[Call] = []
+    outputs: list[CallOutput] = []
+    behind: list[Item] = []
+    for item in items:
+        if isinstance(item, Call):
+            if outputs or behind:
+                yield calls, outputs, behind
+                calls, outputs, behind = [], [], []
+            calls.append(item)
+        elif isinstance(item, CallOutput) and not behind:
+            outputs.append(item)
+        else:
+            behind.append(item)
+    yield calls, outputs, behind
 
 
 def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:

@@ -17,12 +17,13 @@ from toolwright.aliases import Hints
 from toolwright.check import Check
 from toolwright.constraint.compile import constraint_of
 from toolwright.conversation import Conversation, Item
-from toolwright.detection import by_name
+from toolwright.detection import by_name, history_form
 from toolwright.dialects.base import RenderOptions, get_dialect
 from toolwright.errors import ConfigError, RequestError, UpstreamError
 from toolwright.events import ContentDelta, Event, FinishReason, ReasoningDelta, Usage
 from toolwright.guarantee import Guarantee, Unmet
-from toolwright.history import with_told_media
+from toolwright.history import shaped, with_told_media
+from toolwright.jsontext import decode
 from toolwright.native import NativeCalls, PrintedCalls
 from toolwright.parser import OutputParser
 from toolwright.toolset import Toolset
@@ -62,7 +63,8 @@ class Model(Struct, frozen=True):
     is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
     every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
     `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
-    `constrain`: a server that takes grammars gets one where a call is demanded (mode raw).
+    `constrain`: a server that takes grammars gets one where a call is demanded (mode raw). `object_arguments`: a server
+    that renders natively gets the arguments in a history as objects.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Model(Struct, frozen=True):
     retry_s: float = 100.0
     tells_media: bool = False
     constrain: bool = True
+    object_arguments: bool = False
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
@@ -91,7 +94,7 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     """What the upstream is asked for. `today` (YYYY-MM-DD) goes into prompts that show the date."""
     asked = Generation(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
     if model.mode == "native":
-        return _native(asked, conversation)
+        return _native(asked, conversation, objects=model.object_arguments)
     if model.dialect is None:
         raise ConfigError(f"Model {model.name!r} in mode {model.mode!r} needs a dialect.")
     dialect = get_dialect(model.dialect)
@@ -116,7 +119,10 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     return msgspec.structs.replace(asked, messages=dialect.messages(conversation, options))
 
 
-def _native(asked: Generation, conversation: Conversation) -> Generation:
+def _native(asked: Generation, conversation: Conversation, *, objects: bool) -> Generation:
+    """Ask a server that renders and reads: with a history that its template gets right."""
+    items = shaped(conversation.items, history_form(asked.model))
+    messages = write_messages(msgspec.structs.replace(conversation, items=items))
     fields = dict(asked.fields)
     if conversation.response_format is not None:
         fields["response_format"] = write_response_format(conversation.response_format)
@@ -126,10 +132,19 @@ def _native(asked: Generation, conversation: Conversation) -> Generation:
     return msgspec.structs.replace(
         asked,
         fields=fields,
-        messages=write_messages(conversation),
+        messages=list(map(_with_objects, messages)) if objects else messages,
         tools=[tool.as_openai() for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
     )
+
+
+def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
+    """A message with the arguments of its calls as objects."""
+    calls = [
+        {**call, "function": {**call["function"], "arguments": decode(call["function"]["arguments"])}}
+        for call in message.get("tool_calls", ())
+    ]
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> RenderOptions:

@@ -11,9 +11,10 @@ from typing import Final
 from toolwright.conversation import Conversation
 from toolwright.dialects._frame import Frame, Place, WriteCalls, WriteResults
 from toolwright.dialects._marked import CallMarks
+from toolwright.history import HistoryForm
 from toolwright.prompt import PromptBuilder
 
-__all__ = ["MARKS", "call_id", "frame"]
+__all__ = ["HISTORY", "MARKS", "call_id", "frame"]
 
 MARKS: Final = CallMarks(
     opens=("[TOOL_CALLS]",),
@@ -24,8 +25,11 @@ MARKS: Final = CallMarks(
 
 
 def call_id(number: int) -> str:
-    """The id of a call by its number in the conversation."""
+    """The id of a call by its number in the conversation: nine letters and digits, other ids are refused."""
     return f"call{number:05d}"
+
+
+HISTORY: Final = HistoryForm(call_id=lambda _, number: call_id(number))
 
 
 def frame(calls: WriteCalls, results: WriteResults, *, system: bool, space: str, place: Place) -> Frame:

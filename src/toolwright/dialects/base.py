@@ -7,6 +7,7 @@ It says how one model family is prompted and how its output reads:
     models    the model families that speak it, for people
     names     globs of the names of such models, in lower case with `-` for `_` (optional)
     template  texts that stand in the chat templates of such models, ` + ` between those that belong together (optional)
+    history   what chat templates of such models ask of calls in a history: a `HistoryForm` (optional)
     source    where the format was taken from
     stops     texts at which a raw completion must stop
     stop_token_ids  their ids, where the vocabulary is one (`()` where it differs by model)

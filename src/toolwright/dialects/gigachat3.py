@@ -10,6 +10,7 @@ from typing import Final
 from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Frame, ThinkingOptions, call_object
 from toolwright.dialects._marked import CallMarks, MarkedReader
+from toolwright.history import HistoryForm
 from toolwright.prompt import PromptBuilder
 from toolwright.schema.typescript import declaration
 from toolwright.source import Source, Steps
@@ -21,6 +22,7 @@ aliases = ("gigachat", "gigachat31")
 models = "GigaChat 3, 3.1, 3.5"
 names = ("gigachat3*", "gigachat-3*")
 template = ("<|function_call|>", "function call<|role_sep|>")
+history = HistoryForm(single_calls=True)
 source = "chat template of GigaChat3.1-10B-A1.8B"
 stops = ("<|message_sep|>", "</s>")
 stop_token_ids = ()

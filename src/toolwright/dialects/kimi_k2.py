@@ -12,6 +12,7 @@ from typing import Final
 from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Frame, Result, ThinkingOptions
 from toolwright.dialects._marked import CallMarks, MarkedReader
+from toolwright.history import HistoryForm
 from toolwright.prompt import PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
@@ -22,6 +23,7 @@ aliases = ("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot")
 models = "Kimi K2, K2-Thinking, K2.5, K2.6"
 names = ("kimi-k2*", "kimi-dev*")
 template = ("tool_calls_section",)
+history = HistoryForm(call_id=lambda name, number: _id(name, number))
 source = "chat template of Kimi-K2-Thinking"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -58,10 +60,6 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
         out.text(f"## Return of {_id(result.name, result.number)}\n{result.text}")
 
 
-def _id(name: str, number: int) -> str:
-    return f"functions.{name}:{number}"
-
-
 _FRAME: Final = Frame(
     controls=(
         *("<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>", "<think>", "</think>"),
@@ -88,3 +86,7 @@ write = _FRAME.write
 def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return MarkedReader(source, tools, _MARKS).read(start)
+
+
+def _id(name: str, number: int) -> str:
+    return f"functions.{name}:{number}"

@@ -13,6 +13,7 @@ from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Frame, Result, call_object
 from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.dialects.base import RenderOptions
+from toolwright.history import HistoryForm
 from toolwright.prompt import PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
@@ -23,6 +24,7 @@ aliases = ("llama3", "llama4_json", "llama_json")
 models = "Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form"
 names = ("llama-3.1*", "llama-3.3*", "llama3.1*", "llama3.3*", "meta-llama-3.1*", "meta-llama-3.3*", "llama-3-groq*")
 template = ("<|python_tag|>", "Environment: ipython")
+history = HistoryForm(single_calls=True)
 source = "chat template of Llama-3.1-8B-Instruct"
 stops = ("<|eot_id|>", "<|eom_id|>")
 stop_token_ids = (128009, 128008)

@@ -10,7 +10,7 @@ from typing import Final
 from toolwright.conversation import Call
 from toolwright.dialects._frame import Result, ThinkingOptions
 from toolwright.dialects._marked import MarkedReader
-from toolwright.dialects._mistral import MARKS, call_id, frame
+from toolwright.dialects._mistral import HISTORY, MARKS, call_id, frame
 from toolwright.prompt import PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
@@ -21,6 +21,7 @@ aliases = ("ministral", "magistral", "devstral", "mistral_v13")
 models = "Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later"
 names = ("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*")
 template = ("[TOOL_CALLS] + [ARGS]",)
+history = HISTORY
 source = "chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512"
 stops = ("</s>",)
 stop_token_ids = (2,)

@@ -11,7 +11,7 @@ from typing import Final
 from toolwright.conversation import Call
 from toolwright.dialects._frame import Result
 from toolwright.dialects._marked import MarkedReader
-from toolwright.dialects._mistral import MARKS, call_id, frame
+from toolwright.dialects._mistral import HISTORY, MARKS, call_id, frame
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import PromptBuilder
 from toolwright.source import Source, Steps
@@ -31,6 +31,7 @@ names = (
     "mistral-small3.1*",
 )
 template = ("[TOOL_CALLS]",)
+history = HISTORY
 source = "chat template of Mistral-Nemo-Instruct-2407"
 stops = ("</s>",)
 stop_token_ids = (2,)

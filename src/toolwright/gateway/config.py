@@ -95,7 +95,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
     `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments without a
     name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
-    `constrain`: whether `server` is sent grammars. `faults` (simulated only) makes the model misbehave.
+    `constrain`: whether `server` is sent grammars. `arguments`: how a server that renders natively gets those of calls
+    in the history: as text, which is OpenAI's form, or as objects, where it hands them to the chat template as they
+    come. `faults` (simulated only) makes the model misbehave.
     """
 
     name: _Text
@@ -117,6 +119,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     retry_s: _Seconds = 100.0
     media: Literal["refuse", "tell"] = "refuse"
     constrain: Literal["auto", "off"] = "auto"
+    arguments: Literal["text", "object"] = "text"
     faults: str = ""
 
 
@@ -190,6 +193,7 @@ def _model(given: ModelConfig) -> Model:
         retry_s=given.retry_s,
         tells_media=given.media == "tell",
         constrain=given.constrain == "auto",
+        object_arguments=given.arguments == "object",
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -240,6 +244,8 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
         )
     if given.constrain == "off" and mode != "raw":
         raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
+    if given.arguments == "object" and mode != "native":
+        raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
     if given.faults and given.upstream != "simulated":
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
     for name in given.fields:

@@ -7,6 +7,7 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 
 from toolwright.dialects.harmony.output import parse
 from toolwright.dialects.harmony.prompt import Options, messages, render, write
+from toolwright.history import HistoryForm
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 
@@ -14,6 +15,7 @@ aliases = ("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony")
 models = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
 names = ("*gpt-oss*", "llm-jp-4*")
 template = ("<|channel|> + <|message|> + commentary",)
+history = HistoryForm(single_calls=True)
 source = "openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11"
 stops = ("<|return|>", "<|call|>")
 stop_token_ids = (200002, 200012)
