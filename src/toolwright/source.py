@@ -13,6 +13,7 @@ unread rest is short; whoever holds more (a header, a body whose meaning is open
 
 import re
 from collections.abc import Callable, Generator, Iterable
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 from toolwright.events import Event, Markup
@@ -47,13 +48,8 @@ class Markers:
     __slots__ = ("_growing", "_longest", "_nested", "_prefix", "first", "search")
 
     def __init__(self, *literals: str) -> None:
-        prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
-        self.search = _any_of(literals, "").search
-        self.first = _any_of({literal[0] for literal in literals}, "").search
-        self._prefix = _any_of(prefixes, r"\Z").search
+        self.search, self.first, self._prefix, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
-        self._growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
-        self._nested = any(short in long[1:] for long in literals for short in literals)
 
     def may_grow(self, text: str, at: int, found: re.Match[str]) -> bool:
         """Whether the literal found from `at` on is a piece of a longer one that may still come."""
@@ -70,6 +66,22 @@ class Markers:
             return len(text)
         found = self._prefix(text, start)
         return found.start() if found else len(text)
+
+
+_Search: TypeAlias = Callable[..., re.Match[str] | None]
+
+
+@lru_cache(maxsize=4096)
+def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Search, tuple[str, ...], bool]:
+    """What finds one of the literals, a first character of one, and a beginning of one at the end of a text; those that
+    begin with another, and whether one stands in another. Readers are made for each output, with the same literals.
+    """
+    prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
+    search = _any_of(literals, "").search
+    first = _any_of({literal[0] for literal in literals}, "").search
+    prefix = _any_of(prefixes, r"\Z").search
+    growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
+    return search, first, prefix, growing, any(short in long[1:] for long in literals for short in literals)
 
 
 def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
