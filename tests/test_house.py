@@ -47,6 +47,7 @@ LAYERS = (
     ("native",),
     ("turn",),
     ("api",),
+    ("bulk",),
     ("agent",),
     ("gateway",),
     ("cli",),

@@ -17,6 +17,7 @@ import msgspec
 
 import toolwright
 from toolwright.api import Parser
+from toolwright.cli.bulk import bulk
 from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
 from toolwright.cli.options import checked, option_of, server_options
@@ -72,6 +73,7 @@ def main() -> None:
     """OpenAI-grade tool calling for any model server."""
 
 
+main.add_command(bulk)
 main.add_command(codex)
 main.add_command(chat)
 

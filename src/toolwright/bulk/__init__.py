@@ -1,0 +1,1 @@
+"""Work on many transcripts: parse outputs, render prompts, validate calls, convert between forms."""
