@@ -119,7 +119,7 @@ class Serving:
             f"exec {command}",
             shell=True,
             cwd=folder,
-            env=shell_environment(),
+            env={**shell_environment(), "XDG_STATE_HOME": str(folder)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
