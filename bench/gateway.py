@@ -67,9 +67,8 @@ BODY = {
 
 
 def _sse(*events: Any) -> list[bytes]:
-    return [
-        b"data: " + (event if isinstance(event, bytes) else json.dumps(event).encode()) + b"\n\n" for event in events
-    ]
+    texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return [f"data: {text}\n\n".encode() for text in texts]
 
 
 def _chunk(delta: Any, finish: str | None = None) -> dict[str, Any]:
