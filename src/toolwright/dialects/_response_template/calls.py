@@ -25,7 +25,7 @@ from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Pr
 from toolwright.forms import read_forms
 from toolwright.jsonspan import JsonStops, json_text
 from toolwright.jsontree import Node
-from toolwright.source import Markers, Source, Steps, gather
+from toolwright.source import MAX_HELD_BLANKS, Markers, Source, Steps, gather
 from toolwright.toolset import Toolset
 
 __all__ = ["MAX_HELD", "CallReader", "hold"]
@@ -35,6 +35,7 @@ MAX_HELD: Final = 4_194_304
 _MAX_BETWEEN: Final = 1_000
 # What may stand beside the arguments and means nothing: white space, tags, surplus closers.
 _STRUCTURE = re.compile(r"(?:\s|<[^<>]{0,200}>)*+\Z").match
+_ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 _SURPLUS = re.compile(r"[\s}\]]*+")
 
 
@@ -201,7 +202,7 @@ class CallReader:
             whole = yield from self._tags(index, writer, *watches)
         else:
             body, closing = yield from hold(self._source, self._plan.closes[field.name])
-            whole = closing is not None or not self._source.cut
+            whole = closing is not None or (self._source.done and not self._source.cut)
             self._held_members(index, writer, body, whole=whole)
             self._source.markup(closing.text if closing else "")
         if whole:
@@ -255,23 +256,30 @@ class CallReader:
     def _upto(self, watch: Watch[Mark], put: Callable[[str], object]) -> Steps[bool]:
         """Pass on a value up to its end, or that of its field; False when the output was cut in it."""
         source, watching = self._source, watch.begin()
+        held = ""  # white space that may be the last
         while True:
             text, found = watching.scan(source)
-            if text:
+            text, held = held + text, ""
+            if found is not None and found.kind.kind == "open":
                 put(text)
-            if found is None:
-                if source.done:
-                    return not source.cut
-                yield
-            elif found.kind.kind == "open":
                 source.markup(found.text)
                 return True
+            blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
+            if blanks:
+                text, held = text[: blanks.start()], blanks.group()
+            put(text)
+            if found is None:
+                if source.done:
+                    source.markup(held)
+                    return not source.cut
+                yield
             elif (yield from self._ends_field()):
+                source.markup(held)
                 source.unread(found.text)
                 return True
             else:
-                put(found.text)
-                watching = watch.begin()
+                put(held + found.text)
+                watching, held = watch.begin(), ""
 
     def _ends_field(self) -> Steps[bool]:
         """Whether the end of the field in a value is one: the answer ends behind it, or another field begins."""

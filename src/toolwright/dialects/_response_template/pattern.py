@@ -46,7 +46,7 @@ class Single(NamedTuple):
     literal: str = ""
 
 
-class Sequence_(NamedTuple):
+class Row(NamedTuple):
     """One behind the other."""
 
     parts: "Sequence[Node]"
@@ -86,7 +86,7 @@ class Ahead(NamedTuple):
     part: "Node"
 
 
-Node: TypeAlias = Single | Sequence_ | Either | Repeat | Group | Edge | Ahead
+Node: TypeAlias = Single | Row | Either | Repeat | Group | Edge | Ahead
 
 
 class Op(NamedTuple):
@@ -125,7 +125,7 @@ class Pattern(msgspec.Struct, frozen=True):
 def compile_literals(literals: Iterable[str]) -> Pattern:
     """Matches one of these texts, the longest first."""
     known = tuple(sorted(dict.fromkeys(literals), key=len, reverse=True))
-    node = Either([Sequence_([_literal(char) for char in text]) for text in known])
+    node = Either([Row([_literal(char) for char in text]) for text in known])
     return Pattern("|".join(known), _Compiler().program(node), known)
 
 
@@ -172,7 +172,7 @@ class _Parser:
         parts: list[Node] = []
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             parts.append(self._repeated(self._one()))
-        return parts[0] if len(parts) == 1 else Sequence_(parts)
+        return parts[0] if len(parts) == 1 else Row(parts)
 
     def _one(self) -> Node:
         mark = self._text[self._at]
@@ -205,7 +205,7 @@ class _Parser:
         if found is None or "[" in found.group()[1:].replace("\\[", ""):
             raise PatternError(f"the class at {self._at} is not understood: write [ in it as \\[")
         self._at = found.end()
-        return Single(found.group())
+        return Single(_ANY if found.group() == r"[\S\s]" else found.group())
 
     def _escape(self) -> Node:
         found = _ESCAPE.match(self._text, self._at)
@@ -272,7 +272,7 @@ class _Compiler:
                 self._add(Op("char", self._atoms.setdefault(atom, len(self._atoms))))
             case Edge(kind):
                 self._add(Op(kind))
-            case Sequence_(parts):
+            case Row(parts):
                 for number, part in enumerate(parts):
                     self._node(part, last=last and number == len(parts) - 1)
             case Either(parts):
@@ -331,7 +331,7 @@ def _may_be_empty(node: Node) -> bool:
     match node:
         case Single():
             return False
-        case Sequence_(parts):
+        case Row(parts):
             return all(map(_may_be_empty, parts))
         case Either(parts):
             return any(map(_may_be_empty, parts))
@@ -353,7 +353,7 @@ def _literals(node: Node) -> tuple[str, ...] | None:
             part = part.part
         if part == Edge("end"):
             continue
-        parts = list(part.parts) if isinstance(part, Sequence_) else [part]
+        parts = list(part.parts) if isinstance(part, Row) else [part]
         while parts and _is_blanks(parts[0]):
             del parts[0]
         while parts and _is_blanks(parts[-1]):
@@ -368,7 +368,7 @@ def _literals(node: Node) -> tuple[str, ...] | None:
 def _begins(node: Node) -> str:
     """See `Pattern.begins`."""
     begins = ""
-    for part in node.parts if isinstance(node, Sequence_) else (node,):
+    for part in node.parts if isinstance(node, Row) else (node,):
         if isinstance(part, Single) and part.literal:
             begins += part.literal
         elif begins or not _is_blanks(part):
@@ -382,14 +382,13 @@ def _is_blanks(node: Node) -> bool:
 
 def _around(written: str, node: Node) -> tuple[Pattern, Pattern] | None:
     """See `Pattern.around`."""
-    if not isinstance(node, Sequence_):
+    if not isinstance(node, Row):
         return None
     for number, part in enumerate(node.parts):
         if isinstance(part, Group) and part.name == "value":
-            any_text = isinstance(part.part, Repeat) and part.part[1:] == (0, None, False)
-            if not any_text or part.part.part not in (Single(_ANY), Single(r"[\S\s]")):  # type: ignore[union-attr]
+            if part.part != Repeat(Single(_ANY), 0, None, greedy=False):
                 return None
-            sides = Sequence_(node.parts[:number]), Sequence_(node.parts[number + 1 :])
+            sides = Row(node.parts[:number]), Row(node.parts[number + 1 :])
             before, behind = (Pattern(written, _Compiler().program(side)) for side in sides)
             return before, behind
     return None

@@ -75,20 +75,20 @@ class TemplateReader:
             kind, field = found.kind
             if (kind == "lone" or (field and field.role == "calls")) and self._is_mention(kind, field, text.held):
                 text.say(found.text)
-            elif kind in ("open", "close"):
-                text.end()
-                if kind == "close" or field is None:
-                    self._emit(Markup(found.text))
-                elif field.role == "calls":
-                    yield from self._call(field, found)
-                else:
-                    self._source.markup(found.text)
-                    yield from self._field(field)
-                return
+            elif kind == "open" and field and field.role == "calls":
+                refused = yield from self._call(field, found)
+                if not refused:
+                    text.end()
+                    return
+                text.say(refused)
             else:
+                text.end()
                 self._source.markup(found.text)
-                if kind == "lone":
+                if kind == "open" and field:
+                    yield from self._field(field)
+                elif kind == "lone":
                     self._lone(field, found.text)
+                return
             watching = self._plan.outside.begin()
 
     def _is_mention(self, kind: str, field: Field | None, blanks: str) -> bool:
@@ -141,12 +141,12 @@ class TemplateReader:
         self._emit(Markup(close.text))
         return True
 
-    def _call(self, field: Field, opening: Found[Mark]) -> Steps[None]:
+    def _call(self, field: Field, opening: Found[Mark]) -> Steps[str]:
+        """A field of calls; answers its text where it holds none."""
         reader = CallReader(self._source, self._tools, self._plan, field, self._calls)
         yield from reader.read(opening)
         self._calls = reader.calls
-        if reader.refused:
-            self._say(None, reader.refused, begins=True)
+        return reader.refused
 
     def _say(self, field: Field | None, text: str, *, begins: bool) -> None:
         """Emit text of a field, outside all of them content; where it `begins` it stands apart from what was said."""

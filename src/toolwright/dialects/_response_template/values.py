@@ -158,7 +158,7 @@ def _filled(transform: Any, scope: Mapping[str, Value]) -> Value:
 def _taken(scope: Mapping[str, Value], path: Sequence[str]) -> Value:
     value: Value = scope[path[0]]
     for key in path[1:]:
-        if isinstance(value, Node) or isinstance(value, Mapping):
+        if isinstance(value, Node | Mapping):
             value = value.get(key)
         if value is None:
             raise KeyError(key)

@@ -24,21 +24,23 @@ class Found(NamedTuple, Generic[K]):
 
 
 class Watch(Generic[K]):
-    """What to look for: patterns, or lists of literals, each with its kind. Of two alike the first counts."""
+    """What to look for: patterns, or lists of literals, each with its kind. Of two alike the first counts, of a
+    literal and a pattern the literal."""
 
     def __init__(self, delimiters: Sequence[tuple[K, Pattern | Sequence[str]]]) -> None:
         self._literals: dict[str, K] = {}
         self._kinds: list[K | None] = []
         self._matchers: list[Matcher] = []
         for kind, what in delimiters:
-            if isinstance(what, Pattern):
-                self._kinds.append(kind)
-                self._matchers.append(Matcher(what))
-            else:
+            if not isinstance(what, Pattern):
                 self._literals |= {text: kind for text in what if text not in self._literals}
         if self._literals:
             self._kinds.append(None)
             self._matchers.append(Matcher(compile_literals(self._literals)))
+        for kind, what in delimiters:
+            if isinstance(what, Pattern):
+                self._kinds.append(kind)
+                self._matchers.append(Matcher(what))
         atoms = sorted({atom for matcher in self._matchers for atom in matcher.first_atoms})
         self.first = re.compile("|".join(atoms) or "(?!)").search
 
