@@ -256,14 +256,12 @@ class CallReader:
     def _upto(self, watch: Watch[Mark], put: Callable[[str], object]) -> Steps[bool]:
         """Pass on a value up to its end, or that of its field; False when the output was cut in it."""
         source, watching = self._source, watch.begin()
+        around = self._field.tag.around if self._field.tag else None
+        trims = around is not None and around.trims
         held = ""  # white space that may be the last
         while True:
             text, found = watching.scan(source)
             text, held = held + text, ""
-            if found is not None and found.kind.kind == "open":
-                put(text)
-                source.markup(found.text)
-                return True
             blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
             if blanks:
                 text, held = text[: blanks.start()], blanks.group()
@@ -273,6 +271,13 @@ class CallReader:
                     source.markup(held)
                     return not source.cut
                 yield
+            elif found.kind.kind == "open":
+                if trims:
+                    source.markup(held)
+                else:
+                    put(held)
+                source.markup(found.text)
+                return True
             elif (yield from self._ends_field()):
                 source.markup(held)
                 source.unread(found.text)

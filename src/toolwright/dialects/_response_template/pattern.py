@@ -112,14 +112,22 @@ class Pattern(msgspec.Struct, frozen=True):
 
     `literals` are all texts that it matches, apart from white space around them; None when it is no such list.
     `begins` is the text with which each match begins, apart from white space before it, as far as it is known.
-    `around`: where its group `value` is any text, as short as it goes, the expressions before it and behind it.
+    `around`: where its group `value` is any text, as short as it goes, what stands before it and behind it.
     """
 
     written: str
     program: Program
     literals: tuple[str, ...] | None = None
     begins: str = ""
-    around: "tuple[Pattern, Pattern] | None" = None
+    around: "Around | None" = None
+
+
+class Around(NamedTuple):
+    """What stands before and behind a value. `trims`: white space at the end of the value is no part of it."""
+
+    before: Pattern
+    behind: Pattern
+    trims: bool
 
 
 def compile_literals(literals: Iterable[str]) -> Pattern:
@@ -380,7 +388,7 @@ def _is_blanks(node: Node) -> bool:
     return isinstance(node, Repeat) and isinstance(node.part, Single) and node.part.atom in (r"\s", r"\n", "\\\n")
 
 
-def _around(written: str, node: Node) -> tuple[Pattern, Pattern] | None:
+def _around(written: str, node: Node) -> Around | None:
     """See `Pattern.around`."""
     if not isinstance(node, Row):
         return None
@@ -388,7 +396,9 @@ def _around(written: str, node: Node) -> tuple[Pattern, Pattern] | None:
         if isinstance(part, Group) and part.name == "value":
             if part.part != Repeat(Single(_ANY), 0, None, greedy=False):
                 return None
-            sides = Row(node.parts[:number]), Row(node.parts[number + 1 :])
-            before, behind = (Pattern(written, _Compiler().program(side)) for side in sides)
-            return before, behind
+            behind = node.parts[number + 1 :]
+            trims = bool(behind) and _is_blanks(behind[0])
+            sides = [Row(node.parts[:number]), Row(behind[trims:])]
+            before, after = (Pattern(written, _Compiler().program(side)) for side in sides)
+            return Around(before, after, trims)
     return None

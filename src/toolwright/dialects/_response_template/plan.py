@@ -87,10 +87,12 @@ def _close(field: Field) -> Iterator[_What]:
 def _tags(field: Field) -> tuple[Watch[Mark], Watch[Mark]] | None:
     """Before and in the values of a field's tags; None when the tags must be read as a whole."""
     around = field.tag.around if field.tag else None
-    if around is None or "key" not in around[0].program.names:
+    if around is None or "key" not in around.before.program.names:
         return None
-    before, behind = around
-    return tuple(Watch([(Mark("open"), pattern), *_close(field)]) for pattern in (before, behind))  # type: ignore[return-value]
+    if any(Matcher(pattern).may_be_empty for pattern in (around.before, around.behind)):
+        return None
+    before, inside = (Watch([(Mark("open"), pattern), *_close(field)]) for pattern in (around.before, around.behind))
+    return before, inside
 
 
 def _stops(template: Template, field: Field) -> JsonStops | None:

@@ -48,14 +48,21 @@ class _State(msgspec.Struct, eq=False):
     steps: dict[int, "_Step"] = {}
 
 
+class _Origin(NamedTuple):
+    """The thread that another one comes from (-1 = none), and its slots that are set to where it was."""
+
+    thread: int
+    saves: tuple[int, ...] = ()
+
+
 class _Step(NamedTuple):
-    """What one character does: the thread that each new one comes from (-1 = a new one), and the match, if there is
-    one, as the thread that it comes from with its slots.
+    """What one character does: where each thread comes from, and the match, if there is one, with the slots that are
+    set to where it ends.
     """
 
     state: _State
-    parents: tuple[int, ...]
-    match: tuple[int, tuple[int, ...]] | None
+    origins: tuple[_Origin, ...]
+    match: tuple[_Origin, tuple[int, ...]] | None
 
 
 class Matcher:
@@ -70,7 +77,7 @@ class Matcher:
         self._masks: dict[str, int] = {}
         self._states: dict[tuple[tuple[_Thread, ...], bool], _State] = {}
         self._kept = 0
-        threads, _, _ = self._closure([(0, _Thread(0), -1)], start=False)
+        threads, _, _ = self._closure([(_Thread(0), _Origin(-1))], start=False)
         self._idle = tuple(threads)
         chars = {program.atoms[self._ops[thread.pc].x] for thread in threads if self._ops[thread.pc].kind == "char"}
         self.first: Callable[[str, int], re.Match[str] | None] = re.compile("|".join(sorted(chars)) or "(?!)").search
@@ -79,7 +86,7 @@ class Matcher:
 
     def begin(self, *, start: bool) -> _Step:
         """The threads before the first character; `start`: which is that of the whole text."""
-        return self._made([(0, _Thread(0), -1)], start=start, closed=False)
+        return self._made([(_Thread(0), _Origin(-1))], start=start, closed=False)
 
     def step(self, state: _State, char: str) -> _Step:
         """What a character does to a state."""
@@ -94,19 +101,19 @@ class Matcher:
                 self._forget()
             self._kept += 1
             seeds = [
-                (number, _Thread(thread.pc + 1), number)
+                (_Thread(thread.pc + 1), _Origin(number, thread.saves))
                 for number, thread in enumerate(state.threads)
                 if self._ops[thread.pc].kind == "char" and mask >> self._ops[thread.pc].x & 1
             ]
             if not state.closed:
-                seeds.append((-1, _Thread(0), -1))
+                seeds.append((_Thread(0), _Origin(-1)))
             found = state.steps[mask] = self._made(seeds, start=False, closed=state.closed)
         return found
 
-    def at_end(self, state: _State) -> tuple[int, tuple[int, ...]] | None:
-        """The match that a state is where the text ends: the thread it comes from, with its slots."""
+    def at_end(self, state: _State) -> tuple[_Origin, tuple[int, ...]] | None:
+        """The match that a state is where the text ends."""
         seeds = [
-            (number, _Thread(thread.pc + 1, thread.saves), number)
+            (_Thread(thread.pc + 1, thread.saves), _Origin(number))
             for number, thread in enumerate(state.threads)
             if self._ops[thread.pc].kind == "end"
         ]
@@ -126,45 +133,43 @@ class Matcher:
         self._states.clear()
         self._kept = 0
 
-    def _made(self, seeds: list[tuple[int, _Thread, int]], *, start: bool, closed: bool) -> _Step:
-        threads, parents, match = self._closure(seeds, start=start)
-        live = [(thread, parent) for thread, parent in zip(threads, parents, strict=True)]
+    def _made(self, seeds: list[tuple[_Thread, _Origin]], *, start: bool, closed: bool) -> _Step:
+        threads, origins, match = self._closure(seeds, start=start)
         if match is not None:
-            live.pop()
+            del threads[-1], origins[-1]
             closed = True
-        kept = tuple(thread for thread, _ in live)
-        return _Step(self.state(kept, closed=closed), tuple(parent for _, parent in live), match)
+        return _Step(self.state(tuple(threads), closed=closed), tuple(origins), match)
 
     def _closure(
-        self, seeds: list[tuple[int, _Thread, int]], *, start: bool, end: bool = False
-    ) -> tuple[list[_Thread], list[int], tuple[int, tuple[int, ...]] | None]:
+        self, seeds: list[tuple[_Thread, _Origin]], *, start: bool, end: bool = False
+    ) -> tuple[list[_Thread], list[_Origin], tuple[_Origin, tuple[int, ...]] | None]:
         """The threads that read or end, in order of preference, up to the first that is a match."""
         threads: list[_Thread] = []
-        parents: list[int] = []
+        origins: list[_Origin] = []
         seen: set[int] = set()
-        stack = [(thread, parent) for _, thread, parent in reversed(seeds)]
+        stack = seeds[::-1]
         while stack:
-            thread, parent = stack.pop()
+            thread, origin = stack.pop()
             pc, saves = thread
             if pc in seen:
                 continue
             seen.add(pc)
             kind, x, y = self._ops[pc]
             if kind == "split":
-                stack.append((_Thread(y, saves), parent))
-                stack.append((_Thread(x, saves), parent))
+                stack.append((_Thread(y, saves), origin))
+                stack.append((_Thread(x, saves), origin))
             elif kind == "save":
-                stack.append((_Thread(pc + 1, (*saves, x)), parent))
+                stack.append((_Thread(pc + 1, (*saves, x)), origin))
             elif kind == "start" and not start:
                 continue
             elif kind == "start" or (kind == "end" and end):
-                stack.append((_Thread(pc + 1, saves), parent))
+                stack.append((_Thread(pc + 1, saves), origin))
             else:
                 threads.append(thread)
-                parents.append(parent)
+                origins.append(origin)
                 if kind == "match":
-                    return threads, parents, (parent, saves)
-        return threads, parents, None
+                    return threads, origins, (origin, saves)
+        return threads, origins, None
 
 
 class Search:
@@ -173,26 +178,24 @@ class Search:
     `over`: nothing that follows can change `match`. A thread that has read `limit` characters is given up.
     """
 
-    __slots__ = ("_fresh", "_matcher", "_slots", "_state", "at", "limit", "match", "over", "steps")
+    __slots__ = ("_fresh", "_matcher", "_slots", "_state", "at", "limit", "match", "over")
 
     def __init__(self, matcher: Matcher, *, start: bool, limit: int) -> None:
         self._matcher = matcher
         self._fresh: Slots = (_UNSET,) * matcher.size
         self.at = 0
         self.limit = limit
-        self.steps = 0
         self.match: Match | None = None
         self.over = False
-        self._slots: list[Slots] = []
-        first = matcher.begin(start=start)
-        self._state = first.state
-        self._enter(first, [])
+        self._slots: list[Slots] = [self._fresh]  # of the threads, and behind them those of a new one
+        self._state = _State((), closed=True, idle=False)
+        self._enter(matcher.begin(start=start), 0)
 
     @property
     def hold(self) -> int:
         """Where, in characters from the begin, the first thing stands that may be a match, or become one."""
         held = self.match.start if self.match else self.at
-        if self.over or not self._slots:
+        if self.over or not self._state.threads:
             return held
         start = self._slots[0][0]
         return min(held, self.at if start == _UNSET else start)
@@ -215,14 +218,9 @@ class Search:
                 self._give_up(begun)
                 continue
             step = matcher.step(state, text[at])
-            slots = [
-                _saved(old, thread.saves, self.at) if thread.saves else old
-                for old, thread in zip(self._slots, state.threads, strict=True)
-            ]
             at += 1
             self.at += 1
-            self.steps += 1
-            self._enter(step, slots)
+            self._enter(step, self.at - 1)
 
     def finish(self) -> None:
         """The text is over."""
@@ -230,20 +228,26 @@ class Search:
             return
         found = self._matcher.at_end(self._state)
         if found is not None:
-            self._matched(found, self._slots)
+            self._matched(found, self.at)
         self.over = True
 
-    def _enter(self, step: _Step, slots: list[Slots]) -> None:
+    def _enter(self, step: _Step, before: int) -> None:
+        """Go on with what a character has done that stood at the place `before`."""
         if step.match is not None:
-            self._matched(step.match, slots)
-        fresh = self._fresh
-        self._slots = [slots[parent] if parent >= 0 else fresh for parent in step.parents]
+            self._matched(step.match, before)
+        old = self._slots
+        self._slots = [self._of(origin, before) if origin.saves else old[origin.thread] for origin in step.origins] + [
+            self._fresh
+        ]
         self._state = step.state
-        self.over = not self._slots and self._state.closed
+        self.over = not step.state.threads and step.state.closed
 
-    def _matched(self, match: tuple[int, tuple[int, ...]], slots: list[Slots]) -> None:
-        parent, saves = match
-        found = _saved(slots[parent] if parent >= 0 else self._fresh, saves, self.at)
+    def _of(self, origin: _Origin, at: int) -> Slots:
+        return _saved(self._slots[origin.thread], origin.saves, at)
+
+    def _matched(self, match: tuple[_Origin, tuple[int, ...]], before: int) -> None:
+        origin, saves = match
+        found = _saved(self._of(origin, before), saves, self.at)
         groups = {
             name: (found[2 + 2 * number], found[3 + 2 * number])
             for number, name in enumerate(self._matcher.names)
@@ -253,11 +257,11 @@ class Search:
 
     def _give_up(self, begun: int) -> None:
         """Drop the threads that began there: they have read too much."""
-        kept = [n for n, slots in enumerate(self._slots) if slots[0] != begun]
+        kept = [n for n, _ in enumerate(self._state.threads) if self._slots[n][0] != begun]
         threads = tuple(self._state.threads[n] for n in kept)
-        self._slots = [self._slots[n] for n in kept]
+        self._slots = [*(self._slots[n] for n in kept), self._fresh]
         self._state = self._matcher.state(threads, closed=self._state.closed)
-        self.over = not self._slots and self._state.closed
+        self.over = not threads and self._state.closed
 
 
 def _saved(slots: Slots, saves: tuple[int, ...], at: int) -> Slots:
