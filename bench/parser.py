@@ -2,11 +2,12 @@
 
     python bench/parser.py [--sizes 1,10,100,1000] [--dialect harmony]
 
-Each dialect reads the call that it writes itself. Beside them, on the same Harmony text, the StreamableParser of the
-Harmony library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and delta as a server must. One
-process, best of some runs: the ratios are what counts. `median` is that of the single pieces at 10 KB (of the library:
-of its tokens), the others are means with begin and end of the call. The last column is the time for the largest size
-over that for a tenth of it.
+Each dialect reads the call that it writes itself. Rows that begin with `template` read the call of a dialect by a declared
+`response_template` (`--dialect response_template` for these only). Beside them, on the same Harmony text, the
+StreamableParser of the Harmony library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and delta
+as a server must. One process, best of some runs: the ratios are what counts. `median` is that of the single pieces at
+10 KB (of the library: of its tokens), the others are means with begin and end of the call. The last column is the time
+for the largest size over that for a tenth of it.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from timing import best
-from toolwright import Parser, dialects, write
+from toolwright import Parser, ResponseTemplate, dialects, write
 
 CODE = 'def add(a, b):\n    """Adds; isn\'t it?"""\n    return {"sum": [a + b], "<ok>": True}\n'
 TOOLS = [
@@ -45,6 +46,52 @@ class Reading(NamedTuple):
     reader: Callable[[], Callable[[Any], object]]
 
 
+_OBJECT = {"type": "function", "function": "{content}"}
+_NAMED = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
+_INLINE = {
+    "open_pattern": r"\s*<tool_call>\s*<function=(?P<name>[^>\n]+)>",
+    "close_pattern": r"</function>\s*</tool_call>",
+    "content": "xml-inline",
+    "transform": _NAMED,
+}
+# A dialect that writes the call, and how a checkpoint declares its calls: arguments that flow, and such as must be
+# searched as a whole.
+DECLARED = {
+    "JSON in tags": (
+        "hermes",
+        {"open": "<tool_call>", "close": "</tool_call>", "content": "json", "transform": _OBJECT},
+    ),
+    "JSON, regex": (
+        "hermes",
+        {"open": "<tool_call>", "close_pattern": "</tool_call>(?:\\s|$)", "content": "json", "transform": _OBJECT},
+    ),
+    "notation": (
+        "gemma4",
+        {
+            "open_pattern": r"<\|tool_call>call:(?P<name>\w+)",
+            "close": "<tool_call|>",
+            "content": "json",
+            "content_args": {"unquoted_keys": True, "string_delims": [['<|"|>', '<|"|>']]},
+            "transform": _NAMED,
+        },
+    ),
+    "tags": (
+        "qwen3_coder",
+        {
+            **_INLINE,
+            "content_args": {"tag_pattern": r"<parameter=(?P<key>[^>\n]+)>\s*(?P<value>.*?)\s*</parameter>"},
+        },
+    ),
+    "tags held": (
+        "qwen3_coder",
+        {
+            **_INLINE,
+            "content_args": {"tag_pattern": r"<parameter=(?P<key>[^>\n]+)>\s*(?P<value>.+?)\s*</parameter>"},
+        },
+    ),
+}
+
+
 def main() -> None:
     """Measure and print one table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -56,6 +103,10 @@ def main() -> None:
     for dialect in dialects():
         if given.dialect in ("", dialect):
             row(f"toolwright {dialect}", sizes, lambda size, name=dialect: _ours(name, size))  # type: ignore[misc]
+    if given.dialect in ("", "response_template"):
+        for name, (dialect, field) in DECLARED.items():
+            template = ResponseTemplate({"start_anchor": "A:", "fields": {"tool_calls": field, "content": {}}})
+            row(f"template, {name}", sizes, lambda size, d=dialect, t=template: _ours(d, size, t))  # type: ignore[misc]
     if given.dialect in ("", "harmony"):
         row("oss-harmony StreamableParser", sizes, _harmony_library())
 
@@ -103,11 +154,11 @@ def _pieces(text: str) -> list[str]:
     return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
 
 
-def _ours(dialect: str, size: int) -> Reading:
+def _ours(dialect: str, size: int, template: ResponseTemplate | None = None) -> Reading:
     pieces = _pieces(call_text(dialect, size))
 
     def reader() -> Callable[[str], object]:
-        parser = Parser(dialect, tools=TOOLS)
+        parser = Parser(template or dialect, tools=TOOLS)
         return lambda piece: parser.feed(piece) if piece else parser.finish()
 
     return Reading([*pieces, ""], len(pieces), reader)

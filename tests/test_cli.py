@@ -362,8 +362,18 @@ def test_parse_prints_letters_as_they_are(weather: str) -> None:
     assert "Grüße aus Köln, 水" in printed
 
 
+def test_parse_reads_by_a_response_template(weather: str) -> None:
+    template = Path(__file__).parent / "response_templates" / "tags.json"
+    given = WRITTEN["hermes"]["call"]
+    printed = json.loads(succeeds("parse", "--response-template", str(template), "--tools", weather, given=given))
+    assert [call["arguments"] for call in printed["calls"]] == [ARGUMENTS]
+    assert printed["reasoning"] == THOUGHT
+
+
 PARSE_REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "no dialect": ((), ("--dialect",)),
+    "no dialect": ((), ("--dialect", "--response-template")),
+    "a dialect and a template": (("--dialect", "hermes", "--response-template", "t.json"), ("leave out one",)),
+    "a template that is not there": (("--response-template", "t.json"), ("t.json",)),
     "a dialect that is nearly one": (("--dialect", "hermess"), ("hermess", "Did you mean 'hermes'?")),
     "an alias that is nearly one": (("--dialect", "gpt-os"), ("gpt-os", "Did you mean 'harmony'?")),
     "an option that is nearly one": (("--dialct", "hermes"), ("--dialct", "--dialect")),

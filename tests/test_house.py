@@ -46,7 +46,7 @@ LAYERS = (
     ("upstreams",),
     ("native",),
     ("turn",),
-    ("api",),
+    ("api", "response_template"),
     ("bulk",),
     ("agent",),
     ("gateway",),

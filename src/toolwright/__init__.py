@@ -26,6 +26,7 @@ from toolwright.events import (
 )
 from toolwright.grammar.user import Grammar
 from toolwright.prompt import Control, Prompt, Text
+from toolwright.response_template import ResponseTemplate
 
 if TYPE_CHECKING:
     from toolwright.agent.agents import Agent, Limits
@@ -70,6 +71,7 @@ __all__ = [
     "Prompt",
     "ReasoningDelta",
     "RequestError",
+    "ResponseTemplate",
     "Result",
     "Retry",
     "RunResult",

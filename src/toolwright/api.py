@@ -17,6 +17,7 @@ from toolwright.lenient import read_json
 from toolwright.parser import OutputParser, PassThrough
 from toolwright.prompt import Prompt
 from toolwright.repair import mend
+from toolwright.response_template import ResponseTemplate
 from toolwright.schema import strict
 from toolwright.schema.typescript import declaration
 from toolwright.toolset import Toolset
@@ -48,6 +49,7 @@ Start = Literal["assistant", "reasoning", "message"]
 class Parser(OutputParser):
     """Reads one output of a model as it streams.
 
+    `dialect` is the name of one, or the `ResponseTemplate` of the model's checkpoint.
     `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
     OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
     `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
@@ -59,7 +61,7 @@ class Parser(OutputParser):
 
     def __init__(
         self,
-        dialect: str,
+        dialect: str | ResponseTemplate,
         *,
         tools: Sequence[Json] | None = None,
         tool_choice: str | Json | None = None,
@@ -76,7 +78,8 @@ class Parser(OutputParser):
         allowed = read_allowed_tools(tool_choice, ours, flat=flat)
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
-        super().__init__(_dialect(dialect), toolset, filter_, start or "assistant")
+        reads = dialect if isinstance(dialect, ResponseTemplate) else _dialect(dialect)
+        super().__init__(reads, toolset, filter_, start or "assistant")
         self._names = offer.names
         self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
         self._over = False
@@ -115,7 +118,7 @@ class Parser(OutputParser):
 def parse(
     output: str | Iterable[str],
     *,
-    dialect: str,
+    dialect: str | ResponseTemplate,
     tools: Sequence[Json] | None = None,
     tool_choice: str | Json | None = None,
     parallel_tool_calls: bool = True,

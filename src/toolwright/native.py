@@ -51,6 +51,11 @@ class NativeCalls:
         self._seen = 0
         self._all: list[_Call] = []
 
+    @property
+    def has_calls(self) -> bool:
+        """Whether the server has handed on any call."""
+        return bool(self._all)
+
     def has_made(self, name: str, arguments: str) -> bool:
         """Whether the server has handed on this call."""
         return any(call.name == name and _same("".join(call.said), arguments) for call in self._all)
@@ -109,23 +114,29 @@ class NativeCalls:
 class PrintedCalls:
     """Stands before a filter, for calls that are found in the text of an answer whose calls the server reads itself.
 
-    A call that the server has handed on as well is left out: it was made once.
+    A call that the server has handed on as well is left out: it was made once. So a call is held where the server has
+    handed on any.
     """
 
     def __init__(self, filter_: Filter, native: NativeCalls) -> None:
         self._filter = filter_
         self._native = native
+        self._held: dict[int, list[Event]] = {}
+        self._live: set[int] = set()
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
-        """Hand on what is no repetition. The events of a found call come all at once."""
+        """Hand on what is no repetition."""
         kept: list[Event] = []
-        found: dict[int, list[Event]] = {}
         for event in events:
             match event:
                 case CallStarted(index) | ArgumentsDelta(index) | CallEnded(index) | Problem(call=int(index)):
-                    found.setdefault(index, []).append(event)
+                    if index in self._live or not (self._held.get(index) or self._native.has_calls):
+                        self._live.add(index)
+                        kept.append(event)
+                        continue
+                    self._held.setdefault(index, []).append(event)
                     if isinstance(event, CallEnded):
-                        kept += self._judged(found.pop(index))
+                        kept += self._judged(self._held.pop(index))
                 case _:
                     kept.append(event)
         self._filter.push(kept, out)

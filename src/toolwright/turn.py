@@ -25,7 +25,7 @@ from toolwright.guarantee import Guarantee, Unmet
 from toolwright.history import shaped, with_told_media
 from toolwright.jsontext import decode
 from toolwright.native import NativeCalls, PrintedCalls
-from toolwright.parser import OutputParser
+from toolwright.parser import OutputParser, Reads
 from toolwright.toolset import Toolset
 from toolwright.upstreams.base import (
     Delta,
@@ -64,7 +64,8 @@ class Model(Struct, frozen=True):
     every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
     `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
     `constrain`: a server that takes grammars gets one where a call is demanded (mode raw). `object_arguments`: a server
-    that renders natively gets the arguments in a history as objects.
+    that renders natively gets the arguments in a history as objects. `reads` reads the text of a server that renders
+    but does not parse (mode native).
     """
 
     name: str
@@ -80,6 +81,7 @@ class Model(Struct, frozen=True):
     tells_media: bool = False
     constrain: bool = True
     object_arguments: bool = False
+    reads: Reads | None = None
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
@@ -249,6 +251,8 @@ class _Reader:
             self._parser = OutputParser(get_dialect(model.dialect), tools, self._check, start)
             if prompt and prompt.prefill:
                 self._early = self._parser.feed(prompt.prefill)
+        elif model.reads is not None:
+            self._parser = OutputParser(model.reads, tools, PrintedCalls(self._check, self._native))
         elif _may_print_calls(conversation, generation.fields):
             # Servers whose own parser fails print the call into the text.
             printed = Toolset(conversation.tools, conversation.tool_choice, hints=model.hints, infers=False)

@@ -37,6 +37,7 @@ from toolwright.gateway.config import (
     simulated_config,
 )
 from toolwright.jsontext import NotJsonError, decode
+from toolwright.response_template import ResponseTemplate
 from toolwright.turn import AUTO
 from toolwright.upstreams.http import without_credentials
 from toolwright.wire.chat import read_conversation
@@ -226,7 +227,13 @@ def _welcome(config: Config, address: str) -> None:
 
 
 @main.command()
-@click.option("--dialect", required=True, metavar="D", help="How the model writes calls; see `toolwright dialects`.")
+@click.option("--dialect", metavar="D", help="How the model writes calls; see `toolwright dialects`.")
+@click.option(
+    "--response-template",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The declaration of the model's checkpoint instead, also in its tokenizer_config.json.",
+)
 @click.option("--tools", type=click.File("rb"), help="JSON list of tools in OpenAI's shape.")
 @click.option("--tool-choice", metavar="CHOICE", help="none, auto, required, or the name of a tool.")
 @click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
@@ -234,7 +241,8 @@ def _welcome(config: Config, address: str) -> None:
 @click.option("--events", is_flag=True, help="Print the events, one JSON object a line, instead of the result.")
 @click.argument("output", type=click.File(encoding="utf-8", errors="replace"), default="-")
 def parse(
-    dialect: str,
+    dialect: str | None,
+    response_template: Path | None,
     tools: IO[bytes] | None,
     tool_choice: str | None,
     start: str | None,
@@ -252,7 +260,8 @@ def parse(
     choice: Any = tool_choice
     if tool_choice not in (None, "none", "auto", "required"):
         choice = {"type": "function", "function": {"name": tool_choice}}
-    parser = Parser(dialect, tools=_json(tools, _TOOLS) if tools else None, tool_choice=choice, start=start)
+    reads = _reads(dialect, response_template)
+    parser = Parser(reads, tools=_json(tools, _TOOLS) if tools else None, tool_choice=choice, start=start)
     found = parser.feed(output.read()) + parser.finish(finish_reason)
     if events:
         for event in found:
@@ -268,6 +277,16 @@ def parse(
         "problems": msgspec.to_builtins(turn.problems),
     }
     click.echo(json.dumps(result, ensure_ascii=False, indent=2))
+
+
+def _reads(dialect: str | None, response_template: Path | None) -> str | ResponseTemplate:
+    if dialect is not None and response_template is not None:
+        raise ConfigError("--dialect and --response-template both say how the output reads: leave out one of them.")
+    if response_template is not None:
+        return ResponseTemplate.load(response_template)
+    if dialect is None:
+        raise ConfigError("Nothing says how the output reads: add --dialect hermes, or --response-template FILE.")
+    return dialect
 
 
 @main.command()

@@ -18,6 +18,7 @@ from toolwright.aliases import GROUPS, Hints, InferenceRule
 from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
+from toolwright.response_template import ResponseTemplate
 from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES, SIMULATED, Mode, Model
 from toolwright.upstreams.base import Upstream
@@ -91,6 +92,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`) or `simulated`;
     `model` its name for the model; the dialect `auto` is found by that, or by the chat template in the file `template`.
+    `response_template` is a file that declares how the model's output reads, for a server that hands on raw text.
     `server` says which server it is (mode raw needs to know). `options` are the dialect's,
     `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
     `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments without a
@@ -106,6 +108,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     mode: Mode | None = None
     dialect: str | None = None
     template: _Text | None = None
+    response_template: _Text | None = None
     server: ServerFlavour = "openai"
     options: dict[str, Any] = {}
     fields: dict[str, Any] = {}
@@ -194,11 +197,21 @@ def _model(given: ModelConfig) -> Model:
         tells_media=given.media == "tell",
         constrain=given.constrain == "auto",
         object_arguments=given.arguments == "object",
+        reads=_response_template(given),
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
     get_dialect(given.dialect)
     return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
+
+
+def _response_template(given: ModelConfig) -> ResponseTemplate | None:
+    if given.response_template is None:
+        return None
+    try:
+        return ResponseTemplate.load(given.response_template)
+    except ConfigError as error:
+        raise ConfigError(f"response_template: {error}") from error
 
 
 def with_dialect(given: ModelConfig) -> ModelConfig:
@@ -232,6 +245,11 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
         raise ConfigError("template is read to find the dialect: add dialect = 'auto', or leave it out.")
     if given.options and given.dialect == AUTO:
         raise ConfigError("options are one dialect's: name it instead of 'auto', or leave them out.")
+    if mode != "native" and given.response_template is not None:
+        raise ConfigError(
+            f"response_template is read in mode 'native', where the server renders: in mode {mode!r} the dialect "
+            "reads. Leave one of them out."
+        )
     if mode == "native" and given.dialect is not None:
         raise ConfigError(
             f"In mode 'native' the server renders and reads: leave out dialect = {given.dialect!r}, or choose mode "
