@@ -2,12 +2,12 @@
 
     python bench/parser.py [--sizes 1,10,100,1000] [--dialect harmony]
 
-Each dialect reads the call that it writes itself. Rows that begin with `template` read the call of a dialect by a declared
-`response_template` (`--dialect response_template` for these only). Beside them, on the same Harmony text, the
-StreamableParser of the Harmony library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and delta
-as a server must. One process, best of some runs: the ratios are what counts. `median` is that of the single pieces at
-10 KB (of the library: of its tokens), the others are means with begin and end of the call. The last column is the time
-for the largest size over that for a tenth of it.
+Each dialect reads the call that it writes itself. Rows that begin with `template` read the call of a dialect by a
+declared `response_template` (`--dialect response_template` for these only). Beside them, on the same Harmony text, the
+StreamableParser of the Harmony library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and
+delta as a server must. One process, best of some runs: the ratios are what counts. `median` is that of the single
+pieces at 10 KB (of the library: of its tokens), the others are means with begin and end of the call. The last column is
+the time for the largest size over that for a tenth of it.
 """
 
 import argparse
