@@ -25,11 +25,11 @@ def sql(url: str, statement: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def run(url: str, *stories: Story, retention_days: float | None = None) -> None:
+def run(url: str, *stories: Story, retention_days: float | None = None, owner: Callable[[], str] = lambda: "") -> None:
     """Each story with a store of its own, opened at the same time."""
 
     async def told() -> None:
-        stores = [Store(url, retention_days) for _ in stories]
+        stores = [Store(url, retention_days, owner) for _ in stories]
         for store in stores:
             await store.open()
         try:

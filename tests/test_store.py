@@ -428,3 +428,37 @@ async def test_a_second_conversation_of_an_id_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match=r"(?i)unique"):
         await store.create_conversation(StoredConversation(id="c", created_at=2), [message("2")])
     assert ids(await store.conversation_items("c")) == ["1"]
+
+
+# --- owners ---
+
+
+def test_what_one_owner_has_is_not_there_for_another(url: str) -> None:
+    owners = ["anna"]
+
+    async def story(store: Store) -> None:
+        await put_chain(store, "a", "b")
+        await store.create_conversation(StoredConversation(id="c", created_at=1), [message("kept")])
+        owners[0] = "ben"
+        assert await store.get("a") is None
+        assert await store.history("b") is None
+        assert await store.item("in_a") is None
+        assert await store.item("kept") is None
+        assert await store.conversation("c") is None
+        assert await store.conversation_items("c") is None
+        assert not await store.update_conversation("c", {"mine": "now"})
+        assert not await store.add_items("c", [message("x")])
+        assert not await store.delete_item("c", "kept")
+        assert not await store.delete_conversation("c")
+        assert not await store.delete("b")
+        assert not await store.replace(response("b"))
+        for taken in (response("b"), response("d", "b")):
+            with pytest.raises(StoreError):
+                await store.put(taken)
+        await store.put(response("d", conversation="c"))
+        owners[0] = "anna"
+        assert ids(await store.history("b")) == turns("a", "b")
+        assert ids(await store.conversation_items("c")) == ["kept"]
+        assert await store.get("d") is None
+
+    run(url, story, owner=lambda: owners[0])

@@ -298,10 +298,23 @@ def test_the_scripts_make_the_tables_that_the_queries_use(kept_url: str) -> None
         assert compare_metadata(context, TABLES) == []
 
 
+def test_a_database_of_the_first_schema_keeps_what_it_has(kept_url: str) -> None:
+    run(kept_url, lambda store: put_chain(store, "a"))
+    for table in ("responses", "conversations"):
+        sql(kept_url, f"ALTER TABLE {table} DROP COLUMN owner")
+    sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '0001'")
+
+    async def check(store: Store) -> None:
+        assert ids(await store.history("a")) == turns("a")
+
+    run(kept_url, check)
+    run(kept_url, nothing, owner=lambda: "somebody")
+
+
 def test_a_database_of_a_newer_schema_is_refused_and_left_alone(kept_url: str) -> None:
     run(kept_url, nothing)
     sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '9999'")
-    with pytest.raises(ConfigError, match="it has schema 9999, this Toolwright knows up to 0001"):
+    with pytest.raises(ConfigError, match="it has schema 9999, this Toolwright knows up to 0002"):
         run(kept_url, nothing)
     assert sql(kept_url, f"SELECT * FROM {VERSIONS}") == [("9999",)]
 

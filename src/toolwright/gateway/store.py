@@ -37,10 +37,13 @@ class Store:
     caller is cancelled: a client that leaves takes nothing with it.
     """
 
-    def __init__(self, url: str, retention_days: float | None = None) -> None:
-        """`retention_days`: for how long `prune` leaves responses alone; None is for ever."""
+    def __init__(self, url: str, retention_days: float | None = None, owner: Callable[[], str] = lambda: "") -> None:
+        """`retention_days`: for how long `prune` leaves responses alone; None is for ever. `owner` says on whose behalf
+        a method is called: it stores for that owner, and sees what that owner has.
+        """
         self._url = url
         self._retention_days = retention_days
+        self._owner = owner
         self._database: Database | None = None
         self._writing: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
@@ -75,29 +78,29 @@ class Store:
         what it continues from stay. Nothing happens when it was deleted and others still continue from it. Raises
         `StoreError` when what it continues from was erased: without it the history would not be what was answered.
         """
-        await self._write(queries.put_response, response)
+        await self._write(queries.put_response, response, self._owner())
 
     async def replace(self, response: StoredResponse) -> bool:
         """`put` for an answer in the background, put before: False when it was deleted meanwhile, and stays so."""
-        return await self._write(queries.put_response, response, only_again=True)
+        return await self._write(queries.put_response, response, self._owner(), only_again=True)
 
     async def get(self, id_: str) -> StoredResponse | None:
         """The response; None when it is unknown or deleted."""
-        return await self._read(queries.get_response, id_)
+        return await self._read(queries.get_response, id_, self._owner())
 
     async def history(self, id_: str) -> list[dict[str, Any]] | None:
         """The items of the whole chain up to and including this response, oldest first, each one's input before its
         output. None when it is unknown or deleted; those that it continues from may be deleted.
         """
-        return await self._read(queries.get_history, id_)
+        return await self._read(queries.get_history, id_, self._owner())
 
     async def delete(self, id_: str) -> bool:
         """Delete a response. Its items stay in the history of those that continue from it, as long as there are any."""
-        return await self._write(queries.delete_response, id_)
+        return await self._write(queries.delete_response, id_, self._owner())
 
     async def item(self, id_: str) -> dict[str, Any] | None:
         """The latest stored item of this id; None when all that held it were deleted."""
-        return await self._read(queries.get_item, id_)
+        return await self._read(queries.get_item, id_, self._owner())
 
     async def prune(self, now: int) -> int:
         """Erase the responses that are older than the retention, but for those that a younger one continues from.
@@ -118,31 +121,31 @@ class Store:
         self, conversation: StoredConversation, items: Iterable[Mapping[str, Any]] = ()
     ) -> None:
         """Store a conversation of a new id, with its first items."""
-        await self._write(queries.create_conversation, conversation, items)
+        await self._write(queries.create_conversation, conversation, items, self._owner())
 
     async def conversation(self, id_: str) -> StoredConversation | None:
         """The conversation; None when it is unknown or deleted."""
-        return await self._read(queries.get_conversation, id_)
+        return await self._read(queries.get_conversation, id_, self._owner())
 
     async def update_conversation(self, id_: str, metadata: Mapping[str, Any]) -> bool:
         """Replace the metadata. False when there is no such conversation."""
-        return await self._write(queries.update_conversation, id_, metadata)
+        return await self._write(queries.update_conversation, id_, metadata, self._owner())
 
     async def delete_conversation(self, id_: str) -> bool:
         """Erase a conversation with its items. Its responses stay. False when there is none."""
-        return await self._write(queries.delete_conversation, id_)
+        return await self._write(queries.delete_conversation, id_, self._owner())
 
     async def conversation_items(self, id_: str) -> list[dict[str, Any]] | None:
         """The items, oldest first; None when there is no such conversation."""
-        return await self._read(queries.get_conversation_items, id_)
+        return await self._read(queries.get_conversation_items, id_, self._owner())
 
     async def add_items(self, id_: str, items: Iterable[Mapping[str, Any]]) -> bool:
         """Append items. False when there is no such conversation."""
-        return await self._write(queries.add_items, id_, tuple(items))
+        return await self._write(queries.add_items, id_, tuple(items), self._owner())
 
     async def delete_item(self, conversation_id: str, item_id: str) -> bool:
         """Erase an item from a conversation; a response that holds it keeps it. False when there is none."""
-        return await self._write(queries.delete_item, conversation_id, item_id)
+        return await self._write(queries.delete_item, conversation_id, item_id, self._owner())
 
     # --- transactions ---
 

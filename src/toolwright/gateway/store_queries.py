@@ -2,6 +2,8 @@
 
 Plain functions of SQL: nothing here knows of the event loop, of files, or of one database's driver.
 
+Everything has an owner, and each function sees what one owner has: what another one has is not there.
+
 Who writes at once: those who add a response share a lock, those who erase some hold it alone, so that nothing begins to
 continue from a response while it is found to have no children. Within a conversation, its row is locked.
 """
@@ -10,7 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from toolwright.errors import ToolwrightError
 from toolwright.gateway.store_tables import CONVERSATION_ITEMS, CONVERSATIONS, ITEMS, RESPONSES, lock
@@ -71,14 +86,15 @@ class StoredConversation(msgspec.Struct, frozen=True):
 # --- responses ---
 
 
-def put_response(connection: Connection, response: StoredResponse, *, only_again: bool = False) -> bool:
+def put_response(connection: Connection, response: StoredResponse, owner: str, *, only_again: bool = False) -> bool:
     """Add a response, or replace the body and the items of one. True when it is stored now.
 
     A deleted one is not brought back. `only_again`: one that is not there is not added.
     """
     lock(connection, _CHAINS, shared=True)
     named = [response.id] if response.parent is None else [response.id, response.parent]
-    found = connection.execute(select(RESPONSES.c.id, RESPONSES.c.hidden).where(RESPONSES.c.id.in_(named)))
+    ours = RESPONSES.c.owner == owner
+    found = connection.execute(select(RESPONSES.c.id, RESPONSES.c.hidden).where(RESPONSES.c.id.in_(named), ours))
     hidden = {row.id: row.hidden for row in found}
     content = {"body": encode(response.body), "input": encode(response.input), "output": encode(response.output)}
     if hidden.get(response.id):
@@ -95,6 +111,7 @@ def put_response(connection: Connection, response: StoredResponse, *, only_again
     else:
         head = {
             "id": response.id,
+            "owner": owner,
             "parent_id": response.parent,
             "conversation_id": response.conversation,
             "created_at": response.created_at,
@@ -107,17 +124,16 @@ def put_response(connection: Connection, response: StoredResponse, *, only_again
         connection.execute(insert(ITEMS), index)
     if response.conversation is not None:
         if response.id in hidden:
-            ours = CONVERSATION_ITEMS.c.response_id == response.id
-            connection.execute(
-                delete(CONVERSATION_ITEMS).where(CONVERSATION_ITEMS.c.conversation_id == response.conversation, ours)
-            )
-        add_items(connection, response.conversation, items, response.id)
+            its_own = CONVERSATION_ITEMS.c.response_id == response.id
+            inside = CONVERSATION_ITEMS.c.conversation_id == response.conversation
+            connection.execute(delete(CONVERSATION_ITEMS).where(inside, its_own))
+        add_items(connection, response.conversation, items, owner, response.id)
     return True
 
 
-def get_response(connection: Connection, id_: str) -> StoredResponse | None:
+def get_response(connection: Connection, id_: str, owner: str) -> StoredResponse | None:
     """The response, unless it is unknown or deleted."""
-    row = connection.execute(select(RESPONSES).where(RESPONSES.c.id == id_, ~RESPONSES.c.hidden)).first()
+    row = connection.execute(select(RESPONSES).where(_visible(id_, owner))).first()
     if row is None:
         return None
     return StoredResponse(
@@ -131,9 +147,14 @@ def get_response(connection: Connection, id_: str) -> StoredResponse | None:
     )
 
 
+def _visible(id_: str, owner: str) -> ColumnElement[bool]:
+    return and_(RESPONSES.c.id == id_, RESPONSES.c.owner == owner, ~RESPONSES.c.hidden)
+
+
 def _history() -> Select[tuple[bytes, bytes]]:
     start = select(RESPONSES.c.id, RESPONSES.c.parent_id, literal(0).label("depth"))
-    chain = start.where(RESPONSES.c.id == bindparam("id"), ~RESPONSES.c.hidden).cte("chain", recursive=True)
+    ours = RESPONSES.c.owner == bindparam("owner")
+    chain = start.where(RESPONSES.c.id == bindparam("id"), ours, ~RESPONSES.c.hidden).cte("chain", recursive=True)
     above = select(RESPONSES.c.id, RESPONSES.c.parent_id, chain.c.depth + 1)
     chain = chain.union_all(above.join(chain, RESPONSES.c.id == chain.c.parent_id))
     own = select(RESPONSES.c.input, RESPONSES.c.output)
@@ -143,22 +164,23 @@ def _history() -> Select[tuple[bytes, bytes]]:
 _HISTORY = _history()
 
 
-def get_history(connection: Connection, id_: str) -> list[dict[str, Any]] | None:
+def get_history(connection: Connection, id_: str, owner: str) -> list[dict[str, Any]] | None:
     """The items of the response and of all that it continues from, oldest first."""
-    rows = connection.execute(_HISTORY, {"id": id_}).all()
+    rows = connection.execute(_HISTORY, {"id": id_, "owner": owner}).all()
     if not rows:
         return None
     return [item for row in rows for text in row for item in _ITEM_LIST.decode(text)]
 
 
-def get_item(connection: Connection, id_: str) -> dict[str, Any] | None:
+def get_item(connection: Connection, id_: str, owner: str) -> dict[str, Any] | None:
     """The item of this id in the latest response that holds one, else in a conversation."""
     holder = select(RESPONSES.c.input, RESPONSES.c.output).join(ITEMS, ITEMS.c.response_id == RESPONSES.c.id)
-    latest = holder.where(ITEMS.c.item_id == id_, ~RESPONSES.c.hidden).order_by(ITEMS.c.number.desc()).limit(1)
-    for row in connection.execute(latest):
+    ours = holder.where(ITEMS.c.item_id == id_, RESPONSES.c.owner == owner, ~RESPONSES.c.hidden)
+    for row in connection.execute(ours.order_by(ITEMS.c.number.desc()).limit(1)):
         items = [item for text in row for item in _ITEM_LIST.decode(text) if item.get("id") == id_]
         return items[-1] if items else None
-    kept = select(CONVERSATION_ITEMS.c.body).where(CONVERSATION_ITEMS.c.item_id == id_)
+    inside = select(CONVERSATION_ITEMS.c.body).join(CONVERSATIONS)
+    kept = inside.where(CONVERSATION_ITEMS.c.item_id == id_, CONVERSATIONS.c.owner == owner)
     for row in connection.execute(kept.order_by(CONVERSATION_ITEMS.c.position.desc()).limit(1)):
         return _OBJECT.decode(row.body)
     return None
@@ -167,13 +189,13 @@ def get_item(connection: Connection, id_: str) -> dict[str, Any] | None:
 # --- erasing responses ---
 
 
-def delete_response(connection: Connection, id_: str) -> bool:
+def delete_response(connection: Connection, id_: str, owner: str) -> bool:
     """Hide a response, then erase it if nothing continues from it, with what was hidden and kept for it alone.
 
     What its children do not need of it goes at once.
     """
     lock(connection, _CHAINS)
-    visible = update(RESPONSES).where(RESPONSES.c.id == id_, ~RESPONSES.c.hidden)
+    visible = update(RESPONSES).where(_visible(id_, owner))
     if connection.execute(visible.values(hidden=True, body=encode({}))).rowcount == 0:
         return False
     leaf = select(RESPONSES.c.id, RESPONSES.c.parent_id).where(RESPONSES.c.id == id_, ~_continued())
@@ -212,46 +234,60 @@ def _erase(connection: Connection, leaves: Select[Any], unwanted: ColumnElement[
 
 
 def create_conversation(
-    connection: Connection, conversation: StoredConversation, items: Iterable[Mapping[str, Any]]
+    connection: Connection, conversation: StoredConversation, items: Iterable[Mapping[str, Any]], owner: str
 ) -> None:
     """Add a conversation that begins with these items."""
-    row = {"id": conversation.id, "created_at": conversation.created_at, "metadata": encode(conversation.metadata)}
+    row = {
+        "id": conversation.id,
+        "owner": owner,
+        "created_at": conversation.created_at,
+        "metadata": encode(conversation.metadata),
+    }
     connection.execute(insert(CONVERSATIONS).values(row))
-    add_items(connection, conversation.id, tuple(items))
+    add_items(connection, conversation.id, tuple(items), owner)
 
 
-def get_conversation(connection: Connection, id_: str) -> StoredConversation | None:
+def _conversation(id_: str, owner: str) -> ColumnElement[bool]:
+    return and_(CONVERSATIONS.c.id == id_, CONVERSATIONS.c.owner == owner)
+
+
+def get_conversation(connection: Connection, id_: str, owner: str) -> StoredConversation | None:
     """The conversation, unless it is unknown or deleted."""
-    row = connection.execute(select(CONVERSATIONS).where(CONVERSATIONS.c.id == id_)).first()
+    row = connection.execute(select(CONVERSATIONS).where(_conversation(id_, owner))).first()
     if row is None:
         return None
     return StoredConversation(id=id_, created_at=row.created_at, metadata=_OBJECT.decode(row.metadata))
 
 
-def update_conversation(connection: Connection, id_: str, metadata: Mapping[str, Any]) -> bool:
+def update_conversation(connection: Connection, id_: str, metadata: Mapping[str, Any], owner: str) -> bool:
     """Replace the metadata. False when there is no such conversation."""
-    known = update(CONVERSATIONS).where(CONVERSATIONS.c.id == id_)
+    known = update(CONVERSATIONS).where(_conversation(id_, owner))
     return connection.execute(known.values(metadata=encode(metadata))).rowcount > 0
 
 
-def delete_conversation(connection: Connection, id_: str) -> bool:
+def delete_conversation(connection: Connection, id_: str, owner: str) -> bool:
     """Erase a conversation and its items; its responses stay. False when there is no such conversation."""
-    return connection.execute(delete(CONVERSATIONS).where(CONVERSATIONS.c.id == id_)).rowcount > 0
+    return connection.execute(delete(CONVERSATIONS).where(_conversation(id_, owner))).rowcount > 0
 
 
-def get_conversation_items(connection: Connection, id_: str) -> list[dict[str, Any]] | None:
+def get_conversation_items(connection: Connection, id_: str, owner: str) -> list[dict[str, Any]] | None:
     """The items, oldest first; None when there is no such conversation."""
     both = CONVERSATIONS.outerjoin(CONVERSATION_ITEMS)
-    query = select(CONVERSATION_ITEMS.c.body).select_from(both).where(CONVERSATIONS.c.id == id_)
+    query = select(CONVERSATION_ITEMS.c.body).select_from(both).where(_conversation(id_, owner))
     bodies = connection.scalars(query.order_by(CONVERSATION_ITEMS.c.position)).all()
     return [_OBJECT.decode(body) for body in bodies if body is not None] if bodies else None
 
 
 def add_items(
-    connection: Connection, id_: str, items: Sequence[Mapping[str, Any]], response_id: str | None = None
+    connection: Connection,
+    id_: str,
+    items: Sequence[Mapping[str, Any]],
+    owner: str,
+    response_id: str | None = None,
 ) -> bool:
     """Append items, none of another writer between them. False when there is no such conversation."""
-    if connection.scalar(select(CONVERSATIONS.c.id).where(CONVERSATIONS.c.id == id_).with_for_update()) is None:
+    row = select(CONVERSATIONS.c.id).where(_conversation(id_, owner))
+    if connection.scalar(row.with_for_update()) is None:
         return False
     ours = CONVERSATION_ITEMS.c.conversation_id == id_
     last = connection.scalar(select(func.max(CONVERSATION_ITEMS.c.position)).where(ours))
@@ -270,8 +306,10 @@ def add_items(
     return True
 
 
-def delete_item(connection: Connection, conversation_id: str, item_id: str) -> bool:
+def delete_item(connection: Connection, conversation_id: str, item_id: str, owner: str) -> bool:
     """Erase the item of this id in a conversation. False when it holds none."""
+    if get_conversation(connection, conversation_id, owner) is None:
+        return False
     ours = CONVERSATION_ITEMS.c.conversation_id == conversation_id
     erased = connection.execute(delete(CONVERSATION_ITEMS).where(ours, CONVERSATION_ITEMS.c.item_id == item_id))
     return erased.rowcount > 0

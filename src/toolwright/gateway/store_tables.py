@@ -64,6 +64,7 @@ RESPONSES = Table(
     "responses",
     TABLES,
     Column("id", _Id, primary_key=True),
+    Column("owner", Text, nullable=False, server_default=""),  # who may see it; "" where nobody is told apart
     Column("parent_id", _Id, ForeignKey("responses.id")),
     Column("conversation_id", _Id),  # no foreign key: a response outlives its conversation
     Column("created_at", BigInteger, nullable=False),
@@ -89,6 +90,7 @@ CONVERSATIONS = Table(
     "conversations",
     TABLES,
     Column("id", _Id, primary_key=True),
+    Column("owner", Text, nullable=False, server_default=""),
     Column("created_at", BigInteger, nullable=False),
     Column("metadata", LargeBinary, nullable=False),
 )
