@@ -2,39 +2,17 @@
 
 import json
 import signal
-import socket
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.asking import Live, request
-from tests.servers import HOST, ModelServer, said
+from tests.processes import gateway
+from tests.servers import ModelServer, said
 
 RESPONSES = "/v1/responses"
-
-
-@contextmanager
-def gateway(store: Path, upstream: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A gateway in a process of its own, over this store."""
-    with socket.create_server((HOST, 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).parent / "toolwright"), "serve", "--upstream", upstream, "--port", str(port)]
-    process = subprocess.Popen([*command, "--store", f"sqlite:///{store}"], stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        while b"OPENAI_BASE_URL" not in process.stdout.readline():
-            assert process.poll() is None, "the gateway did not start"
-        yield f"http://{HOST}:{port}", process
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 def ask(url: str, **fields: Any) -> dict[str, Any]:
@@ -52,7 +30,8 @@ def test_a_chain_goes_on_from_the_last_completed_response_after_a_kill(model: Mo
     gate = model.gate()
     half = said("The th", "ird answer")
     model.plays(said("first answer"), said("second answer"), half.__class__((*half.steps[:2], gate, *half.steps[2:])))
-    with gateway(tmp_path / "kept.db", model.url) as (url, process):
+    options = ("--upstream", model.url, "--store", f"sqlite:///{tmp_path / 'kept.db'}")
+    with gateway(*options) as (url, process):
         first = ask(url, input="one")
         second = ask(url, input="two", previous_response_id=first["id"])
         body = {"model": "any", "input": "three", "previous_response_id": second["id"], "stream": True}
@@ -65,7 +44,7 @@ def test_a_chain_goes_on_from_the_last_completed_response_after_a_kill(model: Mo
     gate.open()
     model.wait_until_left()
     model.plays(said("another third answer"))
-    with gateway(tmp_path / "kept.db", model.url) as (url, _):
+    with gateway(*options) as (url, _):
         lost = request(f"{url}{RESPONSES}/{third}", method="GET")
         assert lost.status == 404
         again = ask(url, input="three", previous_response_id=second["id"])

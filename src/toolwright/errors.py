@@ -9,7 +9,7 @@
 A model that writes nonsense is no exception: that is data, a `Problem` among the events.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Literal
 
@@ -23,7 +23,7 @@ __all__ = [
     "did_you_mean",
 ]
 
-UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet"]
+UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet", "stopped"]
 
 
 class ToolwrightError(Exception):
@@ -33,7 +33,7 @@ class ToolwrightError(Exception):
 class RequestError(ToolwrightError):
     """Bad input of a caller, with the fields of OpenAI's error object.
 
-    `param` is the path of the offending field in the request (`tools[0].function.name`), or None.
+    `param` is the path of the offending field in the request (`tools[0].function.name`), or None. `headers` go with it.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class RequestError(ToolwrightError):
         code: str | None = None,
         status: int = 400,
         type_: str = "invalid_request_error",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -51,6 +52,7 @@ class RequestError(ToolwrightError):
         self.code = code
         self.status = status
         self.type = type_
+        self.headers = dict(headers or {})
 
 
 class GrammarError(RequestError):
@@ -75,7 +77,8 @@ class UpstreamError(ToolwrightError):
 
     `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is
     set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
-    `unmet` (its model made no call where the request demands one, however often it was asked).
+    `unmet` (its model made no call where the request demands one, however often it was asked), `stopped` (the
+    gateway that asks it ends).
     `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header.
     """
 

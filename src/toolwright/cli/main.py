@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -26,6 +25,7 @@ from toolwright.detection import by_name, by_template
 from toolwright.dialects.base import dialect_names, get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError, ToolwrightError
 from toolwright.events import FinishReason
+from toolwright.gateway.callers import hash_of, new_key
 from toolwright.gateway.config import (
     ANY_MODEL,
     Config,
@@ -36,6 +36,7 @@ from toolwright.gateway.config import (
     load_config,
     simulated_config,
 )
+from toolwright.gateway.hosts import is_loopback
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.response_template import ResponseTemplate
 from toolwright.turn import AUTO
@@ -160,9 +161,8 @@ def _settings(
 
 
 def _run(config: Config) -> None:
-    import uvicorn  # here, so that the other commands start without it
-
-    from toolwright.gateway.app import create_app
+    from toolwright.gateway.app import create_app  # here, so that the other commands start without it
+    from toolwright.gateway.serving import serve as serve_app
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -171,16 +171,7 @@ def _run(config: Config) -> None:
     listener = _listen(config.server.host, config.server.port)
     host, port = listener.getsockname()[:2]
     _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    settings = uvicorn.Config(
-        app,
-        ws="websockets-sansio",
-        ws_max_size=config.server.max_body_bytes,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=10,
-    )
-    with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
-        uvicorn.Server(settings).run(sockets=[listener])
+    serve_app(app, config.server, listener)
 
 
 async def _check_store(config: StoreConfig | None) -> None:
@@ -223,7 +214,27 @@ def _welcome(config: Config, address: str) -> None:
         where = without_credentials(config.store.url).removeprefix("sqlite:///")
         kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")
         click.echo(f"  responses and conversations {kept}")
-    click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
+    key = "YOUR_KEY" if config.keys else "any"
+    click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
+    if not config.keys and not is_loopback(config.server.host):
+        click.echo(
+            f"  Warning: whoever reaches {config.server.host} may use this gateway. Give it [[keys]].",
+            err=True,
+        )
+
+
+@main.command()
+@click.argument("name", default="somebody")
+def key(name: str) -> None:
+    """Make a key for a client called NAME, and print it, once, with what the configuration says of it.
+
+    \b
+    Example:
+      toolwright key anna
+    """
+    made = new_key()
+    click.echo(f"{made}\n\nThe client sends it; it is written down nowhere else. For the configuration:\n")
+    click.echo(f'[[keys]]\nname = "{name}"\nsha256 = "{hash_of(made)}"')
 
 
 @main.command()

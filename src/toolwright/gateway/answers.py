@@ -1,6 +1,7 @@
 """ASGI answers: JSON, OpenAI's errors, event streams that notice when their client leaves."""
 
 import asyncio
+import logging
 import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
@@ -36,6 +37,7 @@ __all__ = [
     "unless_left",
 ]
 
+log = logging.getLogger("toolwright.gateway")
 T = TypeVar("T")
 # Counts problems by kind, over all requests.
 Counted: TypeAlias = Callable[[Iterable[Problem]], Counter[str]]
@@ -62,7 +64,7 @@ def json_response(body: object, status: int = 200, headers: dict[str, str] | Non
 def error_response(error: RequestError | UpstreamError) -> Response:
     """OpenAI's error with its status."""
     if isinstance(error, RequestError):
-        return json_response(error_body(error), error.status)
+        return json_response(error_body(error), error.status, error.headers)
     headers = {"retry-after": error.retry_after_s} if error.retry_after_s else {}
     if error.fault == "unmet":  # the model was asked again already
         headers["x-should-retry"] = "false"
@@ -183,15 +185,22 @@ async def given_up(task: "asyncio.Future[Any]") -> None:
 class EventStream(Response):
     """Sends the events of a generator, each in a write of its own, and a heartbeat when there was none for a while.
 
-    When the client leaves, the generator is closed.
+    When the client leaves, or reads nothing for `stall_s`, the generator is closed.
     """
 
-    def __init__(self, events: AsyncGenerator[bytes, None], heartbeat: Callable[[], bytes], heartbeat_s: float) -> None:
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes, None],
+        heartbeat: Callable[[], bytes],
+        heartbeat_s: float,
+        stall_s: float,
+    ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]
         self._events = events
         self._heartbeat = heartbeat
         self._heartbeat_s = heartbeat_s
+        self._stall_s = stall_s
         self._sent = 0
         self._over = False
         self._sending = asyncio.Lock()  # a slow reader: no heartbeat waits behind the last event
@@ -200,11 +209,16 @@ class EventStream(Response):
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         beat = asyncio.ensure_future(self._beat(send))
+        pump = asyncio.ensure_future(unless_left(receive, self._pump(send)))
         try:
-            with suppress(ClientLeft):
-                await unless_left(receive, self._pump(send))
+            await asyncio.wait({beat, pump}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (beat, pump):
+                if task.done():
+                    with suppress(ClientLeft):
+                        task.result()
         finally:
             await given_up(beat)
+            await given_up(pump)
             await self._events.aclose()
 
     async def _pump(self, send: Send) -> None:
@@ -217,9 +231,14 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b""})
 
     async def _beat(self, send: Send) -> None:
+        """Ends where the client does not read any more."""
         while True:
             sent = self._sent
             await asyncio.sleep(self._heartbeat_s)
-            async with self._sending:
-                if sent == self._sent and not self._over:
-                    await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+            try:
+                async with asyncio.timeout(self._stall_s), self._sending:
+                    if sent == self._sent and not self._over:
+                        await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+            except TimeoutError:
+                log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
+                return

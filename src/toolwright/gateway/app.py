@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import msgspec
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
@@ -25,11 +27,15 @@ from toolwright.gateway.answers import (
     json_response,
     new_request_id,
 )
+from toolwright.gateway.callers import Keys, caller
 from toolwright.gateway.chat import ChatEndpoint
-from toolwright.gateway.config import ANY_MODEL, Config, StoreConfig, build_models
+from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfig, build_models
 from toolwright.gateway.conversations import ConversationsEndpoint
+from toolwright.gateway.guard import Guard
+from toolwright.gateway.lane import Lane
 from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
 from toolwright.gateway.store import Store, StoreError
+from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Turns
 from toolwright.gateway.websocket import ResponsesSocket
 from toolwright.turn import Model
@@ -67,7 +73,13 @@ def create_app(config: Config) -> Starlette:
     async def no_route(request: Request, _: Exception) -> Response:
         return _identified(error_response(_invalid_url(request, known)), new_request_id())
 
-    app = Starlette(routes=[*routes, *sockets], lifespan=lifespan, exception_handlers={404: no_route, 405: no_route})
+    app = Starlette(
+        routes=[*routes, *sockets],
+        lifespan=lifespan,
+        exception_handlers={404: no_route, 405: no_route},
+        middleware=[Middleware(Guard, gateway.keys, gateway.traffic, (*config.server.hosts, config.server.host))],
+    )
+    app.state.traffic = gateway.traffic
     app.router.redirect_slashes = False  # a redirect would have no body that a client could show
     return app
 
@@ -100,17 +112,26 @@ def _identified(response: Response, request_id: str) -> Response:
 class _Gateway:
     def __init__(self, config: Config) -> None:
         self._server = config.server
-        self._models = build_models(config)
+        self.traffic = Traffic(config.server.max_requests)
+        self._models = {
+            given.name: self._behind_lane(model, given)
+            for given, model in zip(config.models, build_models(config).values(), strict=True)
+        }
+        self.keys = Keys(config.keys, self._models)
         self._started = int(time.time())
         store = config.store or StoreConfig(url="sqlite://")
-        self._store = None if store.url == "none" else Store(store.url, store.retention_days)
+        self._store = None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name)
         self._pruning: asyncio.Task[None] | None = None
         self.problems: Counter[str] = Counter()  # by kind, since the start
         turns = Turns(self._model, self._store, mend=config.server.history == "mend")
         self._chat = ChatEndpoint(self._model, config.server, self._counted)
-        self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted)
+        self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted, self.traffic)
         self._conversations = ConversationsEndpoint(self._store, config.server)
-        self.socket = ResponsesSocket(turns, config.server, self._counted)
+        self.socket = ResponsesSocket(turns, config.server, self._counted, self.traffic)
+
+    def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
+        lane = Lane(model.upstream, self.traffic, given.max_requests, given.queue_s)
+        return msgspec.structs.replace(model, upstream=lane)
 
     def endpoints(self) -> list[tuple[str, str, Handler]]:
         """Method, path and handler of everything that is served over HTTP."""
@@ -147,6 +168,7 @@ class _Gateway:
             self._pruning = asyncio.create_task(self._prune(self._store))
 
     async def close(self) -> None:
+        self.traffic.end()
         await self._responses.close()
         if self._pruning is not None:
             await given_up(self._pruning)
@@ -189,7 +211,9 @@ class _Gateway:
     # --- endpoints ---
 
     async def healthz(self, _: Request) -> Response:
-        return json_response({"status": "ok", "version": toolwright.__version__})
+        draining = self.traffic.drained.is_set()
+        status = {"status": "draining" if draining else "ok", "version": toolwright.__version__}
+        return json_response(status, 503 if draining else 200)
 
     async def list_models(self, request: Request) -> Response:
         names = [name for name in self._models if name != ANY_MODEL]
@@ -200,7 +224,8 @@ class _Gateway:
                 if not names:
                     raise
                 log.info("%s lists the configured models only: %s", request.url.path, error)
-        return json_response({"object": "list", "data": [self._described(name) for name in names]})
+        allowed = filter(caller().may_use, names)
+        return json_response({"object": "list", "data": [self._described(name) for name in allowed]})
 
     async def show_model(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -210,13 +235,16 @@ class _Gateway:
     # --- parts ---
 
     def _model(self, name: str) -> Model:
-        model = self._models.get(name)
-        if model is None and (any_model := self._models.get(ANY_MODEL)) is not None:
+        allowed = caller().may_use(name)
+        model = self._models.get(name) if allowed else None
+        if model is None and allowed and (any_model := self._models.get(ANY_MODEL)) is not None:
             return any_model.called(name)
         if model is None:
-            known = ", ".join(self._models)
+            known = list(filter(caller().may_use, self._models))
+            or_not_yours = " or you do not have access to it" if self.keys else ""
             raise RequestError(
-                f"The model '{name}' does not exist.{did_you_mean(name, self._models)} This gateway serves: {known}.",
+                f"The model '{name}' does not exist{or_not_yours}.{did_you_mean(name, known)} This gateway serves: "
+                f"{', '.join(known) or 'nothing to this key'}.",
                 param="model",
                 code="model_not_found",
                 status=404,

@@ -63,7 +63,8 @@ class ChatEndpoint:
         chunks = self._chunks(chat)
         peeked = Peeked(events)
         await peeked.begin(request.receive, self._server.heartbeat_s)
-        return EventStream(_stream(chunks, peeked.events(), self._counted), chunks.heartbeat, self._server.heartbeat_s)
+        stream = _stream(chunks, peeked.events(), self._counted)
+        return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 
     async def _whole(self, chat: ChatRequest, events: Events) -> Response:
         kept: list[Event] = []

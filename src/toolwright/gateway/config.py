@@ -19,6 +19,7 @@ from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
 from toolwright.response_template import ResponseTemplate
+from toolwright.gateway.callers import KeyConfig
 from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES, SIMULATED, Mode, Model
 from toolwright.upstreams.base import Upstream
@@ -50,6 +51,8 @@ ANY_MODEL = "*"
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
+_Count: TypeAlias = Annotated[int, Meta(ge=1)]
+
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -57,13 +60,20 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`[server]`. `max_body_bytes`: larger requests are refused. `heartbeat_s`: a silent stream is kept alive.
 
     `reasoning`: the field of chat answers that reasoning goes into. `history`: calls and outputs that do not belong
-    together are refused as OpenAI does, or mended. `responses`: the dialect of the Responses API.
+    together are refused as OpenAI does, or mended. `responses`: the dialect of the Responses API. `hosts`: the names
+    under which pages and clients may reach a gateway without keys. `max_requests`: more at once are refused.
+    `stall_s`: a client that reads nothing for so long is given up. `drain_s`: how long what is under way may go on when
+    the gateway is told to end.
     """
 
     host: _Text = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
     max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
+    hosts: tuple[_Text, ...] = ()
+    max_requests: _Count = 2_048
     heartbeat_s: _Seconds = 10.0
+    stall_s: _Seconds = 60.0
+    drain_s: Annotated[float, Meta(ge=0, le=86_400)] = 25.0
     reasoning: ReasoningField = "both"
     history: Literal["strict", "mend"] = "strict"
     responses: Flavour = "openai"
@@ -99,7 +109,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
     `constrain`: whether `server` is sent grammars. `arguments`: how a server that renders natively gets those of calls
     in the history: as text, which is OpenAI's form, or as objects, where it hands them to the chat template as they
-    come. `faults` (simulated only) makes the model misbehave.
+    come. `max_requests`: so many at once, the others wait for `queue_s` at most. `faults` (simulated only) makes the
+    model misbehave.
     """
 
     name: _Text
@@ -123,6 +134,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     media: Literal["refuse", "tell"] = "refuse"
     constrain: Literal["auto", "off"] = "auto"
     arguments: Literal["text", "object"] = "text"
+    max_requests: _Count | None = None
+    queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
     faults: str = ""
 
 
@@ -131,6 +144,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     server: ServerConfig = ServerConfig()
     store: StoreConfig | None = None
+    keys: tuple[KeyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()
 
 

@@ -30,6 +30,7 @@ from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.pages import page, shown
 from toolwright.gateway.searching import ServerItem
 from toolwright.gateway.store import Store, StoredResponse
+from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Prepared, Turns, new_id
 from toolwright.jsontext import encode
 from toolwright.turn import plan
@@ -44,6 +45,8 @@ _OVER: Final = ("completed", "incomplete", "failed", "cancelled")
 # A background response that is not finished so long after it was asked for never will be: its gateway has ended.
 _GIVEN_UP_S: Final = 3_600.0
 _CHARACTERS_PER_TOKEN: Final = 4
+# How long responses in the background may take to be stored as failed when the gateway ends.
+_FAILING_S: Final = 5.0
 
 
 def event_bytes(event: ResponseEvent, number: int) -> bytes:
@@ -65,15 +68,20 @@ def _is_unmet(error: BaseException | None) -> bool:
 class ResponsesEndpoint:
     """Answers requests of the Responses API. `counted` counts problems by kind over all requests."""
 
-    def __init__(self, turns: Turns, store: Store | None, server: ServerConfig, counted: Counted) -> None:
+    def __init__(
+        self, turns: Turns, store: Store | None, server: ServerConfig, counted: Counted, traffic: Traffic
+    ) -> None:
         self._turns = turns
         self._store = store
         self._server = server
         self._counted = counted
+        self._traffic = traffic
         self._background: dict[str, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        """End what runs in the background."""
+        """End what runs in the background, which has been told to end: it fails by itself, or else is cancelled."""
+        if self._background:
+            await asyncio.wait(self._background.values(), timeout=_FAILING_S)
         for task in self._background.values():
             task.cancel()
         await asyncio.gather(*self._background.values(), return_exceptions=True)
@@ -159,7 +167,8 @@ class ResponsesEndpoint:
             if flavour == "open_responses":
                 yield DONE
 
-        return EventStream(stream(), lambda: written(prepared.writer.heartbeat()), self._server.heartbeat_s)
+        heartbeat_s, stall_s = self._server.heartbeat_s, self._server.stall_s
+        return EventStream(stream(), lambda: written(prepared.writer.heartbeat()), heartbeat_s, stall_s)
 
     async def _in_background(self, prepared: Prepared) -> Response:
         if self._store is None:
@@ -180,17 +189,21 @@ class ResponsesEndpoint:
     async def _make(self, prepared: Prepared, stored: StoredResponse) -> None:
         """Make a response in the background."""
         try:
-            await self._set_status(stored, "in_progress")
-            async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
-                async for event in events:
-                    if event["type"] == "response.failed" and self._store is not None:
-                        await self._store.replace(prepared.stored())
+            with self._traffic.under_way(limited=False):
+                await self._set_status(stored, "in_progress")
+                await self._make_to_its_end(prepared)
         except asyncio.CancelledError:
             await self._set_status(stored, "cancelled")
             raise
         finally:
             self._counted(prepared.problems)
             self._background.pop(prepared.id, None)
+
+    async def _make_to_its_end(self, prepared: Prepared) -> None:
+        async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
+            async for event in events:
+                if event["type"] == "response.failed" and self._store is not None:
+                    await self._store.replace(prepared.stored())
 
     async def _set_status(self, stored: StoredResponse, status: str) -> StoredResponse:
         assert self._store is not None

@@ -12,8 +12,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.gateway.answers import OUR_FAULT, Counted, decoded, given_up
+from toolwright.gateway.callers import caller
 from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.responses import event_bytes, flavour_of
+from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Memory, Prepared, Turns
 from toolwright.jsontext import encode
 from toolwright.wire.errors import error_body, missing, upstream_status
@@ -26,6 +28,13 @@ _MAX_WAITING: Final = 32  # requests that wait for the one that is answered
 _LONGEST_S: Final = 3_600.0
 _LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TRY_AGAIN: Final = 1013
+_RESTART: Final = 1012
+_LEAVING: Final = RequestError(
+    "This gateway is shutting down. Open another connection, it may be another gateway that answers.",
+    status=503,
+    type_="server_error",
+    code="shutting_down",
+)
 _TOO_MANY: Final = RequestError(
     f"Too many requests wait on this connection: {_MAX_WAITING} at most. Send the next one when one is answered.",
     status=429,
@@ -37,15 +46,16 @@ _TOO_MANY: Final = RequestError(
 class ResponsesSocket:
     """Serves connections; see the module's docstring."""
 
-    def __init__(self, turns: Turns, server: ServerConfig, counted: Counted) -> None:
+    def __init__(self, turns: Turns, server: ServerConfig, counted: Counted, traffic: Traffic) -> None:
         self._turns = turns
         self._server = server
         self._counted = counted
+        self._traffic = traffic
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""
         await websocket.accept()
-        connection = _Connection(websocket, self._turns, self._server, self._counted)
+        connection = _Connection(websocket, self._turns, self._server, self._counted, self._traffic)
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await connection.run()
@@ -62,24 +72,36 @@ class ResponsesSocket:
 
 
 class _Connection:
-    def __init__(self, websocket: WebSocket, turns: Turns, server: ServerConfig, counted: Counted) -> None:
+    def __init__(
+        self, websocket: WebSocket, turns: Turns, server: ServerConfig, counted: Counted, traffic: Traffic
+    ) -> None:
         self._websocket = websocket
         self._turns = turns
         self._server = server
         self._counted = counted
+        self._traffic = traffic
+        self._answering = asyncio.Lock()
         self._memory = Memory()
         self._flavour = flavour_of(websocket.url.path, server)
         self._waiting: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
 
     async def run(self) -> None:
-        """Read frames while the turns that they ask for are answered, one after the other."""
-        reader = asyncio.ensure_future(self._read())
-        worker = asyncio.ensure_future(self._work())
+        """Read frames while the turns that they ask for are answered, one after the other; when the gateway ends, the
+        connection does behind the turn that is answered.
+        """
+        tasks = [asyncio.ensure_future(work) for work in (self._read(), self._work(), self._leave())]
         try:
-            await asyncio.wait({reader, worker}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await given_up(reader)
-            await given_up(worker)
+            for task in tasks:
+                await given_up(task)
+
+    async def _leave(self) -> None:
+        """When the gateway ends: say so, and close."""
+        await self._traffic.drained.wait()
+        async with self._answering:
+            await self.refuse(_LEAVING)
+            await self._websocket.close(_RESTART)
 
     async def refuse(self, error: RequestError | UpstreamError, lane: str | None = None) -> None:
         """Send an error frame. The connection stays open."""
@@ -106,21 +128,25 @@ class _Connection:
     async def _work(self) -> None:
         while True:
             text = await self._waiting.get()
-            lane: str | None = None
-            try:
-                given = decoded(text)
-                if not isinstance(given, dict):
-                    raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
-                lane = _lane(given)
-                await self._answer(given, text, lane)
-            except (RequestError, UpstreamError) as error:
-                log.info("websocket request refused: %.500r", str(error))
-                await self.refuse(error, lane)
-            except (WebSocketDisconnect, asyncio.CancelledError):
-                raise
-            except Exception:
-                log.exception("websocket request failed")
-                await self.refuse(OUR_FAULT, lane)
+            async with self._answering:
+                await self._take(text)
+
+    async def _take(self, text: str) -> None:
+        lane: str | None = None
+        try:
+            given = decoded(text)
+            if not isinstance(given, dict):
+                raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
+            lane = _lane(given)
+            await self._answer(given, text, lane)
+        except (RequestError, UpstreamError) as error:
+            log.info("websocket request refused: %.500r", str(error))
+            await self.refuse(error, lane)
+        except (WebSocketDisconnect, asyncio.CancelledError):
+            raise
+        except Exception:
+            log.exception("websocket request failed")
+            await self.refuse(OUR_FAULT, lane)
 
     async def _answer(self, given: dict[str, Any], text: str, lane: str | None) -> None:
         kind = given.get("type")
@@ -134,6 +160,7 @@ class _Connection:
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: 'response.create'.", param="type", code="invalid_value"
             )
+        caller().begin()
         parent = given.get("previous_response_id")
         completed = False
         try:
@@ -184,7 +211,12 @@ class _Connection:
 
     async def _send(self, frame: bytes) -> None:
         if self._websocket.application_state is WebSocketState.CONNECTED:
-            await self._websocket.send_text(frame.decode())
+            try:
+                async with asyncio.timeout(self._server.stall_s):
+                    await self._websocket.send_text(frame.decode())
+            except TimeoutError:
+                log.info("a websocket client reads nothing: it is given up")
+                raise WebSocketDisconnect from None
 
 
 def _lane(given: dict[str, Any]) -> str | None:

@@ -205,4 +205,4 @@ def upstream_status(error: UpstreamError) -> int:
     """The HTTP status with which the failure of an upstream is told."""
     if error.status == 429:
         return 429
-    return {"unreachable": 503, "timeout": 504}.get(error.fault, 502)
+    return {"unreachable": 503, "timeout": 504, "stopped": 503}.get(error.fault, 502)

@@ -1,0 +1,30 @@
+"""Names of hosts: which one a URL has, and which ones lead to this machine."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+__all__ = ["host_of", "is_address", "is_loopback"]
+
+
+def host_of(url: str) -> str:
+    """The host in a URL, in lower case; empty where it has none."""
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def is_address(name: str) -> bool:
+    """Whether this is a number instead of a name."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(name: str) -> bool:
+    """Whether only this machine reaches a host of this name."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    return is_address(name) and ipaddress.ip_address(name).is_loopback

@@ -1,0 +1,33 @@
+"""Gateways in processes of their own, to which signals can be sent."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers import HOST
+
+_TOOLWRIGHT = str(Path(sys.executable).parent / "toolwright")
+
+
+@contextmanager
+def gateway(*options: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`toolwright serve` with these options: its address, once it listens, and its process."""
+    command = [_TOOLWRIGHT, "serve", "--port", str(port), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        address = ""
+        while b"OPENAI_BASE_URL" not in (line := process.stdout.readline()):
+            assert process.poll() is None, process.stderr.read().decode()
+            if b" at http" in line:
+                address = line.split(b" at ")[1].decode().strip().removesuffix("/v1")
+        assert address.startswith(f"http://{HOST}:")
+        yield address, process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
