@@ -154,12 +154,12 @@ def test_what_is_used_comes_back_evenly() -> None:
     who = Caller(KeyConfig(name="a", sha256=hash_of("a"), requests_per_minute=60), lambda: now[0])
     for _ in range(60):
         who.begin()
-    now[0] = 0.99
-    with pytest.raises(RequestError, match="again in 10ms"):
+    now[0] = 0.75
+    with pytest.raises(RequestError, match="again in 250ms"):
         who.begin()
-    now[0] = 1.01
+    now[0] = 1.25
     who.begin()
-    with pytest.raises(RequestError, match="again in 990ms"):
+    with pytest.raises(RequestError, match="again in 750ms"):
         who.begin()
     now[0] = 1_000.0
     assert who.headers()["x-ratelimit-remaining-requests"] == "60"
