@@ -207,9 +207,8 @@ def _welcome(config: Config, address: str) -> None:
         name = "(any)" if model.name == ANY_MODEL else model.name
         found = detected(model) if model.dialect == AUTO and model.name != ANY_MODEL else None
         how = f"{mode} {found.dialect if found else model.dialect}" if model.dialect else mode
-        click.echo(
-            f"  {name:{width}}  {how:16} {without_credentials(model.upstream)}{f'  ({found.reason})' if found else ''}"
-        )
+        where = ", ".join(map(without_credentials, model.servers))
+        click.echo(f"  {name:{width}}  {how:16} {where}{f'  ({found.reason})' if found else ''}")
     if config.store is not None:
         where = without_credentials(config.store.url).removeprefix("sqlite:///")
         kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")

@@ -28,6 +28,7 @@ from toolwright.upstreams.completions import CHAT_ONLY, CompletionsUpstream
 from toolwright.upstreams.completions import Flavour as ServerFlavour
 from toolwright.upstreams.faults import Faults
 from toolwright.upstreams.http import Timeouts, without_credentials
+from toolwright.upstreams.pool import Pool
 from toolwright.upstreams.simulated import SimulatedUpstream
 from toolwright.wire.chat import CONSUMED
 from toolwright.wire.chat_answer import ReasoningField
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 ANY_MODEL = "*"
+_SIMULATED = "simulated"
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
@@ -100,13 +102,13 @@ class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[models]]`: a name that clients use, and what stands behind it.
 
-    `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`) or `simulated`;
-    `model` its name for the model; the dialect `auto` is found by that, or by the chat template in the file `template`.
-    `response_template` is a file that declares how the model's output reads, for a server that hands on raw text.
-    `server` says which server it is (mode raw needs to know). `options` are the dialect's,
-    `fields` go into every request to the upstream. The key for the upstream comes from the environment variable
-    `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments without a
-    name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
+    `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`), several of them
+    for servers that are alike, or `simulated`; `model` its name for the model; the dialect `auto` is found by that, or
+    by the chat template in the file `template`. `response_template` is a file that declares how the model's output
+    reads, for a server that hands on raw text. `server` says which server it is (mode raw needs to know). `options` are
+    the dialect's, `fields` go into every request to the upstream. The key for the upstream comes from the environment
+    variable `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments
+    without a name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
     `constrain`: whether `server` is sent grammars. `arguments`: how a server that renders natively gets those of calls
     in the history: as text, which is OpenAI's form, or as objects, where it hands them to the chat template as they
     come. `max_requests`: so many at once, the others wait for `queue_s` at most. `faults` (simulated only) makes the
@@ -114,7 +116,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     name: _Text
-    upstream: str
+    upstream: str | Annotated[list[str], Meta(min_length=1)]
     model: _Text | None = None
     mode: Mode | None = None
     dialect: str | None = None
@@ -137,6 +139,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_requests: _Count | None = None
     queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
     faults: str = ""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Where the model is: one address, or several that are alike."""
+        return (self.upstream,) if isinstance(self.upstream, str) else tuple(self.upstream)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -278,7 +285,7 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
         raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
     if given.arguments == "object" and mode != "native":
         raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
-    if given.faults and given.upstream != "simulated":
+    if given.faults and given.servers != (_SIMULATED,):
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
     for name in given.fields:
         if name in CONSUMED or name == "prompt":
@@ -291,9 +298,12 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
 
 
 def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
-    if given.upstream == "simulated":
+    if given.servers == (_SIMULATED,):
         return SimulatedUpstream(Faults.parse(given.faults))
-    _check_url(given.upstream)
+    for url in given.servers:
+        _check_url(url)
+    if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
+        raise ConfigError(f"upstream names {without_credentials(twice)} twice: leave one of them.")
     headers = dict(given.headers)
     if given.api_key_env:
         key = os.environ.get(given.api_key_env)
@@ -302,9 +312,13 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
         headers["authorization"] = f"Bearer {key}"
     _check_headers(given, headers)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
-    if mode == "raw":
-        return CompletionsUpstream(given.upstream, headers, timeouts, flavour=given.server)
-    return ChatUpstream(given.upstream, headers, timeouts)
+    upstreams: list[Upstream] = [
+        CompletionsUpstream(url, headers, timeouts, flavour=given.server)
+        if mode == "raw"
+        else ChatUpstream(url, headers, timeouts)
+        for url in given.servers
+    ]
+    return upstreams[0] if len(upstreams) == 1 else Pool(upstreams)
 
 
 def _check_url(url: str) -> None:
@@ -329,7 +343,7 @@ def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
     places = {
         "headers.authorization": any(name.lower() == "authorization" for name in given.headers),
         "api_key_env": bool(given.api_key_env),
-        "the URL of upstream": "@" in urlsplit(given.upstream).netloc,
+        "the URL of upstream": any("@" in urlsplit(url).netloc for url in given.servers),
     }
     keys = [place for place, has_key in places.items() if has_key]
     if len(keys) > 1:

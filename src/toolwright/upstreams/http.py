@@ -131,7 +131,7 @@ class HttpUpstream:
             yield
         except aiohttp.ConnectionTimeoutError as error:
             waited = f"{self._timeouts.connect_s:g} s"
-            raise self._failed(f"could not be reached within {waited}", "timeout") from error
+            raise self._failed(f"could not be reached within {waited}", "unreachable") from error
         except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
         except TimeoutError as error:
