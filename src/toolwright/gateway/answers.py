@@ -16,6 +16,7 @@ from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Problem
 from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.wire.errors import error_body, json_fault, upstream_status
+from toolwright.wire.limits import Limits, check_depth, check_limits
 from toolwright.wire.sse import HEADERS
 
 __all__ = [
@@ -94,13 +95,16 @@ async def read_body(request: Request, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def decoded(body: bytes | str) -> object:
-    """The value of a request's body. Raises `RequestError` for one that is no JSON."""
+def decoded(body: bytes | str, limits: Limits) -> object:
+    """The value of a request's body. Raises `RequestError` for one that is no JSON, or holds too much."""
     try:
-        return decode(body)
+        value = decode(body)
     except NotJsonError as error:
         fault = json_fault(body if isinstance(body, bytes) else body.encode("utf-8", "replace"), error)
         raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
+    check_depth(body, value, limits.max_depth)
+    check_limits(value, body, limits)
+    return value
 
 
 async def off_loop(read: Callable[[], T], *, slow: bool) -> T:

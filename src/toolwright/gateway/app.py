@@ -123,10 +123,10 @@ class _Gateway:
         self._store = None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name)
         self._pruning: asyncio.Task[None] | None = None
         self.problems: Counter[str] = Counter()  # by kind, since the start
-        turns = Turns(self._model, self._store, mend=config.server.history == "mend")
-        self._chat = ChatEndpoint(self._model, config.server, self._counted)
+        turns = Turns(self._model, self._store, mend=config.server.history == "mend", limits=config.limits)
+        self._chat = ChatEndpoint(self._model, config.server, self._counted, config.limits)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted, self.traffic)
-        self._conversations = ConversationsEndpoint(self._store, config.server)
+        self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
         self.socket = ResponsesSocket(turns, config.server, self._counted, self.traffic)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:

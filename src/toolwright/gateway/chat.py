@@ -34,6 +34,7 @@ from toolwright.turn import Model, run_turn
 from toolwright.wire.chat import ChatRequest, read_request
 from toolwright.wire.chat_answer import ChatChunks, completion
 from toolwright.wire.errors import error_body
+from toolwright.wire.limits import Limits
 from toolwright.wire.sse import DONE, comment, data
 
 __all__ = ["ChatEndpoint"]
@@ -45,16 +46,20 @@ Events = AsyncGenerator[Event | Usage, None]
 class ChatEndpoint:
     """Answers chat requests. `counted` counts problems by kind over all requests."""
 
-    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, counted: Counted) -> None:
+    def __init__(
+        self, find_model: Callable[[str], Model], server: ServerConfig, counted: Counted, limits: Limits
+    ) -> None:
         self._find_model = find_model
         self._server = server
         self._counted = counted
+        self._limits = limits
 
     async def create(self, request: Request) -> Response:
         """A completion, streamed or whole."""
         body = await read_body(request, self._server.max_body_bytes)
         slow = len(body) > LARGE or b"custom" in body
-        chat = await off_loop(lambda: read_request(decoded(body), mend=self._server.history == "mend"), slow=slow)
+        mend = self._server.history == "mend"
+        chat = await off_loop(lambda: read_request(decoded(body, self._limits), mend=mend), slow=slow)
         model = self._find_model(chat.model)
         today = date.today().isoformat()
         events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)

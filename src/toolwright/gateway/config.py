@@ -32,6 +32,7 @@ from toolwright.upstreams.pool import Pool
 from toolwright.upstreams.simulated import SimulatedUpstream
 from toolwright.wire.chat import CONSUMED
 from toolwright.wire.chat_answer import ReasoningField
+from toolwright.wire.limits import Limits
 from toolwright.wire.response_answer import Flavour
 
 __all__ = [
@@ -151,6 +152,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     server: ServerConfig = ServerConfig()
     store: StoreConfig | None = None
+    limits: Limits = Limits()
     keys: tuple[KeyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()
 

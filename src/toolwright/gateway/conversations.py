@@ -16,6 +16,7 @@ from toolwright.gateway.store import Store, StoredConversation
 from toolwright.gateway.turns import new_id, with_ids
 from toolwright.wire.errors import from_validation
 from toolwright.wire.items import ItemReader
+from toolwright.wire.limits import Limits
 from toolwright.wire.metadata import check_metadata
 from toolwright.wire.offer import Offer
 
@@ -40,8 +41,9 @@ class _Add(msgspec.Struct):
 class ConversationsEndpoint:
     """Answers requests about conversations. `store` None: there is nowhere to keep them."""
 
-    def __init__(self, store: Store | None, server: ServerConfig) -> None:
+    def __init__(self, store: Store | None, server: ServerConfig, limits: Limits) -> None:
         self._given_store = store
+        self._limits = limits
         self._server = server
 
     async def create(self, request: Request) -> Response:
@@ -102,7 +104,7 @@ class ConversationsEndpoint:
 
     async def _body(self, request: Request, kind: type[Any], *, may_be_empty: bool = False) -> Any:
         body = await read_body(request, self._server.max_body_bytes)
-        given = {} if may_be_empty and not body.strip() else decoded(body)
+        given = {} if may_be_empty and not body.strip() else decoded(body, self._limits)
         try:
             read = msgspec.convert(given, kind)
         except msgspec.ValidationError as error:

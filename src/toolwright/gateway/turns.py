@@ -23,6 +23,7 @@ from toolwright.gateway.searching import ServerItem, with_search
 from toolwright.gateway.store import Store, StoredResponse, StoreError
 from toolwright.turn import Model
 from toolwright.wire.errors import error_body
+from toolwright.wire.limits import Limits, check_items
 from toolwright.wire.response_answer import Flavour, ResponseEvent, ResponseWriter, response_object
 from toolwright.wire.responses import Asked, ResponsesRequest, decode_request, read_request
 
@@ -121,10 +122,11 @@ class Prepared(Struct):
 class Turns:
     """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
 
-    def __init__(self, find_model: Callable[[str], Model], store: Store | None, *, mend: bool) -> None:
+    def __init__(self, find_model: Callable[[str], Model], store: Store | None, *, mend: bool, limits: Limits) -> None:
         self._find_model = find_model
         self._store = store
         self._mend = mend
+        self.limits = limits
 
     async def prepare(
         self, body: bytes | str, memory: Memory | None = None, *, flavour: Flavour = "openai", **changed: Any
@@ -132,7 +134,7 @@ class Turns:
         """Check a request, with what came before; `changed` are fields that are set whatever it says. Raises
         `RequestError`.
         """
-        given = decoded(body)
+        given = decoded(body, self.limits)
         if isinstance(given, Mapping):
             given = {key: it for key, it in {**given, **changed}.items() if it is not None}
         request = decode_request(given)
@@ -140,6 +142,7 @@ class Turns:
         model = self._find_model(request.model)
         history = await self._history(request, memory)
         new = await self._new_items(request)
+        check_items(len(history) + len(new), self.limits, "input")
         request.input = [dict(item) for item in new] if request.input is not None else None
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         asked = await off_loop(lambda: read_request(request, given, history, mend=self._mend), slow=slow)

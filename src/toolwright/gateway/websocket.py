@@ -134,7 +134,7 @@ class _Connection:
     async def _take(self, text: str) -> None:
         lane: str | None = None
         try:
-            given = decoded(text)
+            given = decoded(text, self._turns.limits)
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
             lane = _lane(given)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["TYPE_NAMES", "Schema", "branches", "resolve", "wanted"]
+__all__ = ["TYPE_NAMES", "Schema", "branches", "pointed_at", "resolve", "wanted"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ def resolve(schema: object, root: Schema) -> Schema:
             return _EMPTY
         reference, all_of = schema.get("$ref"), schema.get("allOf")
         if isinstance(reference, str):
-            schema = _at(reference, root)
+            schema = pointed_at(reference, root)
         elif isinstance(all_of, list) and len(all_of) == 1 and "type" not in schema and "properties" not in schema:
             schema = all_of[0]
         else:
@@ -56,7 +56,8 @@ def wanted(schema: Schema) -> str:
     return "object" if isinstance(schema.get("properties"), Mapping) else ""
 
 
-def _at(reference: str, root: Schema) -> object:
+def pointed_at(reference: str, root: Schema) -> object:
+    """What a reference of the form `#/a/b` leads to; None where it leads nowhere."""
     value: object = root
     if not reference.startswith("#"):
         return None

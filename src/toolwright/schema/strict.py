@@ -64,10 +64,11 @@ def strict_problems(schema: Schema) -> list[str]:
     defined = [(group, name) for group in _DEFINITIONS for name in _mapping(schema.get(group))]
     starts: list[tuple[Path, Any]] = [((), schema)]
     starts += [((group, name), schema[group][name]) for group, name in defined]
+    known = frozenset(defined)
     sizes = [_Size() for _ in starts]
     problems: list[str] = []
     for (path, node), size in zip(starts, sizes, strict=True):
-        problems += _of_tree(path, node, size, frozenset(defined))
+        problems += _of_tree(path, node, size, known)
     return problems + list(_of_sizes(sizes, sum(len(name) for _, name in defined)))
 
 

@@ -271,7 +271,7 @@ def _conversation(request: _Request) -> Conversation:
 def _legacy_conversation(request: _Request) -> Conversation:
     """The API before tools: `functions`, `function_call`, one call at most."""
     found = find_tools(request.functions, "functions", "function")
-    check_tools(found, "functions")
+    check_tools(found)
     tools = tuple(tool for tool, _ in found)
     choice = read_function_call(request.function_call, tools)
     conversation = Conversation(tools=tools, tool_choice=choice, parallel_tool_calls=False)

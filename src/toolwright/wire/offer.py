@@ -19,7 +19,6 @@ from toolwright.wire.tools import FoundTool, Shape, check_name, check_parameters
 __all__ = ["Offer", "SearchWay", "read_offer"]
 
 SearchWay = Literal["none", "client", "server"]
-_MAX_TOOLS: Final = 128
 # Of the description of a namespace each of its tools tells so much.
 _MAX_ABOUT: Final = 200
 _INNER: Final = ("function", "custom")  # of a namespace
@@ -133,15 +132,6 @@ class Offer:
         before = {*self._shown, *self._deferred}
         for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
             self._add(tool, kind, f"{param}[{number}]", shape, before)
-        # A namespace counts once: Codex puts all tools of an MCP server into one.
-        length = sum(not tool.get("defer_loading") for tool in given)
-        if self._checks and length > _MAX_TOOLS:
-            raise RequestError(
-                f"Invalid '{param}': array too long. Expected an array with maximum length {_MAX_TOOLS}, but got an "
-                f"array with length {length} instead.",
-                param=param,
-                code="array_above_max_length",
-            )
 
     def load(self, given: Sequence[Any], param: str) -> list[str]:
         """Take tools that a search has found: they can be called from now on. Answers their flat names."""

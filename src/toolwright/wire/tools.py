@@ -30,7 +30,6 @@ __all__ = [
     "twice",
 ]
 
-_MAX_TOOLS = 128
 _MAX_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _KINDS = ("function", "custom")
@@ -195,15 +194,8 @@ def read_call(given: object, param: str) -> Call:
         raise RequestError(f"The arguments at '{param}' are no JSON: {error}.", param=param) from error
 
 
-def check_tools(found: Sequence[FoundTool], param: str = "tools") -> None:
-    """What OpenAI's API refuses in tools."""
-    if len(found) > _MAX_TOOLS:
-        raise RequestError(
-            f"Invalid '{param}': array too long. Expected an array with maximum length {_MAX_TOOLS}, but got an array "
-            f"with length {len(found)} instead.",
-            param=param,
-            code="array_above_max_length",
-        )
+def check_tools(found: Sequence[FoundTool]) -> None:
+    """What OpenAI's API refuses in tools, but for too many of them: see `toolwright.wire.limits`."""
     seen: set[str] = set()
     for tool, path in found:
         check_name(tool.name, f"{path}.name")
