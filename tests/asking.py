@@ -53,6 +53,10 @@ class Live:
         else:
             yield self._file.read()
 
+    def send(self, more: bytes) -> None:
+        """More of the request."""
+        self._socket.sendall(more)
+
     def close(self) -> None:
         self._file.close()
         self._socket.close()

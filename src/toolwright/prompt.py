@@ -7,7 +7,7 @@ look-alike in the text with an invisible character, so that the server's tokeniz
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -58,12 +58,15 @@ class Prompt(Struct, frozen=True):
         return "".join(self._wire_texts())
 
     def _wire_texts(self) -> Iterator[str]:
-        for kind, pieces in groupby(self.pieces, type):
+        # Neighbours as one text, so that no look-alike hides in a seam; nor may one begin or end in a control token.
+        runs = [(kind, "".join(map(self._as_text, pieces))) for kind, pieces in groupby(self.pieces, type)]
+        for number, (kind, text) in enumerate(runs):
             if kind is Control:
-                yield from (piece.text for piece in pieces)
+                yield text
             else:
-                # As one text, so that no look-alike hides in a seam.
-                yield neutralise("".join(map(self._as_text, pieces)), self.controls)
+                before = runs[number - 1][1] if number else ""
+                after = runs[number + 1][1] if number + 1 < len(runs) else ""
+                yield neutralise(text, self.controls, before, after)
 
     def _as_text(self, piece: Piece) -> str:
         is_json = isinstance(piece, Text) and piece.json
@@ -106,16 +109,33 @@ class PromptBuilder:
         )
 
 
-def neutralise(text: str, controls: Sequence[str]) -> str:
-    """`text` with an invisible character inside every literal of `controls` that it holds."""
-    return _any_of(tuple(controls)).sub(lambda found: found[0][0] + _BREAK + found[0][1:], text)
+def neutralise(text: str, controls: Sequence[str], before: str = "", after: str = "") -> str:
+    """`text` with an invisible character inside every literal of `controls` that it holds, or has a part of: the rest
+    may stand in what comes `before` or `after` it.
+    """
+    literals = tuple(controls)
+    longest = max(map(len, literals), default=0)
+    head = before[-longest:] if longest else ""
+    whole = head + text + after[:longest]
+    begins, ends = len(head), len(head) + len(text)
+    cuts = {
+        max(begins, found.start() + 1)
+        for found in _begin_of(literals).finditer(whole)
+        if found.start() < ends and found.end(1) > begins
+    }
+    if not cuts:
+        return text
+    at = [begins, *sorted(cuts), ends]
+    return _BREAK.join(whole[one:other] for one, other in pairwise(at))
 
 
 def neutralise_json(text: str, controls: Sequence[str]) -> str:
     """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
-    return _any_of(tuple(controls)).sub(lambda found: f"\\u{ord(found[0][0]):04x}{found[0][1:]}", text)
+    return _begin_of(tuple(controls)).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @lru_cache(maxsize=64)
-def _any_of(literals: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, literals)) or r"(?!)")
+def _begin_of(literals: tuple[str, ...]) -> re.Pattern[str]:
+    """The first character of each literal, of those too that begin within another one; the group is the longest."""
+    longest_first = "|".join(map(re.escape, sorted(literals, key=len, reverse=True)))
+    return re.compile(f"(?=({longest_first})).", re.DOTALL) if literals else re.compile(r"(?!)()")

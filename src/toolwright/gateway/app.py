@@ -199,10 +199,10 @@ class _Gateway:
             except ClientLeft:
                 response = Response(status_code=499)
             except StoreError as error:
-                log.error("%s %s failed: %s", request_id, request.url.path, error)
+                log.error("%s %.200r failed: %s", request_id, request.url.path, error)
                 response = error_response(OUR_FAULT)
             except Exception:
-                log.exception("%s %s failed", request_id, request.url.path)
+                log.exception("%s %.200r failed", request_id, request.url.path)
                 response = error_response(OUR_FAULT)
             return _identified(response, request_id)
 
@@ -223,7 +223,7 @@ class _Gateway:
             except UpstreamError as error:
                 if not names:
                     raise
-                log.info("%s lists the configured models only: %s", request.url.path, error)
+                log.info("%s lists the configured models only: %.500r", request.url.path, str(error))
         allowed = filter(caller().may_use, names)
         return json_response({"object": "list", "data": [self._described(name) for name in allowed]})
 

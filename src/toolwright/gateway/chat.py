@@ -126,7 +126,7 @@ async def _stream(chunks: ChatChunks, events: Events, counted: Counted) -> Async
                 for chunk in chunks.event(event):
                     yield chunk
     except (RequestError, UpstreamError) as error:
-        log.info("stream failed: %s", error)
+        log.info("stream failed: %.500r", str(error))
         yield data(encode(error_body(error)))
     except Exception:
         log.exception("stream failed")

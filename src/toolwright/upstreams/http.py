@@ -6,10 +6,12 @@ that ends in a server's error not lost.
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from io import BytesIO
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 from msgspec import Struct
@@ -35,6 +37,9 @@ _TOO_LONG_WORDS = re.compile(
     r"maximum context length|model's context length|context window|available context size"
     r"|Context size has been exceeded|greater than the context length|context the overflows"
 )
+# Prompts and keys go to the server that was named, not where it would have them.
+_REDIRECTS = 300
+_REFUSALS = 400
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
@@ -68,6 +73,15 @@ def without_credentials(url: str) -> str:
     return re.sub(r"//[^/@]*@", "//", url)
 
 
+def _credentials(url: str) -> list[str]:
+    """What must not be told of a URL: its password, and what stands for it in a header."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return []
+    user, password = unquote(parts.username or ""), unquote(parts.password)
+    return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]
+
+
 class HttpUpstream:
     """The connections to one server. `headers` go with every request; keys among them are never shown."""
 
@@ -76,6 +90,7 @@ class HttpUpstream:
         self.name = without_credentials(self.url)
         self._headers = dict(headers or {})
         values = [part for value in self._headers.values() for part in value.split()]
+        values += _credentials(self.url)
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
@@ -85,9 +100,9 @@ class HttpUpstream:
         path = "/models"
         timeout = aiohttp.ClientTimeout(total=_LISTING_S)
         with self._named_failures(_LISTING_S):
-            async with self._client().get(self.url + path, timeout=timeout) as response:
+            async with self._client().get(self.url + path, timeout=timeout, allow_redirects=False) as response:
                 body = await response.read()
-                if response.status >= 400:
+                if response.status >= _REDIRECTS:
                     raise self._answered(response, path, self._told(_error_of(body)))
         try:
             return [model.id for model in decode(body, _ModelList).data]
@@ -107,8 +122,9 @@ class HttpUpstream:
         """
         with self._named_failures(self._timeouts.idle_s):
             # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
-            async with self._client().post(self.url + path, data=BytesIO(encode(body))) as response:
-                if response.status >= 400:
+            posting = self._client().post(self.url + path, data=BytesIO(encode(body)), allow_redirects=False)
+            async with posting as response:
+                if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
                     async with aclosing(self._read_events(response)) as events:
@@ -184,7 +200,7 @@ class HttpUpstream:
     async def _refused(
         self, response: aiohttp.ClientResponse, path: str, model: object
     ) -> RequestError | UpstreamError:
-        """The error of an answer from 400 on: the caller's where it is about the request, else the server's."""
+        """The error of an answer from 300 on: the caller's where it is about the request, else the server's."""
         failure = _error_of(await response.content.read(_MAX_ERROR_BYTES))
         told = self._told(failure)
         fields = failure if isinstance(failure, dict) else {}
@@ -192,7 +208,7 @@ class HttpUpstream:
         if response.status in (*_CALLERS_FAULT, 500) and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
             return _too_long(told)
         if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
-            return RequestError(told, code=code if isinstance(code, str) else None, status=400)
+            return RequestError(told, code=self._told(code) if isinstance(code, str) else None, status=400)
         if response.status == _NOT_FOUND and (
             code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
         ):
@@ -200,11 +216,11 @@ class HttpUpstream:
         return self._answered(response, path, told)
 
     def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
-        """The error for an answer from 400 on that the request is not to blame for."""
+        """The error for an answer from 300 on that the request is not to blame for."""
         what = f"answered {response.status}: {told}"
         if response.status in _NO_ACCESS:
             what = f"refused the gateway's credentials (HTTP {response.status}): {told}"
-        elif response.status in _NOT_HERE:
+        elif response.status in _NOT_HERE or response.status < _REFUSALS:
             lacks_v1 = path in _BELOW_V1 and not self.url.endswith("/v1")
             way_out = f"Does its base URL lack the /v1, as in {self.name}/v1?" if lacks_v1 else "Is its base URL right?"
             what = f"answered {response.status} to {response.method} {path}: {told}. {way_out}"
@@ -242,7 +258,7 @@ class _NoJson(str):
 
 
 def _error_of(body: bytes) -> object:
-    """The error in an answer from 400 on: what stands under `error`, or all of it."""
+    """The error in an answer from 300 on: what stands under `error`, or all of it."""
     try:
         answer = decode(body)
     except NotJsonError:
