@@ -49,6 +49,7 @@ LAYERS = (
     ("api", "response_template"),
     ("bulk",),
     ("agent",),
+    ("probing",),
     ("gateway",),
     ("cli",),
 )

@@ -125,7 +125,7 @@ async def _model(config: ModelConfig) -> AsyncGenerator[Model, None]:
             model = model.called(names[0])
         yield model
     finally:
-        await model.upstream.close()
+        await model.close()
 
 
 # --- the chat ---

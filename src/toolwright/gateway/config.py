@@ -18,6 +18,10 @@ from toolwright.aliases import GROUPS, Hints, InferenceRule
 from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
+from toolwright.gateway.auto import Auto
+from toolwright.probing.advice import Advice
+from toolwright.probing.examination import probe
+from toolwright.probing.findings import Findings
 from toolwright.response_template import ResponseTemplate
 from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES, SIMULATED, Mode, Model
@@ -39,6 +43,7 @@ __all__ = [
     "ServerConfig",
     "StoreConfig",
     "build_models",
+    "check_url",
     "detected",
     "load_config",
     "simulated_config",
@@ -50,6 +55,8 @@ ANY_MODEL = "*"
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
+# So long a request may wait at most until the mode of its model is chosen.
+_PROBING_S = 15.0
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -105,7 +112,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: _Text
     upstream: str
     model: _Text | None = None
-    mode: Mode | None = None
+    mode: Mode | Literal["auto"] | None = None
     dialect: str | None = None
     template: _Text | None = None
     response_template: _Text | None = None
@@ -174,13 +181,19 @@ def build_models(config: Config) -> dict[str, Model]:
 
 
 def _model(given: ModelConfig) -> Model:
+    if given.mode == AUTO and given.upstream != "simulated":
+        return _auto(given)
     given = with_dialect(given)
-    mode: Mode = given.mode or ("prompt" if given.dialect else "native")
+    mode: Mode = given.mode if given.mode and given.mode != AUTO else "prompt" if given.dialect else "native"
     if mode not in MODES:
-        raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join(MODES)}.")
+        raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join((*MODES, AUTO))}.")
     if mode != "native" and given.dialect is None:
         raise ConfigError(f"Mode {mode!r} needs a dialect: add dialect = 'harmony', or another one.")
     _refuse_ignored(given, mode)
+    return _made(given, mode)
+
+
+def _made(given: ModelConfig, mode: Mode) -> Model:
     model = Model(
         name=given.name,
         upstream=_upstream(given, mode),
@@ -214,6 +227,48 @@ def _response_template(given: ModelConfig) -> ResponseTemplate | None:
         raise ConfigError(f"response_template: {error}") from error
 
 
+def _auto(given: ModelConfig) -> Model:
+    """A model whose mode is chosen when it is asked. What would be wrong in one mode only is no mistake here."""
+    _refuse_ignored(given, AUTO)
+    named = given.dialect if given.dialect != AUTO else None
+    if named is None and given.template is not None and (found := detected(given)) is not None:
+        named = found.dialect
+    model = _made(msgspec.structs.replace(given, dialect=named), "native")
+    server: ServerFlavour | None = given.server if given.server != "openai" else None
+
+    async def examine(name: str) -> Findings:
+        return await probe(
+            given.upstream,
+            model=name,
+            headers=_headers(given),
+            dialect=named,
+            server=server,
+            timeout_s=_PROBING_S,
+            depth="mode",
+        )
+
+    def build(findings: Findings, advised: Advice) -> Model:
+        lacks_v1 = findings.url == f"{without_credentials(given.upstream.rstrip('/'))}/v1"
+        fields = {name: value for name, value in given.fields.items() if advised.mode != "raw" or name not in CHAT_ONLY}
+        chosen = msgspec.structs.replace(
+            given,
+            upstream=f"{given.upstream.rstrip('/')}/v1" if lacks_v1 else given.upstream,
+            dialect=advised.dialect,
+            server=advised.server,
+            options=given.options if advised.dialect == given.dialect else {},
+            fields=fields,
+            constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
+        )
+        return _made(chosen, advised.mode)
+
+    anything = given.name == ANY_MODEL and given.model is None
+    return msgspec.structs.replace(
+        model,
+        dialect=None,
+        chooser=Auto(None if anything else model.upstream_model, examine, build, server=server),
+    )
+
+
 def with_dialect(given: ModelConfig) -> ModelConfig:
     """The model with its dialect found, where it is to be found: by the chat template, or by the model's name. For any
     model it stays open until one is asked for.
@@ -239,9 +294,9 @@ def detected(given: ModelConfig) -> Detected | None:
         raise ConfigError(f"template: cannot read {given.template}: {error}.") from error
 
 
-def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
+def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
     """A setting that would change nothing is a mistake: whoever wrote it expects something of it."""
-    if given.template is not None and given.dialect is None:
+    if given.template is not None and given.dialect is None and mode != AUTO:
         raise ConfigError("template is read to find the dialect: add dialect = 'auto', or leave it out.")
     if given.options and given.dialect == AUTO:
         raise ConfigError("options are one dialect's: name it instead of 'auto', or leave them out.")
@@ -260,7 +315,7 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
             f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
             "them out. What goes to the server as it is belongs in fields."
         )
-    if given.constrain == "off" and mode != "raw":
+    if given.constrain == "off" and mode not in ("raw", AUTO):
         raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
     if given.arguments == "object" and mode != "native":
         raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
@@ -279,7 +334,16 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
 def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     if given.upstream == "simulated":
         return SimulatedUpstream(Faults.parse(given.faults))
-    _check_url(given.upstream)
+    check_url(given.upstream)
+    headers = _headers(given)
+    timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
+    if mode == "raw":
+        return CompletionsUpstream(given.upstream, headers, timeouts, flavour=given.server)
+    return ChatUpstream(given.upstream, headers, timeouts)
+
+
+def _headers(given: ModelConfig) -> dict[str, str]:
+    """The headers for the upstream, with its key."""
     headers = dict(given.headers)
     if given.api_key_env:
         key = os.environ.get(given.api_key_env)
@@ -287,13 +351,11 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
             raise ConfigError(f"The environment variable {given.api_key_env} for the upstream's key is not set.")
         headers["authorization"] = f"Bearer {key}"
     _check_headers(given, headers)
-    timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
-    if mode == "raw":
-        return CompletionsUpstream(given.upstream, headers, timeouts, flavour=given.server)
-    return ChatUpstream(given.upstream, headers, timeouts)
+    return headers
 
 
-def _check_url(url: str) -> None:
+def check_url(url: str) -> None:
+    """Raise `ConfigError` for what is no base URL of a server."""
     expected = f"Upstream {without_credentials(url)!r}: expected 'simulated' or a URL such as http://localhost:8000/v1"
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{expected}, got no http:// or https://.")

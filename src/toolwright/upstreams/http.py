@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["HttpUpstream", "Timeouts", "without_credentials"]
+__all__ = ["HttpUpstream", "Timeouts", "told_error", "without_credentials"]
 
 T = TypeVar("T")
 
@@ -66,6 +66,11 @@ class _ModelList(Struct):
 def without_credentials(url: str) -> str:
     """The URL as it may be shown."""
     return re.sub(r"//[^/@]*@", "//", url)
+
+
+def told_error(body: bytes) -> str:
+    """The words of an error's body, in whatever form a server wrote it."""
+    return _words(_error_of(body))
 
 
 class HttpUpstream:
