@@ -24,7 +24,7 @@ class Pose(Struct, frozen=True):
     `pages` answer GET by path. `holds` are the constraint fields that are enforced, `refuses` those that get a 400, by
     `path field`; every other is ignored. `calls`: what becomes of the calls that the model writes; `choices`: whether
     `tool_choice` counts. `raw`: whether control tokens survive in raw completions, if there are any; a field that must
-    be false for it is named by `raw_needs`. `dialect` is the model's.
+    be false for it is named by `raw_needs`. `dialect` is the model's. `always` answers every POST.
     """
 
     model: str
@@ -39,10 +39,17 @@ class Pose(Struct, frozen=True):
     raw_needs: str | None = None
     reasoning: str | None = None
     shows: Mapping[str, Any] | None = None
+    always: Answer | None = None
+
+
+def models_of(*names: str, **fields: Any) -> Answer:
+    """A list of models; the fields are the first one's."""
+    first, *others = ({"id": name, "object": "model"} for name in names)
+    return whole({"object": "list", "data": [{**first, **fields}, *others]})
 
 
 def _models(model: str, **fields: Any) -> Answer:
-    return whole({"object": "list", "data": [{"id": model, "object": "model", **fields}, {"id": "another"}]})
+    return models_of(model, "another", **fields)
 
 
 def _page(text: str, kind: str = "text/plain") -> Answer:
@@ -147,6 +154,7 @@ POSES: Final[Mapping[str, Pose]] = {
         raw="loses",
     ),
     "calls are printed": Pose("served", {"/v1/models": _models("served")}, calls="printed", choices="ignored"),
+    "its parser fails": Pose("served", {"/v1/models": _models("served")}, calls="fails"),
     "no calls in a stream": Pose("served", {"/v1/models": _models("served")}, calls="whole only"),
 }
 
@@ -181,6 +189,8 @@ _NOT_FOUND: Final = whole({"error": {"message": "Not Found", "code": 404}}, 404)
 
 def answer_of(pose: Pose, path: str, body: Mapping[str, Any]) -> Answer:
     """What the server does with a request."""
+    if pose.always is not None:
+        return pose.always
     for field, value in _constraints(body.get("sampling_params", body)):
         if told := pose.refuses.get(f"{path} {field}"):
             return whole({"error": {"message": told}}, 400)

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from toolwright.cli.doctor_page import page
+from toolwright.dialects.base import get_dialect
 from toolwright.errors import ConfigError
 from toolwright.gateway.config import check_url
 from toolwright.probing.advice import Advice, advice
@@ -60,6 +61,8 @@ def doctor(
       toolwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
     """
     check_url(url)
+    if dialect is not None:
+        get_dialect(dialect)
     findings = asyncio.run(probe(url, model=model, api_key=_key(api_key_env), dialect=dialect, timeout_s=timeout))
     advised = advice(findings, api_key_env=api_key_env)
     if html is not None:

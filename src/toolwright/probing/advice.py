@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from toolwright.probing.fields import RAW_FIELDS
 from toolwright.probing.findings import NAMES, Findings
-from toolwright.probing.probes import CHAT, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
+from toolwright.probing.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from toolwright.turn import UNKNOWN, Mode
 from toolwright.upstreams.completions import Flavour
 
@@ -79,10 +79,10 @@ def _mode(findings: Findings, without: Collection[Mode]) -> Choice | None:
     if "raw" not in without and raw_works(findings):
         return Choice("raw", "raw completions keep the control tokens, and a call in its dialect comes back whole")
     if "native" not in without and findings.status(TOOLS_STREAMED) == "works":
-        return Choice("native", f"{_no_raw(findings)}, and the server's own calls work in a stream")
+        return Choice("native", f"{_no_raw(findings)}; the server's own calls work in a stream")
     if "prompt" not in without and chats:
         failed = "the server's own calls failed" if "native" in without else _no_native(findings)
-        return Choice("prompt", f"{_no_raw(findings)}, and {failed}; any chat endpoint takes tools as text")
+        return Choice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text")
     return None
 
 
@@ -95,7 +95,7 @@ def _no_raw(findings: Findings) -> str:
     if findings.dialect is None:
         return "its dialect is not known"
     lost = findings.status(RAW_CALL) == "works" and findings.status(CONTROLS) != "works"
-    failed = CONTROLS if lost else RAW_CALL
+    failed = CONTROLS if lost else RAW_CALL if findings.status(RAW_CALL) else COMPLETIONS
     return f"{failed}: {_words(findings, failed)}"
 
 

@@ -1,6 +1,7 @@
 """One server, asked within bounds: of time, of bytes, and of requests at once. Whatever it does, nothing is raised."""
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -149,8 +150,9 @@ def shown(text: str, limit: int = _SHOWN) -> str:
 
 def _fault(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"no connection: {shown(error.strerror or str(error))}"
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionError):
+        number = error.os_error.errno or 0
+        return f"no connection: {os.strerror(number) if number > 0 else shown(str(error.os_error.strerror))}"
+    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError):
         return "it closed the connection without an answer"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "it closed the connection in the middle of its answer"

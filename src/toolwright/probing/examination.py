@@ -183,7 +183,8 @@ async def _whole(target: Target, found: Findings, flavour: Flavour) -> Findings:
     results = [told, completed]
     has_chat, has_completions = told.status == "works", completed.status == "works"
     target = msgspec.structs.replace(target, thinks=reasoning is not None)
-    if found.dialect is not None:
+    # llama.cpp's own raw endpoint is another one.
+    if found.dialect is not None and (has_completions or flavour == "llamacpp"):
         results += await raw_call(target, found.dialect, flavour)
     if has_chat:
         results += await asyncio.gather(*(tool_probe(target) for tool_probe in TOOL_PROBES), tools_streamed(target))

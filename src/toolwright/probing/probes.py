@@ -260,6 +260,8 @@ async def _none(target: Target) -> Result:
         return failed
     if calls := _calls(reply):
         return Result("tools", probe, "ignored", f"it called {shown(calls[0][0])}")
+    if _CALLING in _said(reply):
+        return Result("tools", probe, "ignored", f"a call stands in the text: {shown(_said(reply))}")
     return Result("tools", probe, "enforced", f"no call: {shown(_said(reply), 80)}")
 
 
@@ -280,7 +282,7 @@ def _called(probe: str, calls: list[tuple[str, str]], said: str) -> Result:
         if not isinstance(dig(_value(arguments), "city"), str):
             return Result("tools", probe, "unclear", f"a call with arguments that do not fit: {told}")
         return Result("tools", probe, "works", told)
-    where = "the call stands in the text" if _CALLING in said else "no call"
+    where = "a call stands in the text" if _CALLING in said else "no call"
     return Result("tools", probe, "ignored", f"{where}: {shown(said)}")
 
 
