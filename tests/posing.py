@@ -162,9 +162,9 @@ POSES: Final[Mapping[str, Pose]] = {
 class PosingServer(ModelServer):
     """A server that poses as one of them."""
 
-    def __init__(self) -> None:
-        self.pose = POSES["vllm"]
-        super().__init__()
+    def __init__(self, pose: str = "vllm", port: int = 0) -> None:
+        self.pose = POSES[pose]
+        super().__init__(port)
 
     @property
     def root(self) -> str:
@@ -244,6 +244,8 @@ def _wrote(path: str, text: str) -> Answer:
 def _chatted(pose: Pose, body: Mapping[str, Any]) -> Answer:
     streams = bool(body.get("stream"))
     if not body.get("tools"):
+        if "get_weather" in json.dumps(body["messages"]):  # the tools stand in the messages
+            return said(_written("json", "get_weather", CITY))
         message = {"role": "assistant", "content": "Hello.", **({pose.reasoning: "Hm."} if pose.reasoning else {})}
         return said("Hello.") if streams else whole({"choices": [{"message": message, "finish_reason": "stop"}]})
     if told := pose.refuses.get(f"{_CHAT} tools"):

@@ -211,9 +211,10 @@ class ModelServer:
     the body of the request.
 
     `left` is set when a client goes away before its answer is over; `peers` are the connections that requests came on.
+    It listens on `port`, or on any that is free.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.asked: list[Asked] = []
         self.peers: list[object] = []
         self.left = threading.Event()
@@ -222,7 +223,7 @@ class ModelServer:
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._ready = threading.Event()
-        self.port = 0
+        self.port = port
         self._thread = threading.Thread(target=self._run, name="model server")
         self._thread.start()
         assert self._ready.wait(_PATIENCE_S), "the model server did not start"
@@ -262,7 +263,7 @@ class ModelServer:
         self._route(app.router)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
-        site = web.TCPSite(runner, HOST, 0)
+        site = web.TCPSite(runner, HOST, self.port)
         await site.start()
         self.port = runner.addresses[0][1]
         self._ready.set()

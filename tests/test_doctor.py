@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tests.conftest import KEY
 from tests.posing import POSES, Pose, PosingServer, models_of
 from tests.servers import Answer, whole
-from tests.tiny_llama import TinyLlama
+from tests.tiny_llama import HERMES, TinyLlama
 from toolwright.cli import main
 from toolwright.gateway.config import build_models, load_config
 from toolwright.probing.advice import advice
@@ -43,6 +43,11 @@ def posing(_posing: PosingServer) -> PosingServer:
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> TinyLlama:
     return TinyLlama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(scope="module")
+def hermes_llama(tmp_path_factory: pytest.TempPathFactory) -> TinyLlama:
+    return TinyLlama(tmp_path_factory.mktemp("hermes"), HERMES)
 
 
 def found(url: str, **how: Any) -> Findings:
@@ -186,10 +191,11 @@ def test_choosing_a_mode_takes_few_requests(posing: PosingServer) -> None:
 # --- llama.cpp itself ---
 
 
-def test_llama_cpp_is_examined(llama: TinyLlama) -> None:
-    findings = found(llama.url.removesuffix("/v1"), dialect="hermes", timeout_s=60.0)
+def test_llama_cpp_is_examined(hermes_llama: TinyLlama) -> None:
+    findings = found(hermes_llama.url.removesuffix("/v1"), timeout_s=60.0)
     assert (findings.server, findings.message, findings.context, findings.llguidance) == ("llamacpp", "", 8192, True)
     assert findings.sign == "GET /models has the header 'Server: llama.cpp'"
+    assert findings.dialect_reason == "the chat template holds '<tool_call>' and '\"arguments\"'"
     statuses = {result.probe: result.status for result in findings.results}
     assert (statuses["chat"], statuses["completions"]) == ("works", "works")
     assert (statuses["control tokens"], statuses["a call in mode raw"]) == ("works", "works")

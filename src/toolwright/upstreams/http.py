@@ -51,6 +51,17 @@ class Timeouts(Struct, frozen=True):
     idle_s: float = 300.0
 
 
+class _Way(Struct):
+    """How a request went out; `was_kept`: over a connection that another one has used."""
+
+    was_kept: bool = False
+
+
+async def _note_kept(_: aiohttp.ClientSession, context: Any, __: object) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx.was_kept = True
+
+
 class _Failure(Struct):
     error: Any = None
 
@@ -111,8 +122,7 @@ class HttpUpstream:
         The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
         """
         with self._named_failures(self._timeouts.idle_s):
-            # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
-            async with self._client().post(self.url + path, data=BytesIO(encode(body))) as response:
+            async with await self._posted(path, encode(body)) as response:
                 if response.status >= 400:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
@@ -124,6 +134,22 @@ class HttpUpstream:
                 else:
                     what = f"answered {response.content_type} instead of events"
                     raise self._lied(what, await response.content.read(_MAX_TOLD))
+
+    async def _posted(self, path: str, body: bytes) -> aiohttp.ClientResponse:
+        """The answer to a POST. A connection that was kept may be closed by the server just now, as llama.cpp does
+        behind some answers without having said so: what ends without a byte on such a one is sent once more.
+        """
+        way = _Way()
+        try:
+            return await self._post(path, body, way)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if not way.was_kept:
+                raise
+        return await self._post(path, body, way)
+
+    async def _post(self, path: str, body: bytes, way: _Way) -> aiohttp.ClientResponse:
+        # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
+        return await self._client().post(self.url + path, data=BytesIO(body), trace_request_ctx=way)
 
     def cut(self) -> UpstreamError:
         """The error for a stream that ended before its answer did."""
@@ -148,7 +174,10 @@ class HttpUpstream:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
+            tracing = aiohttp.TraceConfig()
+            tracing.on_connection_reuseconn.append(_note_kept)
             self._session = aiohttp.ClientSession(
+                trace_configs=[tracing],
                 headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
                 timeout=aiohttp.ClientTimeout(
