@@ -317,7 +317,7 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
         )
     if given.constrain == "off" and mode not in ("raw", AUTO):
         raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
-    if given.arguments == "object" and mode != "native":
+    if given.arguments == "object" and mode not in ("native", AUTO):
         raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
     if given.faults and given.upstream != "simulated":
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
