@@ -301,6 +301,36 @@ def auto(url: str) -> Model:
     return Model("m", upstream, "m", retries=0, chooser=Auto(None, examined, built))
 
 
+def test_a_request_does_not_wait_for_ever_and_a_slow_server_is_left_alone_for_a_while(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    probed: list[str] = []
+    ended = asyncio.Event()
+
+    async def examined(name: str) -> Findings:
+        probed.append(name)
+        await ended.wait()
+        return Findings(url="http://127.0.0.1:9/v1", message="It hangs.")
+
+    def built(_: Findings, __: Any) -> Model:
+        raise AssertionError("there is nothing to build")
+
+    async def asked() -> None:
+        chooser = Auto("m", examined, built, patience_s=0.01)
+        model = Model("m", ChatUpstream("http://127.0.0.1:9/v1"), "m", chooser=chooser)
+        chooser.start()
+        assert await chooser.choose(model) is model
+        assert await chooser.choose(model) is model
+        ended.set()
+        assert await chooser.choose(model) is model
+        assert await chooser.choose(model) is model
+        await model.close()
+
+    asyncio.run(asked())
+    assert probed == ["m"]
+    assert told(log) == ["model 'm' is asked natively until its server can be probed: It hangs."]
+
+
 @pytest.mark.parametrize("failure", FAILURES)
 def test_the_words_of_each_servers_parser_are_known(failure: str) -> None:
     async def other() -> Model | None:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+import toolwright
 from tests.conftest import KEY
 from tests.posing import POSES, Pose, PosingServer, models_of
 from tests.servers import Answer, whole
@@ -188,7 +189,15 @@ def test_choosing_a_mode_takes_few_requests(posing: PosingServer) -> None:
         assert found(posing.url, depth="mode").requests <= most, pose
 
 
-# --- llama.cpp itself ---
+# --- real servers ---
+
+
+def test_the_gateway_itself_is_known(simulated: str) -> None:
+    findings = found(simulated, model="raw-harmony")
+    assert (findings.server, findings.version) == ("toolwright", toolwright.__version__)
+    assert (findings.status("tools"), findings.status("tools, streamed")) == ("works", "works")
+    assert (findings.status("tool_choice named"), findings.status("completions")) == ("enforced", "refused")
+    assert advice(findings).mode == "native"
 
 
 def test_llama_cpp_is_examined(hermes_llama: TinyLlama) -> None:

@@ -1,13 +1,14 @@
 """Mode `auto`: how a model is asked is chosen by what its server can do, and chosen anew when that fails.
 
 The server is probed in the background when the gateway starts, so that one that is down holds nothing up; a request
-waits for the result, or has the server probed again where nothing was found. Until something is known the model is
-asked natively: then the client gets the server's own error.
+waits for the result for a while, or has the server probed again where nothing was found. Until something is known the
+model is asked natively: then the client gets the server's own error.
 """
 
 import asyncio
 import logging
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -33,6 +34,9 @@ _PARSER_FAILED: Final = re.compile(
 )
 # Any name may be asked for where all are handed on; so many are remembered.
 _KEPT: Final = 256
+# So long a request waits for what a probe finds. One that took longer and found nothing is not repeated at once.
+_PATIENCE_S: Final = 15.0
+_REST_S: Final = 60.0
 
 Probe = Callable[[str], Awaitable[Findings]]
 Build = Callable[[Findings, Advice], Model]
@@ -50,14 +54,24 @@ class Auto:
     """Chooses for the models of one entry of the configuration.
 
     `probe` examines the server for a model, `build` makes what advice says. `name` is probed at the start, if it is not
-    None; `server` is what the configuration says that it is.
+    None; `server` is what the configuration says that it is. A request waits `patience_s` seconds at most.
     """
 
-    def __init__(self, name: str | None, probe: Probe, build: Build, *, server: Flavour | None = None) -> None:
+    def __init__(
+        self,
+        name: str | None,
+        probe: Probe,
+        build: Build,
+        *,
+        server: Flavour | None = None,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
         self._name = name
         self._probe = probe
         self._build = build
         self._server = server
+        self._patience_s = patience_s
+        self._rests_until = 0.0
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._probing: dict[str, asyncio.Task[None]] = {}
         self._built: dict[tuple[Mode, str | None, Flavour, bool, str], Model] = {}
@@ -71,9 +85,8 @@ class Auto:
     async def choose(self, model: Model) -> Model:
         """See `Chooser`."""
         name = model.upstream_model
-        if name not in self._known:
-            # Shielded: others may wait for the same.
-            await asyncio.shield(self._task(name))
+        if name not in self._known and time.monotonic() >= self._rests_until:
+            await asyncio.wait([self._task(name)], timeout=self._patience_s)
         known = self._known.get(name)
         return model if known is None else self._made(model, known)
 
@@ -108,8 +121,10 @@ class Auto:
         return task
 
     async def _examine(self, name: str) -> None:
+        began = time.monotonic()
         try:
             findings = await self._probe(name)
+            ended = time.monotonic()
             advised = advice(findings, server=self._server)
             mode = advised.choices["mode"]
             if advised.usable:
@@ -117,10 +132,13 @@ class Auto:
                 while len(self._known) > _KEPT:
                     self._known.popitem(last=False)
                 dialect = f" {advised.dialect}" if advised.dialect else ""
-                log.info("model %r is asked in mode %s%s: %s", name, advised.mode, dialect, mode.reason)
+                log.info("model %.200r is asked in mode %s%s: %s", name, advised.mode, dialect, mode.reason)
                 self._told = None
-            elif self._told != mode.reason:
-                log.warning("model %r is asked natively until its server can be probed: %s", name, mode.reason)
+                return
+            if ended - began > self._patience_s:
+                self._rests_until = ended + _REST_S
+            if self._told != mode.reason:
+                log.warning("model %.200r is asked natively until its server can be probed: %s", name, mode.reason)
                 self._told = mode.reason
         finally:
             del self._probing[name]
@@ -134,7 +152,7 @@ class Auto:
         known.advice, known.failed = advised, failed
         dialect = f" {advised.dialect}" if advised.dialect else ""
         told = (model.upstream_model, advised.mode, dialect, model.mode, error)
-        log.warning("model %r is asked in mode %s%s from now on, because mode %s failed: %s", *told)
+        log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed: %s", *told)
 
     def _made(self, model: Model, known: _Known) -> Model:
         advised = known.advice

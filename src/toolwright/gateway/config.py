@@ -55,8 +55,8 @@ ANY_MODEL = "*"
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
-# So long a request may wait at most until the mode of its model is chosen.
-_PROBING_S = 15.0
+# What is found out later than that about a server for mode auto is not worth the wait.
+_PROBING_S = 60.0
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 

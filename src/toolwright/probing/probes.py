@@ -5,21 +5,21 @@ is the one that the prompt does not speak of.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
 from msgspec import Struct
 
 from toolwright.conversation import Conversation, FunctionTool, Message, TextPart
-from toolwright.errors import RequestError, ToolwrightError
+from toolwright.errors import RequestError, ToolwrightError, UpstreamError
 from toolwright.events import ArgumentsDelta, CallStarted, Event, Usage
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.probing.asking import Asker, Reply, dig, shown
 from toolwright.probing.fields import ENDPOINTS, Field, holds
 from toolwright.probing.findings import Group, Result, Status
-from toolwright.turn import Model, plan, run_turn
-from toolwright.upstreams.base import Generation, TextDelta, ToolCallDelta
+from toolwright.turn import Model, run_turn
+from toolwright.upstreams.base import Delta, Generation, TextDelta, ToolCallDelta
 from toolwright.upstreams.chat import ChatUpstream
 from toolwright.upstreams.completions import CompletionsUpstream, Flavour
 from toolwright.upstreams.http import Timeouts
@@ -138,11 +138,11 @@ async def raw_call(target: Target, dialect: str, flavour: Flavour, *, constrain:
     """Whether a prompt that is rendered here comes back as a call that is read here, and whether control tokens
     survive on the way.
     """
-    conversation = _asking(_WEATHER, tool_choice="required")
     upstream = CompletionsUpstream(target.base, target.asker.headers, target.timeouts, flavour=flavour)
-    texts = _Overheard(upstream)
-    model = Model(target.model, texts, target.model, mode="raw", dialect=dialect, retries=0, constrain=constrain)
+    heard = _Overheard(upstream)
+    model = Model(target.model, heard, target.model, mode="raw", dialect=dialect, retries=0, constrain=constrain)
     fields = {"max_tokens": target.limit(_LIMIT), "temperature": 0}
+    conversation = _asking(_WEATHER, tool_choice="required")
     failure: ToolwrightError | TimeoutError | None = None
     calls: list[str] = []
     arguments: list[str] = []
@@ -154,26 +154,22 @@ async def raw_call(target: Target, dialect: str, flavour: Flavour, *, constrain:
         failure = error
     finally:
         await upstream.close()
-    text = "".join(texts.heard)
-    controls = plan(model, conversation, {}, _DAY).prompt
-    assert controls is not None
-    seen = next((control for control in controls.controls if control in text), None)
+    text = "".join(heard.texts)
     if calls:
         called = f"{calls[0]}({shown(''.join(arguments), 60)})"
         found = Result("endpoints", RAW_CALL, "works", f"{called} in dialect {dialect}")
-    elif failure is not None and not text:
-        status = _status_of(failure)
-        return [Result("endpoints", RAW_CALL, status, shown(str(failure)) or "silent for too long")]
+    elif failure is not None and not (isinstance(failure, UpstreamError) and failure.fault == "unmet"):
+        return [_failure("endpoints", RAW_CALL, failure)]
     else:
         found = Result("endpoints", RAW_CALL, "unclear", f"no call in dialect {dialect}: {shown(text)}")
-    return [_survival(seen, found, text, bool(controls.controls)), found]
+    return [_survival(heard.controls, found, text), found]
 
 
-def _survival(seen: str | None, call: Result, text: str, has_controls: bool) -> Result:
+def _survival(controls: tuple[str, ...], call: Result, text: str) -> Result:
     """What came of the control tokens. A call can be read without them where the prompt has forced its begin."""
-    if seen is not None:
+    if seen := next((control for control in controls if control in text), None):
         return Result("endpoints", CONTROLS, "works", f"{seen} comes through")
-    if not has_controls:
+    if not controls:
         return Result("endpoints", CONTROLS, "works", "the dialect has none")
     if call.status == "works" or _CALLING in text:
         return Result("endpoints", CONTROLS, "ignored", f"they are lost: {shown(text)}")
@@ -181,20 +177,23 @@ def _survival(seen: str | None, call: Result, text: str, has_controls: bool) -> 
 
 
 class _Overheard:
-    """An upstream that keeps the text that it hands on."""
+    """An upstream that keeps the text that it hands on, and the control tokens of the prompt."""
 
     def __init__(self, upstream: CompletionsUpstream) -> None:
         self._upstream = upstream
         self.name = upstream.name
-        self.heard: list[str] = []
+        self.texts: list[str] = []
+        self.controls: tuple[str, ...] = ()
         self.models, self.close = upstream.models, upstream.close
 
-    async def stream(self, generation: Generation) -> Any:
+    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
+        if generation.prompt is not None:
+            self.controls = generation.prompt.controls
         async with aclosing(self._upstream.stream(generation)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, TextDelta):
-                    self.heard.append(delta.text)
+                    self.texts.append(delta.text)
                 yield delta
 
 
@@ -232,7 +231,7 @@ async def tools_streamed(target: Target) -> Result:
                     case TextDelta(text):
                         said.append(text)
     except (ToolwrightError, TimeoutError) as error:
-        return Result("tools", TOOLS_STREAMED, _status_of(error), shown(str(error)) or "silent for too long")
+        return _failure("tools", TOOLS_STREAMED, error)
     finally:
         await upstream.close()
     calls = [(names[0], "".join(pieces))] if names else []
@@ -352,8 +351,10 @@ def _failed(group: Group, probe: str, reply: Reply) -> Result | None:
     return None
 
 
-def _status_of(error: ToolwrightError | TimeoutError) -> Status:
-    return "refused" if isinstance(error, RequestError) else "error"
+def _failure(group: Group, probe: str, error: ToolwrightError | TimeoutError) -> Result:
+    """The result of a probe whose upstream has failed."""
+    status: Status = "refused" if isinstance(error, RequestError) else "error"
+    return Result(group, probe, status, shown(str(error), 200) or "silent for too long")
 
 
 def _note(event: Event | Usage, calls: list[str], arguments: list[str]) -> None:
