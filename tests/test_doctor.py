@@ -266,6 +266,31 @@ def test_a_server_that_breaks_behind_its_list_of_models_is_told_as_it_is(posing:
     assert not advice(quick).usable
 
 
+STRANGE: tuple[Any, ...] = (
+    *([], 1, "x", None, {}, [[]], {"data": {}}, {"data": [{"id": ""}]}, {"choices": {}}, {"choices": [None]}),
+    *({"choices": [{"message": []}]}, {"choices": [{"text": 1}]}, {"error": [1]}, {"error": {"message": {}}}),
+    {"choices": [{"message": {"content": 5, "tool_calls": [{"function": {"name": 7, "arguments": {"a": 1}}}, 1]}}]},
+    {"choices": [{"delta": {"tool_calls": {}}, "finish_reason": 1}]},
+    *({"model_info": [1], "version": []}, {"model_info": {"a.context_length": "b"}, "version": {}, "model_path": 1}),
+    {"default_generation_settings": [], "chat_template": {}, "build_info": 7, "content": [], "message": "x"},
+)
+
+
+@pytest.mark.parametrize("depth", ["all", "mode"])
+@pytest.mark.parametrize("server", ["vllm", "sglang", "llamacpp", "Ollama is running", "unknown"])
+@pytest.mark.parametrize("number", range(len(STRANGE)))
+def test_nothing_that_a_server_answers_makes_the_doctor_fail(
+    posing: PosingServer, number: int, server: str, depth: Depth
+) -> None:
+    strange = whole(STRANGE[number])
+    pages = dict.fromkeys(("/version", "/get_server_info", "/api/version", "/info", "/props"), strange)
+    pages |= {"/": whole(server, kind="text/plain"), "/v1/models": models_of("qwen3", "b", owned_by=server)}
+    posing.pose = Pose("qwen3", pages, always=strange)
+    findings = found(posing.url, depth=depth)
+    assert not advice(findings).usable
+    assert not [result for result in findings.results if result.status in ("works", "enforced")]
+
+
 def test_a_dead_port_is_told(closed_port: str) -> None:
     findings = found(closed_port)
     assert findings.message == "The server cannot be asked: no connection: Connection refused."

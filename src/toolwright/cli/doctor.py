@@ -41,7 +41,14 @@ _STATUS_WIDTH: Final = 8
 @click.option("--api-key-env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
-@click.option("--timeout", type=click.FloatRange(1, 3_600), default=60.0, show_default=True, metavar="S")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3_600),
+    default=60.0,
+    show_default="60",
+    metavar="S",
+    help="Seconds for all of it.",
+)
 def doctor(
     url: str,
     model: str | None,

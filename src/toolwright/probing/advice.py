@@ -11,7 +11,7 @@ from typing import Final, get_args
 from msgspec import Struct
 
 from toolwright.probing.fields import RAW_FIELDS
-from toolwright.probing.findings import NAMES, Findings
+from toolwright.probing.findings import Findings
 from toolwright.probing.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from toolwright.turn import UNKNOWN, Mode
 from toolwright.upstreams.completions import Flavour
@@ -118,7 +118,7 @@ def _constrain(findings: Findings, flavour: Flavour) -> tuple[bool, str]:
     """Whether grammars are sent in mode raw."""
     field = next((field for server, field in RAW_FIELDS.items() if server == flavour), None)
     if field is None:
-        return True, f"no grammar is sent to {NAMES[findings.server]}: it is not known how it takes one"
+        return True, "none is sent: it is not known how this server takes a grammar"
     status = findings.status(field)
     if status in ("ignored", "refused"):
         return False, f"{field}: {_words(findings, field)}"

@@ -35,6 +35,7 @@ __all__ = ["Depth", "probe"]
 
 # `all` is for people who want to know; `mode` asks only what the choice of a mode needs.
 Depth: TypeAlias = Literal["all", "mode"]
+# So long one request may take, or half of the time where that is more.
 _REQUEST_S: Final = 30.0
 # A list of models, or a page about the server, comes at once.
 _PAGE_S: Final = 5.0
@@ -71,7 +72,7 @@ async def probe(
     """
     began = time.monotonic()
     given = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
-    async with Asker(given, request_s=min(_REQUEST_S, timeout_s), total_s=timeout_s) as asker:
+    async with Asker(given, request_s=min(max(_REQUEST_S, timeout_s / 2), timeout_s), total_s=timeout_s) as asker:
         place = await _place(asker, url.rstrip("/"), model)
         found = await _examined(asker, place, model, dialect, server, depth)
         return msgspec.structs.replace(found, requests=asker.requests, seconds=round(time.monotonic() - began, 2))
@@ -117,7 +118,7 @@ def _unusable(listed: Reply, model: str | None) -> str:
     if listed.fault:
         return f"The server cannot be asked: {listed.fault}."
     if listed.status in _NO_ACCESS:
-        return f"The server refuses access ({listed.told}). Name the variable with its key: --api-key-env VAR."
+        return f"The server refuses access ({listed.told}). Is its key right (--api-key-env, or api_key_env in a file)?"
     if model_names(listed.json) is not None:
         return ""
     if listed.is_page and listed.status < 400:
@@ -165,14 +166,15 @@ async def _examined(
 async def _quick(target: Target, found: Findings, flavour: Flavour) -> Findings:
     """Only what decides, best first: each of these makes the next unnecessary."""
     results: list[Result] = []
+    generous = msgspec.structs.replace(target, thinks=True)  # it is not known that it does not
     if found.dialect is not None:
         field = next((one for one in FIELDS if RAW_FIELDS.get(one.server) == one.probe and one.server == flavour), None)
         if field is not None:
             results.append(await constraint(target, field))
         constrain = not results or results[0].status == "enforced"
-        results += await raw_call(target, found.dialect, flavour, constrain=constrain)
+        results += await raw_call(generous, found.dialect, flavour, constrain=constrain)
     if not raw_works(msgspec.structs.replace(found, results=tuple(results))):
-        results.append(await tools_streamed(target))
+        results.append(await tools_streamed(generous))
         if results[-1].status not in ("works", "ignored"):
             results.append((await chat(target))[0])
     return msgspec.structs.replace(found, results=tuple(results))
@@ -187,7 +189,7 @@ async def _whole(target: Target, found: Findings, flavour: Flavour) -> Findings:
     if found.dialect is not None and (has_completions or flavour == "llamacpp"):
         results += await raw_call(target, found.dialect, flavour)
     if has_chat:
-        results += await asyncio.gather(*(tool_probe(target) for tool_probe in TOOL_PROBES), tools_streamed(target))
+        results += await asyncio.gather(*(tool_probe(target) for tool_probe in TOOL_PROBES))
     fields = _fields(found, has_chat=has_chat, has_completions=has_completions)
     held = await asyncio.gather(*(constraint(target, field) for field in fields))
     lark = next((result.status for result in held if result.probe == LLGUIDANCE), None)
@@ -215,5 +217,5 @@ def _dialect(place: _Place, model: str) -> Detected | None:
 def _context_shown(pages: Mapping[str, Reply]) -> int | None:
     """The context that Ollama says a model was made for."""
     told = dig(pages.get(_SHOW, Reply()).json, "model_info")
-    lengths = [it for name, it in (told or {}).items() if name.endswith(".context_length")] if told else []
-    return next((length for length in lengths if isinstance(length, int)), None)
+    lengths = told.items() if isinstance(told, dict) else ()
+    return next((it for name, it in lengths if name.endswith(".context_length") and isinstance(it, int)), None)

@@ -76,7 +76,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         others = f" (of {len(self.models)})" if len(self.models) > 1 else ""
         build = {None: None, True: "built in", False: "not built in"}[self.llguidance]
         given = {
-            "server": f"{server}: {self.sign}" if self.sign else None,
+            "server": f"{server}: {self.sign}" if self.sign and (self.results or self.server != "unknown") else None,
             "model": f"{self.model}{others}" if self.model else None,
             "dialect": f"{self.dialect}: {self.dialect_reason}" if self.dialect else None,
             "context": f"{self.context:,} tokens" if self.context else None,

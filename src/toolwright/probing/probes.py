@@ -119,7 +119,9 @@ async def chat(target: Target) -> tuple[Result, str | None]:
     field = next((name for name in ("reasoning_content", "reasoning") if _string(message.get(name))), None)
     if field is None and (found := _THINKS.search(content)):
         field = f"content, behind {found[0]}"
-    return Result("endpoints", CHAT, "works", f"it says: {shown(content, 80)}" if content else "it answers"), field
+    if field is None and not content:
+        return Result("endpoints", CHAT, "error", f"an answer without a text: {shown(_text(reply))}"), None
+    return Result("endpoints", CHAT, "works", f"it says: {shown(content, 80)}" if content else "it reasons"), field
 
 
 async def completions(target: Target) -> Result:
@@ -270,7 +272,10 @@ async def _strict(target: Target) -> Result:
 
 
 # Those that need nothing but a chat endpoint.
-TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[Result]], ...]] = (_tools, _required, _named, _none, _strict)
+TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[Result]], ...]] = (
+    *(_tools, tools_streamed),
+    *(_required, _named, _none, _strict),
+)
 
 
 def _called(probe: str, calls: list[tuple[str, str]], said: str) -> Result:

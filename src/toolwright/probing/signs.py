@@ -90,7 +90,8 @@ def model_names(models: Any) -> tuple[str, ...] | None:
     data = dig(models, "data")
     if not isinstance(data, list):
         return None
-    return tuple(name for entry in data if isinstance(name := dig(entry, "id"), str) and name.isprintable())
+    names = [dig(entry, "id") for entry in data]
+    return tuple(name for name in names if name and isinstance(name, str) and name.isprintable())
 
 
 def context_of(replies: Mapping[str, Reply], model: str | None) -> int | None:
