@@ -211,9 +211,10 @@ class ModelServer:
     the body of the request.
 
     `left` is set when a client goes away before its answer is over; `peers` are the connections that requests came on.
+    It listens on `port`, or on any that is free.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.asked: list[Asked] = []
         self.peers: list[object] = []
         self.left = threading.Event()
@@ -222,7 +223,7 @@ class ModelServer:
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._ready = threading.Event()
-        self.port = 0
+        self.port = port
         self._thread = threading.Thread(target=self._run, name="model server")
         self._thread.start()
         assert self._ready.wait(_PATIENCE_S), "the model server did not start"
@@ -259,30 +260,34 @@ class ModelServer:
 
     async def _serve(self) -> None:
         app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_get("/v1/models", self._list)
-        app.router.add_post("/{path:.*}", self._answer)
+        self._route(app.router)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
-        site = web.TCPSite(runner, HOST, 0)
+        site = web.TCPSite(runner, HOST, self.port)
         await site.start()
         self.port = runner.addresses[0][1]
         self._ready.set()
         await self._over.wait()
         await runner.cleanup()
 
+    def _route(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/v1/models", self._list)
+        router.add_post("/{path:.*}", self._answer)
+
     async def _list(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.names]})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        left = self.left
         self.asked.append(Asked(request.path, dict(request.headers), await request.json()))
         assert request.transport is not None
         self.peers.append(request.transport.get_extra_info("peername"))
         if not self._script:
             return web.json_response({"error": {"message": "The script is at its end."}}, status=500)
         answer = self._script.popleft()
-        if not isinstance(answer, Answer):
-            answer = answer(self.asked[-1].body)
+        return await self._answered(answer if isinstance(answer, Answer) else answer(self.asked[-1].body), request)
+
+    async def _answered(self, answer: Answer, request: web.Request) -> web.StreamResponse:
+        left = self.left
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
         try:
             await self._play(answer.steps, request, response)

@@ -22,7 +22,7 @@ from tests.servers import HOST, ModelServer, completion, said
 from toolwright.cli import main
 from toolwright.gateway.config import ModelConfig
 
-COMMANDS = ("serve", "parse", "render", "dialects", "codex", "chat", "bulk")
+COMMANDS = ("serve", "doctor", "parse", "render", "dialects", "codex", "chat", "bulk")
 TOOLS_FILE = [
     {
         "type": "function",

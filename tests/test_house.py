@@ -51,6 +51,7 @@ LAYERS = (
     ("api", "response_template"),
     ("bulk",),
     ("agent",),
+    ("probing",),
     ("gateway",),
     ("cli",),
 )

@@ -228,9 +228,22 @@ def is_told(reply: Reply, failure: Failure, upstream: str = "") -> None:
 def test_a_failure_before_the_first_byte_is_a_plain_error(
     keyed: str, model: ModelServer, way: str, failure: Failure, stream: bool
 ) -> None:
-    model.plays(failure.answer)
+    model.plays(failure.answer, failure.answer)
     reply = request(keyed + CHAT, body(way, stream=stream))
     is_told(reply, failure, f"{HOST}:{model.port}")
+
+
+@both
+@chat_and_raw
+@pytest.mark.parametrize("how", ["reset", "cut"])
+def test_a_kept_connection_that_was_closed_meanwhile_is_no_failure(
+    keyed: str, model: ModelServer, way: str, how: Any, stream: bool
+) -> None:
+    model.plays(played(way, "text"), Answer((how,)), played(way, "text"))
+    for _ in range(2):
+        assert ask(keyed, body(way), stream=stream).message["content"] == TEXT
+    first, second, third = model.peers
+    assert first == second != third
 
 
 @both

@@ -21,14 +21,34 @@ HIDDEN: Final = 128
 BLOCKS: Final = 2
 _CONTROLS: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _MARKERS: Final = ("<tool_call>", "</tool_call>", "<think>", "</think>")
+# A chat template with tools, in Hermes' form, so that the server has a parser of its own for the answers.
+HERMES: Final = """\
+{%- if tools %}<|im_start|>system
+<tools>
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}</tools>
+<|im_end|>
+{% endif %}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}
+{%- for tool_call in message.tool_calls or [] %}
+<tool_call>
+{"name": "{{ tool_call.function.name }}", "arguments": {{ tool_call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 
 class TinyLlama:
-    """llama.cpp's server with that model, in this process; it serves until the process ends."""
+    """llama.cpp's server with that model, in this process; it serves until the process ends. Its own chat template is
+    plain.
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, chat_template: str | None = None) -> None:
         xllamacpp: Any = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
         write_model(folder / "tiny.gguf")
         parameters = xllamacpp.CommonParams()
@@ -38,6 +58,9 @@ class TinyLlama:
         parameters.n_parallel = 1
         parameters.warmup = False
         parameters.cpuparams.n_threads = 1
+        if chat_template is not None:
+            parameters.use_jinja = True
+            parameters.chat_template = chat_template
         self._server = xllamacpp.Server(parameters)
         self.url = f"{self._server.listening_address}/v1"
 

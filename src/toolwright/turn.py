@@ -8,7 +8,7 @@ out of the stream, before or after the first event. Where a call does not hold t
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -40,7 +40,7 @@ from toolwright.wire.chat import write_messages
 from toolwright.wire.choice import write_tool_choice
 from toolwright.wire.formats import write_response_format
 
-__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Mode", "Model", "plan", "run_turn"]
+__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Chooser", "Mode", "Model", "plan", "run_turn"]
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
@@ -51,8 +51,9 @@ SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
     "simulated-json": ("prompt", "json"),
     "simulated-native": ("native", None),
 }
-# A dialect that is found by the name of the model, and the one for models that nothing is known of.
-AUTO: Final = "auto"
+# A mode that is chosen by what the server can do, or a dialect that is found by the name of the model; and the dialect
+# for models that nothing is known of.
+AUTO: Final[Literal["auto"]] = "auto"
 UNKNOWN: Final = "json"
 
 
@@ -65,7 +66,8 @@ class Model(Struct, frozen=True):
     `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
     `constrain`: a server that takes grammars gets one where a call is demanded (mode raw). `object_arguments`: a server
     that renders natively gets the arguments in a history as objects. `reads` reads the text of a server that renders
-    but does not parse (mode native).
+    but does not parse (mode native). `chooser`: mode and dialect are chosen when the model is asked, by what its server
+    can do; until then the mode is `native`.
     """
 
     name: str
@@ -82,6 +84,13 @@ class Model(Struct, frozen=True):
     constrain: bool = True
     object_arguments: bool = False
     reads: Reads | None = None
+    chooser: "Chooser | None" = None
+
+    async def close(self) -> None:
+        """Give back all connections."""
+        await self.upstream.close()
+        if self.chooser is not None:
+            await self.chooser.close()
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
@@ -90,6 +99,26 @@ class Model(Struct, frozen=True):
             detected = by_name(name)
             dialect = detected.dialect if detected else UNKNOWN
         return msgspec.structs.replace(self, name=name, upstream_model=name, dialect=dialect)
+
+
+class Chooser(Protocol):
+    """Chooses how a model is asked (mode `auto`)."""
+
+    def start(self) -> None:
+        """Begin to find out, in the background."""
+        ...
+
+    async def choose(self, model: Model) -> Model:
+        """The model as it is to be asked now."""
+        ...
+
+    async def instead(self, model: Model, error: RequestError | UpstreamError) -> Model | None:
+        """Another way to ask a model that has failed; None where the failure is not of the way."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...
 
 
 def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:
@@ -167,21 +196,38 @@ async def run_turn(
     `streamed`: the events are sent on as they come; otherwise all of them may wait for a better answer. Raises
     `UpstreamError` when the upstream fails, `RequestError` when it says that the request was wrong.
     """
-    guarantee = Guarantee(conversation, retries=model.retries, streamed=streamed)
+    chooser = model.chooser
+    if chooser is not None:
+        model = await chooser.choose(model)
+    asked = conversation
+    guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
     deadline = time.monotonic() + model.retry_s
     counted: Usage | None = None
+    has_sent = False
     more: list[Item] | None = []
     while more is not None:
         conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
+        generation = plan(model, conversation, fields, today)
+        reader = _Reader(model, generation)
         try:
-            async with aclosing(_attempt(model, plan(model, conversation, fields, today))) as events:
+            async with aclosing(_attempt(model, generation, reader)) as events:
                 async for event in events:
                     if isinstance(event, Usage):
                         counted = event if counted is None else counted.plus(event)
                         continue
                     for certain in guarantee.push(event):
+                        has_sent = True
                         yield certain
-        except (RequestError, UpstreamError):
+        except (RequestError, UpstreamError) as error:
+            other = await chooser.instead(model, error) if chooser is not None else None
+            if other is not None and not has_sent:
+                model, conversation, more = other, asked, []
+                guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
+                continue
+            if isinstance(error, UpstreamError):
+                for event in reader.abandoned():
+                    for certain in guarantee.push(event):
+                        yield certain
             if not guarantee.give_up():
                 raise
             break
@@ -196,21 +242,15 @@ async def run_turn(
         yield counted
 
 
-async def _attempt(model: Model, generation: Generation) -> AsyncGenerator[Event | Usage, None]:
-    reader = _Reader(model, generation)
+async def _attempt(model: Model, generation: Generation, reader: "_Reader") -> AsyncGenerator[Event | Usage, None]:
     usage: Usage | None = None
-    try:
-        async with aclosing(model.upstream.stream(generation)) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, Usage):
-                    usage = delta
-                    continue
-                for event in reader.read(delta):
-                    yield event
-    except UpstreamError:
-        for event in reader.abandoned():
-            yield event
-        raise
+    async with aclosing(model.upstream.stream(generation)) as deltas:
+        async for delta in deltas:
+            if isinstance(delta, Usage):
+                usage = delta
+                continue
+            for event in reader.read(delta):
+                yield event
     for event in reader.finish():
         yield event
     if usage is not None:

@@ -201,4 +201,4 @@ async def _events(
         if not told and on_end and driver.result is not None:
             on_end(driver.result)
         if is_own:
-            await model.upstream.close()
+            await model.close()

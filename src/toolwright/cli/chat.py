@@ -22,7 +22,7 @@ from toolwright.cli.tools_file import load_tools
 from toolwright.cli.transcript import Transcript
 from toolwright.errors import ConfigError, ToolwrightError, did_you_mean
 from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, build_models
-from toolwright.turn import SIMULATED, Model
+from toolwright.turn import AUTO, SIMULATED, Model
 
 __all__ = ["chat"]
 
@@ -125,7 +125,7 @@ async def _model(config: ModelConfig) -> AsyncGenerator[Model, None]:
             model = model.called(names[0])
         yield model
     finally:
-        await model.upstream.close()
+        await model.close()
 
 
 # --- the chat ---
@@ -161,7 +161,8 @@ class _Chat:
                 import readline  # noqa: F401  # for the editing of lines
             model = self._agent.model
             assert isinstance(model, Model)
-            how = f"{model.mode} {model.dialect}" if model.dialect else model.mode
+            mode = AUTO if model.chooser else model.mode
+            how = f"{mode} {model.dialect}" if model.dialect else mode
             screen.line(f"{model.name} ({how}), {len(self._agent.tools)} tools. /help for help, Ctrl-D ends.", dim=True)
         while True:
             try:

@@ -19,6 +19,7 @@ from toolwright.api import Parser
 from toolwright.cli.bulk import bulk
 from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
+from toolwright.cli.doctor import doctor
 from toolwright.cli.options import checked, option_of, server_options
 from toolwright.collect import collect
 from toolwright.detection import by_name, by_template
@@ -78,6 +79,7 @@ def main() -> None:
 main.add_command(bulk)
 main.add_command(codex)
 main.add_command(chat)
+main.add_command(doctor)
 
 
 @main.command()

@@ -7,7 +7,7 @@ import click
 
 from toolwright.errors import ConfigError
 from toolwright.settings import SlipError, read_settings
-from toolwright.turn import MODES
+from toolwright.turn import AUTO, MODES
 from toolwright.upstreams.completions import Flavour
 
 __all__ = ["checked", "option_of", "server_options"]
@@ -19,7 +19,9 @@ _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}
 _SERVER: Final = (
     click.option("--dialect", metavar="D", help="How the model writes calls; `toolwright dialects` lists them."),
     click.option(
-        "--mode", type=click.Choice(MODES), help="Who renders and reads; default native, with --dialect prompt."
+        "--mode",
+        type=click.Choice((*MODES, AUTO)),
+        help="Who renders and reads; default native, with --dialect prompt. auto: what the server does best.",
     ),
     click.option("--server", type=click.Choice(get_args(Flavour)), help="Which server, for raw."),
     click.option("--key-env", metavar="VAR", help="Environment variable that holds the upstream's API key."),

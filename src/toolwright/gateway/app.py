@@ -163,6 +163,9 @@ class _Gateway:
         ]
 
     async def open(self) -> None:
+        for model in self._models.values():
+            if model.chooser is not None:
+                model.chooser.start()
         if self._store is not None:
             await self._store.open()
             self._pruning = asyncio.create_task(self._prune(self._store))
@@ -173,7 +176,7 @@ class _Gateway:
         if self._pruning is not None:
             await given_up(self._pruning)
         for model in self._models.values():
-            await model.upstream.close()
+            await model.close()
         if self._store is not None:
             await self._store.close()
 

@@ -18,8 +18,12 @@ from toolwright.aliases import GROUPS, Hints, InferenceRule
 from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
-from toolwright.response_template import ResponseTemplate
+from toolwright.gateway.auto import Auto
 from toolwright.gateway.callers import KeyConfig
+from toolwright.probing.advice import Advice
+from toolwright.probing.examination import probe
+from toolwright.probing.findings import Findings
+from toolwright.response_template import ResponseTemplate
 from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES, SIMULATED, Mode, Model
 from toolwright.upstreams.base import Upstream
@@ -42,6 +46,7 @@ __all__ = [
     "ServerConfig",
     "StoreConfig",
     "build_models",
+    "check_url",
     "detected",
     "load_config",
     "simulated_config",
@@ -55,7 +60,8 @@ _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
-
+# What is found out later than that about a server for mode auto is not worth the wait.
+_PROBING_S = 60.0
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -119,7 +125,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: _Text
     upstream: str | Annotated[list[str], Meta(min_length=1)]
     model: _Text | None = None
-    mode: Mode | None = None
+    mode: Mode | Literal["auto"] | None = None
     dialect: str | None = None
     template: _Text | None = None
     response_template: _Text | None = None
@@ -197,13 +203,19 @@ def build_models(config: Config) -> dict[str, Model]:
 
 
 def _model(given: ModelConfig) -> Model:
+    if given.mode == AUTO and given.servers != (_SIMULATED,):
+        return _auto(given)
     given = with_dialect(given)
-    mode: Mode = given.mode or ("prompt" if given.dialect else "native")
+    mode: Mode = given.mode if given.mode and given.mode != AUTO else "prompt" if given.dialect else "native"
     if mode not in MODES:
-        raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join(MODES)}.")
+        raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join((*MODES, AUTO))}.")
     if mode != "native" and given.dialect is None:
         raise ConfigError(f"Mode {mode!r} needs a dialect: add dialect = 'harmony', or another one.")
     _refuse_ignored(given, mode)
+    return _made(given, mode)
+
+
+def _made(given: ModelConfig, mode: Mode) -> Model:
     model = Model(
         name=given.name,
         upstream=_upstream(given, mode),
@@ -237,6 +249,48 @@ def _response_template(given: ModelConfig) -> ResponseTemplate | None:
         raise ConfigError(f"response_template: {error}") from error
 
 
+def _auto(given: ModelConfig) -> Model:
+    """A model whose mode is chosen when it is asked. What would be wrong in one mode only is no mistake here."""
+    _refuse_ignored(given, AUTO)
+    named = given.dialect if given.dialect != AUTO else None
+    if named is None and given.template is not None and (found := detected(given)) is not None:
+        named = found.dialect
+    model = _made(msgspec.structs.replace(given, dialect=named), "native")
+    server: ServerFlavour | None = given.server if given.server != "openai" else None
+
+    async def examine(name: str) -> Findings:
+        return await probe(
+            given.servers[0],  # the others are alike
+            model=name,
+            headers=_headers(given),
+            dialect=named,
+            server=server,
+            timeout_s=_PROBING_S,
+            depth="mode",
+        )
+
+    def build(findings: Findings, advised: Advice) -> Model:
+        lacks_v1 = findings.url == f"{without_credentials(given.servers[0].rstrip('/'))}/v1"
+        fields = {name: value for name, value in given.fields.items() if advised.mode != "raw" or name not in CHAT_ONLY}
+        chosen = msgspec.structs.replace(
+            given,
+            upstream=[f"{url.rstrip('/')}/v1" for url in given.servers] if lacks_v1 else given.upstream,
+            dialect=advised.dialect,
+            server=advised.server,
+            options=given.options if advised.dialect == given.dialect else {},
+            fields=fields,
+            constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
+        )
+        return _made(chosen, advised.mode)
+
+    anything = given.name == ANY_MODEL and given.model is None
+    return msgspec.structs.replace(
+        model,
+        dialect=None,
+        chooser=Auto(None if anything else model.upstream_model, examine, build, server=server),
+    )
+
+
 def with_dialect(given: ModelConfig) -> ModelConfig:
     """The model with its dialect found, where it is to be found: by the chat template, or by the model's name. For any
     model it stays open until one is asked for.
@@ -262,9 +316,9 @@ def detected(given: ModelConfig) -> Detected | None:
         raise ConfigError(f"template: cannot read {given.template}: {error}.") from error
 
 
-def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
+def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
     """A setting that would change nothing is a mistake: whoever wrote it expects something of it."""
-    if given.template is not None and given.dialect is None:
+    if given.template is not None and given.dialect is None and mode != AUTO:
         raise ConfigError("template is read to find the dialect: add dialect = 'auto', or leave it out.")
     if given.options and given.dialect == AUTO:
         raise ConfigError("options are one dialect's: name it instead of 'auto', or leave them out.")
@@ -283,9 +337,9 @@ def _refuse_ignored(given: ModelConfig, mode: Mode) -> None:
             f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
             "them out. What goes to the server as it is belongs in fields."
         )
-    if given.constrain == "off" and mode != "raw":
+    if given.constrain == "off" and mode not in ("raw", AUTO):
         raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
-    if given.arguments == "object" and mode != "native":
+    if given.arguments == "object" and mode not in ("native", AUTO):
         raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
     if given.faults and given.servers != (_SIMULATED,):
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
@@ -303,16 +357,10 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     if given.servers == (_SIMULATED,):
         return SimulatedUpstream(Faults.parse(given.faults))
     for url in given.servers:
-        _check_url(url)
+        check_url(url)
     if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
         raise ConfigError(f"upstream names {without_credentials(twice)} twice: leave one of them.")
-    headers = dict(given.headers)
-    if given.api_key_env:
-        key = os.environ.get(given.api_key_env)
-        if not key:
-            raise ConfigError(f"The environment variable {given.api_key_env} for the upstream's key is not set.")
-        headers["authorization"] = f"Bearer {key}"
-    _check_headers(given, headers)
+    headers = _headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     upstreams: list[Upstream] = [
         CompletionsUpstream(url, headers, timeouts, flavour=given.server)
@@ -323,7 +371,20 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     return upstreams[0] if len(upstreams) == 1 else Pool(upstreams)
 
 
-def _check_url(url: str) -> None:
+def _headers(given: ModelConfig) -> dict[str, str]:
+    """The headers for the upstream, with its key."""
+    headers = dict(given.headers)
+    if given.api_key_env:
+        key = os.environ.get(given.api_key_env)
+        if not key:
+            raise ConfigError(f"The environment variable {given.api_key_env} for the upstream's key is not set.")
+        headers["authorization"] = f"Bearer {key}"
+    _check_headers(given, headers)
+    return headers
+
+
+def check_url(url: str) -> None:
+    """Raise `ConfigError` for what is no base URL of a server."""
     expected = f"Upstream {without_credentials(url)!r}: expected 'simulated' or a URL such as http://localhost:8000/v1"
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{expected}, got no http:// or https://.")

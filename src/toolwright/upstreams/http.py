@@ -19,7 +19,7 @@ from msgspec import Struct
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["HttpUpstream", "Timeouts", "without_credentials"]
+__all__ = ["HttpUpstream", "Timeouts", "told_error", "without_credentials"]
 
 T = TypeVar("T")
 
@@ -56,6 +56,17 @@ class Timeouts(Struct, frozen=True):
     idle_s: float = 300.0
 
 
+class _Way(Struct):
+    """How a request went out; `was_kept`: over a connection that another one has used."""
+
+    was_kept: bool = False
+
+
+async def _note_kept(_: aiohttp.ClientSession, context: Any, __: object) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx.was_kept = True
+
+
 class _Failure(Struct):
     error: Any = None
 
@@ -80,6 +91,11 @@ def _credentials(url: str) -> list[str]:
         return []
     user, password = unquote(parts.username or ""), unquote(parts.password)
     return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]
+
+
+def told_error(body: bytes) -> str:
+    """The words of an error's body, in whatever form a server wrote it."""
+    return _words(_error_of(body))
 
 
 class HttpUpstream:
@@ -121,9 +137,7 @@ class HttpUpstream:
         The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
         """
         with self._named_failures(self._timeouts.idle_s):
-            # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
-            posting = self._client().post(self.url + path, data=BytesIO(encode(body)), allow_redirects=False)
-            async with posting as response:
+            async with await self._posted(path, encode(body)) as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
@@ -135,6 +149,24 @@ class HttpUpstream:
                 else:
                     what = f"answered {response.content_type} instead of events"
                     raise self._lied(what, await response.content.read(_MAX_TOLD))
+
+    async def _posted(self, path: str, body: bytes) -> aiohttp.ClientResponse:
+        """The answer to a POST. A connection that was kept may be closed by the server just now, as llama.cpp does
+        behind some answers without having said so: what ends without a byte on such a one is sent once more.
+        """
+        way = _Way()
+        try:
+            return await self._post(path, body, way)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if not way.was_kept:
+                raise
+        return await self._post(path, body, way)
+
+    async def _post(self, path: str, body: bytes, way: _Way) -> aiohttp.ClientResponse:
+        # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
+        return await self._client().post(
+            self.url + path, data=BytesIO(body), allow_redirects=False, trace_request_ctx=way
+        )
 
     def cut(self) -> UpstreamError:
         """The error for a stream that ended before its answer did."""
@@ -159,7 +191,10 @@ class HttpUpstream:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
+            tracing = aiohttp.TraceConfig()
+            tracing.on_connection_reuseconn.append(_note_kept)
             self._session = aiohttp.ClientSession(
+                trace_configs=[tracing],
                 headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
                 timeout=aiohttp.ClientTimeout(
