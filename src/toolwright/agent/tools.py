@@ -42,7 +42,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
 
     `sequential`: alone, after what was called before it. `approve`: a person must agree first, or a function of the
     call says whether. `timeout_s`, `result_chars`: its own limits. `repeatable`: the same call may be made any number
-    of times.
+    of times. `deferred`: the model has to search for it before it knows of it.
     """
 
     sequential: bool = False
@@ -50,6 +50,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     result_chars: int | None = None
     repeatable: bool = False
+    deferred: bool = False
 
 
 class HiddenParameter(NamedTuple):
@@ -143,6 +144,7 @@ def tool(
     timeout_s: float | None = None,
     result_chars: int | None = None,
     repeatable: bool = False,
+    deferred: bool = False,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,

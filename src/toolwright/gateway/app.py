@@ -28,6 +28,7 @@ from toolwright.gateway.answers import (
 from toolwright.gateway.chat import ChatEndpoint
 from toolwright.gateway.config import ANY_MODEL, Config, StoreConfig, build_models
 from toolwright.gateway.conversations import ConversationsEndpoint
+from toolwright.gateway.mcp_servers import McpServers
 from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
 from toolwright.gateway.store import Store, StoreError
 from toolwright.gateway.turns import Turns
@@ -106,7 +107,8 @@ class _Gateway:
         self._store = None if store.url == "none" else Store(store.url, store.retention_days)
         self._pruning: asyncio.Task[None] | None = None
         self.problems: Counter[str] = Counter()  # by kind, since the start
-        turns = Turns(self._model, self._store, mend=config.server.history == "mend")
+        self._mcp = McpServers(config.mcp)
+        turns = Turns(self._model, self._store, self._mcp, mend=config.server.history == "mend")
         self._chat = ChatEndpoint(self._model, config.server, self._counted)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted)
         self._conversations = ConversationsEndpoint(self._store, config.server)
@@ -150,6 +152,7 @@ class _Gateway:
         await self._responses.close()
         if self._pruning is not None:
             await given_up(self._pruning)
+        await self._mcp.close()
         for model in self._models.values():
             await model.upstream.close()
         if self._store is not None:

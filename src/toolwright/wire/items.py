@@ -16,10 +16,12 @@ from toolwright.conversation import Call, CallOutput, Item, MediaPart, Message, 
 from toolwright.custom import input_arguments
 from toolwright.errors import RequestError
 from toolwright.jsontext import encode
+from toolwright.toolsearch import found_words
 from toolwright.wire.errors import listed, missing, typed, wrong_type
+from toolwright.wire.mcp import NOT_OFFERED, call_words, rejected_words
 from toolwright.wire.offer import Offer
 
-__all__ = ["Effort", "Found", "ItemReader", "found_words", "sealed", "search_id", "unsealed"]
+__all__ = ["Effort", "Found", "ItemReader", "sealed", "search_id", "unsealed"]
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _SEAL: Final = "tw1."
@@ -31,8 +33,7 @@ _ROLES: Final = ("assistant", "system", "developer", "user")
 _DROPPED: Final = frozenset(
     {
         *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
-        *("computer_call_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
-        *("program", "program_output"),
+        *("computer_call_output", "mcp_list_tools", "program", "program_output"),
     }
 )
 
@@ -170,8 +171,22 @@ class _PatchOutput(_AnyOutput, tag="apply_patch_call_output"):
     pass
 
 
+class _McpRequest(_Tagged, tag="mcp_approval_request", kw_only=True):
+    name: str
+    arguments: str = "{}"
+    server_label: str | None = None
+
+
+class _McpResponse(_Tagged, tag="mcp_approval_response", kw_only=True):
+    approval_request_id: str
+    approve: bool
+    reason: str | None = None
+
+
 class _McpCall(_Tagged, tag="mcp_call", kw_only=True):
     name: str
+    server_label: str | None = None
+    approval_request_id: str | None = None
     arguments: str = "{}"
     output: str | None = None
     error: Any = None
@@ -184,7 +199,7 @@ class _Reference(_Tagged, tag="item_reference"):
 _ITEMS: Final = (
     *(_Message, _Reasoning, _FunctionCall, _CustomCall, _FunctionOutput, _CustomOutput, _SearchCall, _SearchOutput),
     *(_AdditionalTools, _Compaction, _CompactionTrigger, _Update, _ShellCall, _LocalShellCall, _PatchCall),
-    *(_ShellOutput, _LocalShellOutput, _PatchOutput, _McpCall, _Reference),
+    *(_ShellOutput, _LocalShellOutput, _PatchOutput, _McpRequest, _McpResponse, _McpCall, _Reference),
 )
 _BY_TYPE: Final = {str(item.__struct_config__.tag): item for item in _ITEMS}
 
@@ -201,7 +216,9 @@ class ItemReader:
     """Reads items in order: `found` are those of the conversation.
 
     Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
-    `compacts`: the input ends in the wish to compact the conversation.
+    `compacts`: the input ends in the wish to compact the conversation. `approved` are calls of MCP tools that a person
+    approved and that nobody has run, by the id of the request for it; they have an output that says so. `listed` are
+    the labels of the MCP servers whose tools a former response has told.
     """
 
     def __init__(self, offer: Offer) -> None:
@@ -212,6 +229,10 @@ class ItemReader:
         self._offer = offer
         self._searched: list[str] = []  # ids of searches without an output
         self._searches = 0
+        self.approved: dict[str, Call] = {}
+        self.listed: set[str] = set()
+        self._waiting: dict[str, Call] = {}  # calls that nobody has decided on
+        self._decided: set[str] = set()
 
     def read(self, items: Sequence[Any], param: str, *, again: bool = False) -> None:
         """Read more items. Raises `RequestError` that names the field.
@@ -223,6 +244,7 @@ class ItemReader:
             path = f"{param}[{number}]"
             item = _converted(given, path)
             if item is None:
+                self._list(given)
                 continue
             if item.id and not isinstance(item, _Reference):
                 if item.id in ids and not again:
@@ -234,8 +256,23 @@ class ItemReader:
                 ids.add(item.id)
             self._read(item, path)
             self.compacts = isinstance(item, _CompactionTrigger)
+        if again:
+            self.approved = {}
+
+    def finish(self) -> None:
+        """There are no more items: calls that nobody decided on were not approved."""
+        for id_ in self._waiting:
+            self._output(id_, (TextPart(rejected_words(None)),), "input")
+        self._waiting = {}
+
+    def _list(self, given: Any) -> None:
+        if given["type"] == "mcp_list_tools" and not given.get("error"):
+            self.listed.add(str(given.get("server_label")))
 
     def _read(self, item: _Tagged, path: str) -> None:
+        is_said = isinstance(item, _Message) and item.role == "assistant"
+        if is_said or isinstance(item, _Reasoning | _FunctionCall | _CustomCall | _McpRequest):
+            self.approved = {}  # the model has gone on without them
         match item:
             case _Message():
                 self._message(item, path)
@@ -281,11 +318,19 @@ class ItemReader:
                     raise missing(f"{path}.call_id")
                 told = "" if item.output is None else _json(item.output)
                 self._output(named, (TextPart(told or item.status or ""),), path)
+            case _McpRequest(name=name, arguments=arguments):
+                call = Call(self._offer.names.flat(name, item.server_label), arguments, id=item.id or path)
+                self._waiting[call.id] = call
+                self._add(call, path)
+            case _McpResponse(approval_request_id=id_):
+                self._decide(id_, item, path)
             case _McpCall(name=name, arguments=arguments):
-                id_ = item.id or path
-                told = item.output if item.output is not None else f"Error: {_json(item.error)}"
-                self._call(id_, self._offer.names.flat(name), arguments, path)
-                self._output(id_, (TextPart(told),), path)
+                told = call_words(item.output, item.error)
+                request = item.approval_request_id
+                if request is None or not self._settle(request, told):
+                    id_ = item.id or path
+                    self._call(id_, self._offer.names.flat(name, item.server_label), arguments, path)
+                    self._output(id_, (TextPart(told),), path)
             case _Reference(id=None):
                 raise missing(f"{path}.id")
             case _Reference():
@@ -305,6 +350,31 @@ class ItemReader:
 
     def _output(self, id_: str, parts: tuple[Part, ...], path: str, words: str = "function call") -> None:
         self._add(CallOutput(id_, parts), path, words)
+
+    def _decide(self, id_: str, item: _McpResponse, path: str) -> None:
+        """Take what a person said of a call."""
+        call = self._waiting.pop(id_, None)
+        if call is None and not self._offer.has_servers:
+            return  # of another server
+        if call is None:
+            raise RequestError(
+                f"Invalid '{path}.approval_request_id': no 'mcp_approval_request' with id '{id_}' waits for an answer.",
+                param=f"{path}.approval_request_id",
+                code="invalid_value",
+            )
+        self._decided.add(id_)
+        if item.approve:
+            self.approved[id_] = call
+        self._output(id_, (TextPart(NOT_OFFERED if item.approve else rejected_words(item.reason)),), path)
+
+    def _settle(self, id_: str, told: str) -> bool:
+        """Tell the output of a call that was approved. Whether there is such a call."""
+        for number, each in enumerate(self.found if id_ in self._decided else ()):
+            if isinstance(each.item, CallOutput) and each.item.call_id == id_:
+                self.found[number] = msgspec.structs.replace(each, item=CallOutput(id_, (TextPart(told),)))
+                self.approved.pop(id_, None)
+                return True
+        return False
 
     def _message(self, item: _Message, path: str) -> None:
         if item.role not in _ROLES:
@@ -335,11 +405,6 @@ class ItemReader:
 def search_id(number: int) -> str:
     """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
     return f"search_{number}"
-
-
-def found_words(names: Sequence[str]) -> str:
-    """What the model is told about a search: the names of the tools that it found."""
-    return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
 
 
 def sealed(text: str) -> str:
