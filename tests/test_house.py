@@ -13,7 +13,7 @@ from msgspec import Struct
 import toolwright
 from toolwright.dialects.base import dialect_names, get_dialect
 from toolwright.events import PROBLEM_KINDS
-from toolwright.gateway.config import ModelConfig, ServerConfig, StoreConfig
+from toolwright.gateway.config import McpConfig, ModelConfig, ServerConfig, StoreConfig
 from toolwright.upstreams.faults import FAULTS
 
 ROOT = Path(__file__).parent.parent
@@ -23,7 +23,7 @@ MAX_LINES = 500
 RUNTIME = tuple(toolwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
-CONFIGS: tuple[type[Struct], ...] = (ServerConfig, StoreConfig, ModelConfig)
+CONFIGS: tuple[type[Struct], ...] = (ServerConfig, StoreConfig, ModelConfig, McpConfig)
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients")
 LAYERS = (
     ("errors", "events", "jsontext", "settings"),
