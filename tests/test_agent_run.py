@@ -131,6 +131,7 @@ def test_an_example_runs_as_it_stands(path: Path) -> None:
 
 
 EXPECTED = {
+    "horoscope.py": "(t1).",
     "weather.py": '{"city":"Rome","degrees":24}.',
     "approval.py": "[('me@example.com', 'anna@example.com')]",
     "knowledge.py": "completed after 2 turns",

@@ -46,8 +46,8 @@ class Agent:
 
     `model` is a `toolwright.turn.Model`, `"simulated"` (or one of its other names), or `URL#name` for a chat endpoint
     that reads calls itself.
-    `tools` are functions, with or without `toolwright.tool`. Of those that are deferred the model learns when it searches
-    for them: it gets one more tool, `tool_search`. `tool_choice` is OpenAI's, or the name of a tool; a forced
+    `tools` are functions, with or without `toolwright.tool`. Of those that are deferred the model learns when it
+    searches for them: it gets one more tool, `tool_search`. `tool_choice` is OpenAI's, or the name of a tool; a forced
     one holds until a call was made. `fields` go into each request to the model (`temperature`, …). Raises
     `RequestError` or `ConfigError` for what cannot be.
     """
@@ -90,7 +90,7 @@ class Agent:
             )
 
     def definitions(self, found: Iterable[str] = ()) -> tuple[FunctionTool, ...]:
-        """What the model is told of the tools: in their order those that are not deferred, then those that it `found`."""
+        """What the model is told of the tools: in their order those that are not deferred, then those it `found`."""
         shown = [one for one in self.tools.values() if not one.options.deferred]
         return tuple(one.definition for one in (*shown, *(self.tools[name] for name in found)))
 
