@@ -11,7 +11,8 @@ from toolwright.history import with_readable_calls
 from toolwright.wire.choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 from toolwright.wire.errors import from_validation, listed
 from toolwright.wire.formats import read_response_format
-from toolwright.wire.items import Effort, ItemReader
+from toolwright.wire.item_types import Effort
+from toolwright.wire.items import ItemReader
 from toolwright.wire.mcp import McpServer
 from toolwright.wire.metadata import check_metadata
 from toolwright.wire.offer import Offer
