@@ -1,13 +1,15 @@
 """MCP servers in the Responses API: a real one of the official SDK, whose tools are run for a scripted model."""
 
+import http.client
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -55,13 +57,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(serve: Served, model: ModelServer, folder: Path) -> str:
     """A gateway that may use the server `s`, once with all it has and once with little."""
     command = [sys.executable, SERVER, "stdio", str(folder)]
-    return serve(
+    url = serve(
         *scripted_models(model.url),
         mcp=(
             McpConfig(label="s", command=command, timeout_s=10.0),
             McpConfig(label="little", command=command, tools=["add", "wait", "say"], timeout_s=0.3, result_chars=100),
         ),
     )
+    connect(url, S, {**S, "server_label": "little"})
+    return url
+
+
+def connect(url: str, *tools: Any) -> None:
+    """Let the gateway connect to servers, however long it takes to start their processes."""
+    body = json.dumps({"model": "native", "input": "Hi", "tools": tools})
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc)) as client:
+        client.request("POST", f"{RESPONSES}/input_tokens", body, {"content-type": "application/json"})
+        assert client.getresponse().status == 200
 
 
 Ask = Callable[..., Any]
@@ -602,6 +614,7 @@ def test_a_server_that_was_started_anew_is_listed_anew_and_at_the_end_it_is_gone
     config = McpConfig(label="s", command=[sys.executable, SERVER, "stdio", str(tmp_path)])
     gateway = Gateway(Config(models=scripted_models(model.url), mcp=(config,)))
     try:
+        connect(gateway.url, S)
         model.plays(calling("s__die", "{}"), said("Oh."), calling("s__surroundings", "{}"), said("Hm."))
         first = respond(gateway.url, stream=True, model="native", input="Hi", tools=[S])
         (tmp_path / "changed").touch()
@@ -617,12 +630,13 @@ def test_a_server_that_was_started_anew_is_listed_anew_and_at_the_end_it_is_gone
 def test_a_real_server_is_driven_by_the_simulated_model(serve: Served) -> None:
     pytest.importorskip("mcp_server_time", reason="mcp-server-time is not installed")
     url = serve(
-        ModelConfig(name="simulated", upstream="simulated", mode="raw", dialect="harmony"),
+        ModelConfig(name="native", upstream="simulated", mode="raw", dialect="harmony"),
         mcp=(McpConfig(label="time", command=[sys.executable, "-m", "mcp_server_time"]),),
     )
     question = 'What is the current time in timezone "Europe/Oslo"?'
     tool = {"type": "mcp", "server_label": "time", "require_approval": "never"}
-    response = respond(url, stream=True, model="simulated", input=question, tools=[tool])
+    connect(url, tool)
+    response = respond(url, stream=True, model="native", input=question, tools=[tool])
     (call,) = [item for item in response["output"] if item["type"] == "mcp_call"]
     assert (call["name"], json.loads(call["output"])["timezone"]) == ("get_current_time", "Europe/Oslo")
     assert "Europe/Oslo" in text_of(response)
