@@ -55,16 +55,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def url(serve: Served, model: ModelServer, folder: Path) -> str:
-    """A gateway that may use the server `s`, once with all it has and once with little."""
+    """A gateway that may use the server `s`, with all it has, with little, and in haste."""
     command = [sys.executable, SERVER, "stdio", str(folder)]
     url = serve(
         *scripted_models(model.url),
         mcp=(
             McpConfig(label="s", command=command, timeout_s=10.0),
-            McpConfig(label="little", command=command, tools=["add", "wait", "say"], timeout_s=0.3, result_chars=100),
+            McpConfig(label="little", command=command, tools=["add", "wait", "say"], result_chars=100),
+            McpConfig(label="hasty", command=command, tools=["wait"], timeout_s=0.3),
         ),
     )
-    connect(url, S, {**S, "server_label": "little"})
+    connect(url, S, {**S, "server_label": "little"}, {**S, "server_label": "hasty"})
     return url
 
 
@@ -180,7 +181,7 @@ FAILURES = {
     "an exception in the server": ("s__fail", "{}", "Internal server error"),
     "a value against the tool's own schema": ("s__lie", "{}", "'many' is not of type 'integer'"),
     "a server that dies": ("s__die", "{}", "The connection to the tool's server broke."),
-    "a time-out": ("little__wait", "{}", "No answer within 0.3 s"),
+    "a time-out": ("hasty__wait", "{}", "No answer within 0.3 s"),
 }
 
 
@@ -188,7 +189,7 @@ FAILURES = {
 def test_a_failure_is_an_error_that_the_model_reads(ask: Ask, model: ModelServer, case: str) -> None:
     name, arguments, words = FAILURES[case]
     model.plays(calling(name, arguments), said("Oh."))
-    output = ask(tools=[S, {**S, "server_label": "little"}])["output"]
+    output = ask(tools=[S, {**S, "server_label": "hasty"}])["output"]
     call = output[2]
     assert (call["status"], call["output"], call["error"]["type"]) == ("failed", None, "mcp_tool_execution_error")
     assert words in call["error"]["content"][0]["text"]
@@ -544,7 +545,7 @@ def test_nothing_but_what_is_configured_is_contacted(url: str, model: ModelServe
     for where in (model.url, f"{model.url}/mcp", "http://169.254.169.254/latest"):
         status, error = refused(url, tools=[{**S, "server_url": where}])
         assert (status, error["param"], error["code"]) == (400, "tools[0].server_url", "unsupported_value")
-        assert "They are: s, little." in error["message"]
+        assert "They are: s, little, hasty." in error["message"]
     assert model.asked == []
 
 
