@@ -364,6 +364,54 @@ BOUNDS = [
     ),
 ]
 
+# What is wrong with an MCP server, in which field, the message and the code; and the fields.
+MCP: list[tuple[str, str, str, str, Given]] = [
+    (
+        "a URL that the configuration does not have",
+        "server_url",
+        "…contacts the MCP servers of its configuration only. There are none. Add it there…",
+        "unsupported_value",
+        {"server_url": "https://user:hush@mcp.invalid/sse"},
+    ),
+    ("a label alone", "server_label", "…'demo' here: this gateway contacts the MCP servers…", "unsupported_value", {}),
+    (
+        "a connector",
+        "connector_id",
+        "…connectors and tunnels are OpenAI's own…",
+        "unsupported_parameter",
+        {"connector_id": "connector_gmail"},
+    ),
+    (
+        "a tunnel",
+        "tunnel_id",
+        "…connectors and tunnels are OpenAI's own…",
+        "unsupported_parameter",
+        {"tunnel_id": "tunnel_1"},
+    ),
+    (
+        "a label of words",
+        "server_label",
+        "…string does not match pattern…",
+        "invalid_value",
+        {"server_label": "my server"},
+    ),
+    ("no label", "server_label", "Missing required parameter…", "missing_required_parameter", {"server_label": None}),
+    (
+        "a URL that is no text",
+        "server_url",
+        "…expected a string, but got an integer instead.",
+        "invalid_type",
+        {"server_url": 1},
+    ),
+    (
+        "an approval that cannot be",
+        "require_approval",
+        "Invalid value: 'sometimes'…",
+        "invalid_value",
+        {"require_approval": "sometimes"},
+    ),
+]
+
 VALUES = [
     unknown("input[0].role", "tool", ROLES, items({"role": "tool", "content": "18 °C"})),
     unknown("input[0].content[0].type", "text", INPUT_PARTS, part(type="text", text="Hi")),
@@ -392,7 +440,20 @@ VALUES = [
     unknown("tool_choice", "force", "'none', 'auto', and 'required'.", choice("force")),
     unknown("tool_choice", "requird", "…'required'. Did you mean 'required'?", choice("requird")),
     unknown("tool_choice.mode", "none", "'auto' and 'required'.", allowed(ONE, mode="none")),
-    unknown("tool_choice.tools[1].type", "mcp", "…'function'…", allowed(ONE, {"type": "mcp", "server_label": "demo"})),
+    Wrong(
+        "an allowed MCP server that is none of the request's",
+        allowed(ONE, {"type": "mcp", "server_label": "demo"}),
+        "…no MCP server of 'tools' has the label 'demo'.",
+        "tool_choice.tools[1].server_label",
+        "invalid_value",
+    ),
+    Wrong(
+        "the choice of an MCP server that is none of the request's",
+        {"tools": [ONE], "tool_choice": {"type": "mcp", "server_label": "demo"}},
+        "…no MCP server of 'tools' has the label 'demo'.",
+        "tool_choice.server_label",
+        "invalid_value",
+    ),
     unknown("text.format.type", "yaml", "'json_object', 'json_schema', and 'text'.", output(type="yaml")),
     unknown("tools[0].format.type", "json", "'text' and 'grammar'.", tools(custom(type="json"))),
     unknown(
@@ -407,7 +468,6 @@ VALUES = [
             {"type": "code_interpreter", "container": {"type": "auto"}},
             {"type": "file_search", "vector_store_ids": ["vs_1"]},
             {"type": "computer_use_preview", "display_width": 800, "display_height": 600, "environment": "linux"},
-            {"type": "mcp", "server_label": "demo", "server_url": "https://mcp.invalid/sse"},
             {"type": "programmatic_tool_calling"},
             {"type": "functoin", "name": "f"},
         )
@@ -428,7 +488,17 @@ VALUES = [
         unsupported(
             "tool_choice.type", kind, "", {"tools": [ONE, {"type": "web_search"}], "tool_choice": {"type": kind}}
         )
-        for kind in ("web_search", "web_search_preview", "image_generation", "file_search", "mcp", "code_interpreter")
+        for kind in ("web_search", "web_search_preview", "image_generation", "file_search", "code_interpreter")
+    ),
+    *(
+        Wrong(
+            f"an MCP server with {title}",
+            tools(ONE, {"type": "mcp", "server_label": "demo", **fields}),
+            message,
+            f"tools[1].{field}",
+            code,
+        )
+        for title, field, message, code, fields in MCP
     ),
 ]
 

@@ -30,6 +30,7 @@ RESPONSE_KEYS: Final = frozenset(
 _CALLS: Final = {
     "function_call": ("response.function_call_arguments", "arguments"),
     "custom_tool_call": ("response.custom_tool_call_input", "input"),
+    "mcp_call": ("response.mcp_call_arguments", "arguments"),
 }
 _REASONING: Final = ("response.reasoning_text", "response.reasoning")
 # Items that come whole: the field that holds what they are about, empty or full at their begin.
@@ -40,6 +41,8 @@ _WHOLE: Final = {
     "local_shell_call": "action",
     "apply_patch_call": "operation",
     "compaction": "encrypted_content",
+    "mcp_list_tools": "tools",
+    "mcp_approval_request": "arguments",
 }
 
 
@@ -170,18 +173,29 @@ def _item(coming: deque[Any], index: int) -> tuple[Any, bool]:
         empty, full = {field: []}, {field: [_summary_part(coming, at) if is_summary else _reasoning_part(coming, at)]}
     elif kind in _CALLS:
         event, field = _CALLS[kind]
+        if kind == "mcp_call":
+            _taken(coming, "response.mcp_call.in_progress", **at)
         named = {"name": added["name"]} if kind == "function_call" else {}
         empty, full = {field: ""}, {field: _flowed(coming, event, at, field, **named)}
     else:
         empty = full = {}
         assert _WHOLE[kind] in added
+    if kind == "mcp_list_tools":
+        assert added["tools"] == []
+        for step in ("in_progress", "completed"):
+            _taken(coming, f"response.mcp_list_tools.{step}", **at)
+    if kind == "mcp_call" and _goes_on(coming):
+        ended = coming.popleft()["type"].removeprefix("response.mcp_call.")
+        assert ended in ("completed", "failed"), ended
+        full |= {"status": ended}
     if not _goes_on(coming):
         return {**added, **full, "status": "incomplete"}, False
     done = _taken(coming, "response.output_item.done", "item", output_index=index)["item"]
     assert {key: added[key] for key in empty} == empty
     assert {key: done[key] for key in full} == full
-    assert done.get("status", "completed") in ("completed", "incomplete")
-    changed = {*full, "status", "phase", "encrypted_content", _WHOLE.get(kind)}
+    assert done.get("status", "completed") in ("completed", "incomplete", *(["failed"] if kind == "mcp_call" else []))
+    own = {"output", "error"} if kind == "mcp_call" else set()
+    changed = {*full, *own, "status", "phase", "encrypted_content", _WHOLE.get(kind)}
     assert {key: done[key] for key in done if key not in changed} == {
         key: added[key] for key in added if key not in changed
     }

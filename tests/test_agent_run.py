@@ -32,10 +32,12 @@ from toolwright import (
     tool,
 )
 from toolwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
+from toolwright.dialects.base import read_options
 from toolwright.turn import SIMULATED, Model
 from toolwright.upstreams.base import Delta, Generation
 from toolwright.upstreams.base import TextDelta as UpstreamText
 from toolwright.upstreams.faults import FAULTS, Faults
+from toolwright.upstreams.scripted import ScriptedUpstream
 from toolwright.upstreams.simulated import SimulatedUpstream
 
 ROOT = Path(__file__).parent.parent
@@ -131,6 +133,7 @@ def test_an_example_runs_as_it_stands(path: Path) -> None:
 
 
 EXPECTED = {
+    "horoscope.py": "(t1).",
     "weather.py": '{"city":"Rome","degrees":24}.',
     "approval.py": "[('me@example.com', 'anna@example.com')]",
     "knowledge.py": "completed after 2 turns",
@@ -594,3 +597,20 @@ def test_a_chat_endpoint_is_asked(model: ModelServer) -> None:
     messages = model.asked[1].body["messages"]
     assert messages == result.to_messages()[:3]
     assert messages[2] == {"role": "tool", "tool_call_id": "call_up_0", "content": "14 degrees in Oslo"}
+
+
+# --- results where a server has nothing for them ---
+
+
+@pytest.mark.parametrize(("way", "begin"), [("user", "[Tool Results]"), ("harmony", "<|start|>functions.get_weather")])
+def test_both_plain_ways_of_results_drive_the_loop(way: str, begin: str) -> None:
+    call = '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo"}<|call|>'
+    upstream = ScriptedUpstream([call, "<|channel|>final<|message|>Cold.<|return|>"])
+    options = read_options("harmony", {"tool_results": way})
+    model = Model("m", upstream, "m", mode="prompt", dialect="harmony", options=options)
+    result = run_sync(Agent(model=model, tools=TOOLS), "Weather in Oslo?")
+    assert (result.stop, result.text) == ("completed", "Cold.")
+    messages = upstream.asked[1].messages
+    assert messages is not None
+    assert "14 degrees in Oslo" in messages[-1]["content"]
+    assert (messages[-1]["role"], messages[-1]["content"].startswith(begin)) == ("user", True)

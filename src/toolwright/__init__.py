@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from toolwright.agent.agents import Agent, Limits
     from toolwright.agent.events import RunResult
     from toolwright.agent.marks import Context, Failed, From, Hidden, Result, Retry
+    from toolwright.agent.mcp import mcp_tools
     from toolwright.agent.run import resume, run, run_sync, stream
-    from toolwright.agent.tools import tool
+    from toolwright.agent.tools import bind, tool
 
 # The runtime is imported when it is used: it brings asyncio, which the rest does not need.
 _RUNTIME = {
@@ -41,6 +42,8 @@ _RUNTIME = {
     **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "marks"),
     **dict.fromkeys(("resume", "run", "run_sync", "stream"), "run"),
     "RunResult": "events",
+    "bind": "tools",
+    "mcp_tools": "mcp",
     "tool": "tools",
 }
 
@@ -79,9 +82,11 @@ __all__ = [
     "ToolwrightError",
     "Turn",
     "UpstreamError",
+    "bind",
     "collect",
     "dialects",
     "loads",
+    "mcp_tools",
     "parse",
     "render",
     "resume",

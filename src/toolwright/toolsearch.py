@@ -12,7 +12,21 @@ from unicodedata import normalize
 from toolwright.conversation import FunctionTool
 from toolwright.schema.keywords import properties
 
-__all__ = ["search_tools"]
+__all__ = ["SEARCH_TOOL", "found_words", "search_tools"]
+
+# What a model is given to search with.
+SEARCH_TOOL: Final = FunctionTool(
+    "tool_search",
+    "Searches for tools that can be called but are not listed here. Call it before you say that you cannot do "
+    "something; the tools that it finds can be called afterwards.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    strict=True,
+)
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -36,6 +50,11 @@ def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> l
         return [tools[number] for (number,) in found]
     finally:
         index.close()
+
+
+def found_words(names: Sequence[str]) -> str:
+    """What the model is told about a search: the names of the tools that it found."""
+    return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
 
 
 def _rows(tools: Sequence[FunctionTool]) -> list[tuple[int, str, str, str]]:

@@ -3,7 +3,8 @@
     python mcp_server.py stdio FOLDER
     python mcp_server.py http PORT FOLDER [legacy]         says its port; 0 = any
 
-FOLDER/heard gets a line for each call that arrives. FOLDER/changed, if it is there, changes what `add` says of itself.
+FOLDER/heard gets a line for each call that arrives, and over HTTP the authorization of each request. FOLDER/changed, if
+it is there, changes what `add` says of itself.
 `legacy` answers only clients that open a session.
 """
 
@@ -189,15 +190,17 @@ def http(port: int, *, legacy: bool) -> None:
     print(listener.getsockname()[1], flush=True)
 
     async def old(scope: Any, receive: Any, send: Any) -> None:
-        """Refuses what clients of 2026 ask first."""
+        """Refuses what clients of 2026 ask first, if it is to; hears who asks."""
         headers = dict(scope.get("headers", ()))
-        if headers.get(b"mcp-method") == b"server/discover":
+        if user := headers.get(b"authorization"):
+            heard(user.decode().replace(" ", "-"))
+        if legacy and headers.get(b"mcp-method") == b"server/discover":
             await send({"type": "http.response.start", "status": 404, "headers": []})
             await send({"type": "http.response.body", "body": b""})
             return
         await app(scope, receive, send)
 
-    config = uvicorn.Config(old if legacy else app, log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(old, log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
 
 

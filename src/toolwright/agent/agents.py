@@ -5,9 +5,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolwright.agent.tools import Tool, tool
+from toolwright.agent.tools import Tool, ToolOptions, tool
 from toolwright.conversation import FunctionTool, NamedTool
 from toolwright.errors import ConfigError, RequestError
+from toolwright.toolsearch import SEARCH_TOOL, found_words, search_tools
 from toolwright.turn import SIMULATED, Model
 from toolwright.wire.choice import check_named, read_allowed_tools, read_tool_choice
 
@@ -45,7 +46,8 @@ class Agent:
 
     `model` is a `toolwright.turn.Model`, `"simulated"` (or one of its other names), or `URL#name` for a chat endpoint
     that reads calls itself.
-    `tools` are functions, with or without `toolwright.tool`. `tool_choice` is OpenAI's, or the name of a tool; a forced
+    `tools` are functions, with or without `toolwright.tool`. Of those that are deferred the model learns when it
+    searches for them: it gets one more tool, `tool_search`. `tool_choice` is OpenAI's, or the name of a tool; a forced
     one holds until a call was made. `fields` go into each request to the model (`temperature`, …). Raises
     `RequestError` or `ConfigError` for what cannot be.
     """
@@ -64,12 +66,13 @@ class Agent:
     ) -> None:
         self.model = model
         self.tools = _by_name(tools)
+        self._with_search()
         self.instructions = instructions
         self.limits = Limits() if limits is None else limits
         self.on_error = on_error
         self.fields = dict(fields or {})
         self.parallel_tool_calls = parallel_tool_calls
-        definitions = self.definitions
+        definitions = tuple(one.definition for one in self.tools.values())
         if isinstance(tool_choice, str) and tool_choice in self.tools:
             tool_choice = {"type": "function", "function": {"name": tool_choice}}
         choice = read_tool_choice(tool_choice, definitions)
@@ -86,10 +89,27 @@ class Agent:
                 "behind a # (http://localhost:8000/v1#name), or a toolwright.turn.Model."
             )
 
-    @property
-    def definitions(self) -> tuple[FunctionTool, ...]:
-        """What the model is told of the tools, in their order."""
-        return tuple(one.definition for one in self.tools.values())
+    def definitions(self, found: Iterable[str] = ()) -> tuple[FunctionTool, ...]:
+        """What the model is told of the tools: in their order those that are not deferred, then those it `found`."""
+        shown = [one for one in self.tools.values() if not one.options.deferred]
+        return tuple(one.definition for one in (*shown, *(self.tools[name] for name in found)))
+
+    def search(self, query: str) -> list[str]:
+        """The names of the deferred tools that fit a query, the best first."""
+        deferred = [one.definition for one in self.tools.values() if one.options.deferred]
+        return [found.name for found in search_tools(deferred, query)]
+
+    def _with_search(self) -> None:
+        """Give the model a search, where something is deferred."""
+        if not any(one.options.deferred for one in self.tools.values()):
+            return
+        if SEARCH_TOOL.name in self.tools:
+            raise RequestError(f"{SEARCH_TOOL.name!r} is the search for deferred tools: call this tool otherwise.")
+
+        def search(query: str) -> str:
+            return found_words(self.search(query))
+
+        self.tools[SEARCH_TOOL.name] = Tool(search, SEARCH_TOOL, None, (), ToolOptions(repeatable=True))
 
 
 def _by_name(functions: Iterable[Callable[..., Any]]) -> dict[str, Tool]:

@@ -136,7 +136,10 @@ class Driver:
         elif isinstance(step, Approve):
             job = _Job(_waiting(step.calls), dict)
         else:
-            execution = Execution(self._agent, step.calls, step.items, self._hidden, emit)
+            agent = self._agent
+            execution = Execution(
+                step.calls, emit, agent.limits, on_error=agent.on_error, items=step.items, hidden=self._hidden
+            )
             job = _Job(execution.run(), lambda: {"ended": execution.ended})
         job.task.add_done_callback(lambda _: emit(None))
         return job

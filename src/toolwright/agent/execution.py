@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolwright.agent.agents import Agent
+from toolwright.agent.agents import Limits, OnError
 from toolwright.agent.calls import ReadyCall
 from toolwright.agent.events import RunEvent, Status, ToolEnded, ToolProgress, ToolStarted
 from toolwright.agent.marks import Context, Failed, From, Result, Retry
@@ -37,22 +37,27 @@ _abandoned: set[asyncio.Task[Any]] = set()
 
 
 class Execution:
-    """The calls of one turn. `emit` takes the events; `ended` are the outcomes so far."""
+    """The calls of one turn. `emit` takes the events; `ended` are the outcomes so far. `items` is the conversation as
+    the calls may see it.
+    """
 
     def __init__(
         self,
-        agent: Agent,
         calls: Sequence[ReadyCall],
-        items: Sequence[Item],
-        hidden: Mapping[str, Any],
         emit: Callable[[RunEvent], None],
+        limits: Limits,
+        *,
+        on_error: OnError = "tell",
+        items: Sequence[Item] = (),
+        hidden: Mapping[str, Any] | None = None,
     ) -> None:
-        self._agent = agent
+        self._limits = limits
+        self._on_error = on_error
         self._calls = calls
         self._items = items
-        self._hidden = hidden
+        self._hidden = hidden or {}
         self._emit = emit
-        self._slots = asyncio.Semaphore(agent.limits.parallel)
+        self._slots = asyncio.Semaphore(limits.parallel)
         self._ended: dict[str, ToolEnded] = {}
         self._running: dict[str, tuple[ReadyCall, asyncio.Task[Any], Context]] = {}
 
@@ -104,7 +109,7 @@ class Execution:
             loop = asyncio.get_running_loop()
             context = self._context(call)
             own = call.tool.options.timeout_s
-            timeout = self._agent.limits.tool_timeout_s if own is None else own
+            timeout = self._limits.tool_timeout_s if own is None else own
             begun = loop.time()
             self._emit(ToolStarted(ready.index, ready.id, ready.name))
             task = asyncio.create_task(self._value(call, context), name=f"toolwright {ready.name}")
@@ -123,12 +128,12 @@ class Execution:
             ended = msgspec.structs.replace(ended, duration_s=loop.time() - begun)
             self._ended[ready.id] = ended
             self._emit(ended)
-            if self._agent.on_error == "raise" and isinstance(ended.exception, Exception) and ended.text == _FAILED:
+            if self._on_error == "raise" and isinstance(ended.exception, Exception) and ended.text == _FAILED:
                 raise ended.exception
 
     def _outcome(self, call: ReadyCall, task: asyncio.Task[Any]) -> ToolEnded:
         own = call.tool.options.result_chars
-        most = self._agent.limits.result_chars if own is None else own
+        most = self._limits.result_chars if own is None else own
         error = RuntimeError("the tool was cancelled, and not by the run") if task.cancelled() else task.exception()
         if error is None:
             value = task.result()
@@ -151,7 +156,7 @@ class Execution:
             return "failed", _words(error)
         # No text and no traceback: hidden arguments may stand in them.
         log.warning("tool %s failed: %s (call %s)", call.ready.name, type(error).__name__, call.ready.id)
-        how = self._agent.on_error
+        how = self._on_error
         if callable(how) and isinstance(error, Exception):
             return "failed", str(how(error))
         return "failed", _FAILED

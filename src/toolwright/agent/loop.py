@@ -10,7 +10,7 @@ It yields commands and gets their results by `.send()`, and it yields events, wh
 go on. The last event is `RunEnded`, always.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -31,10 +31,21 @@ from toolwright.agent.events import (
 )
 from toolwright.agent.state import NOT_RUN, State, open_calls, with_outputs
 from toolwright.collect import Turn
-from toolwright.conversation import Call, CallOutput, Conversation, Item, Message, Reasoning, TextPart
+from toolwright.conversation import (
+    Call,
+    CallOutput,
+    Conversation,
+    Item,
+    Message,
+    NamedTool,
+    Reasoning,
+    TextPart,
+)
 from toolwright.custom import input_arguments
 from toolwright.events import Usage
 from toolwright.history import with_readable_calls
+from toolwright.jsontext import decode
+from toolwright.toolsearch import SEARCH_TOOL
 
 __all__ = ["Approve", "AskModel", "Interrupt", "Loop", "ReadyCall", "RunCalls", "Step"]
 
@@ -102,6 +113,12 @@ class Loop:
         self._nudges = 0
         self._shown: list[Item] = []  # the items as models can read them, the first `_seen`
         self._seen = 0
+        self._found: dict[str, None] = {}  # the deferred tools that the model may call, in the order of their finding
+        self._allowed = agent.allowed_tools
+        if isinstance(agent.tool_choice, NamedTool):
+            self._find([agent.tool_choice.name])  # nobody has to search for what is named
+        if self._allowed is not None and SEARCH_TOOL.name in agent.tools:
+            self._allowed = (*self._allowed, SEARCH_TOOL.name)
         if decisions is not None:
             check_decisions(decisions, open_calls(state.items), agent.tools)
 
@@ -168,7 +185,11 @@ class Loop:
 
     def _conversation(self) -> Conversation:
         agent = self._agent
-        self._shown += with_readable_calls(self._state.items[self._seen :])  # each call has its output by now
+        new = with_readable_calls(self._state.items[self._seen :])  # each call has its output by now
+        self._shown += new
+        for item in new:
+            if isinstance(item, Call) and item.name == SEARCH_TOOL.name in agent.tools:
+                self._find(agent.search(_query(item.arguments)))
         self._seen = len(self._state.items)
         items = [*self._shown]
         if agent.instructions:
@@ -178,11 +199,15 @@ class Loop:
         forced = agent.tool_choice not in ("auto", "none")
         return Conversation(
             items=tuple(items),
-            tools=agent.definitions,
+            tools=agent.definitions(self._found),
             tool_choice="auto" if forced and self._counts.released else agent.tool_choice,
-            allowed_tools=agent.allowed_tools,
+            allowed_tools=self._allowed,
             parallel_tool_calls=agent.parallel_tool_calls,
         )
+
+    def _find(self, names: Iterable[str]) -> None:
+        """Show these tools from now on, behind those that are there."""
+        self._found |= {name: None for name in names if self._agent.tools[name].options.deferred}
 
     def _take(self, turn: Turn, calls: Sequence[tuple[int, Call]]) -> list[tuple[int, Call]]:
         """Put a turn into the conversation; answers the calls as they stand there, each with an id of its own."""
@@ -323,6 +348,11 @@ class Loop:
 
 def _noted(ended: ToolEnded, note: str) -> ToolEnded:
     return msgspec.structs.replace(ended, text=note + ended.text) if note else ended
+
+
+def _query(arguments: str) -> str:
+    """What a search asked for; its arguments are those of a readable call."""
+    return str(decode(arguments).get("query", ""))
 
 
 def _tokens(usage: Usage) -> int:

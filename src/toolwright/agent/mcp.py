@@ -23,7 +23,7 @@ from toolwright.agent.tools import HiddenParameter, Tool, ToolOptions
 from toolwright.conversation import FunctionTool
 from toolwright.errors import ConfigError
 
-__all__ = ["ApproveMcp", "mcp_tools"]
+__all__ = ["ApproveMcp", "mcp_command", "mcp_tools", "needs_sdk", "server_tool"]
 
 # Which calls a person must approve: all, none, or those of tools that do not say that they only read.
 ApproveMcp: TypeAlias = bool | Literal["writes"]
@@ -46,22 +46,29 @@ async def mcp_tools(
     headers: Mapping[str, str] | None = None,
     connect_timeout_s: float = 30.0,
     timeout_s: float | None = None,
+    deferred: bool = False,
 ) -> AsyncGenerator[list[Tool], None]:
     """The tools of a server, sorted by name, each called `name__tool`; by default `name` is what the server says it is.
 
     `server` is a URL, or a command as one would type it (`KEY=value` before it goes into its environment, as does
-    `env`), or the words of one. `timeout_s` is for each call; without it the agent's limit holds. Raises `ConfigError`
+    `env`), or the words of one. `timeout_s` is for each call; without it the agent's limit holds. `deferred`: the
+    model has to search for them. Raises `ConfigError`
     when the server cannot be used, or the SDK is missing.
     """
-    if importlib.util.find_spec("mcp") is None:
-        raise ConfigError("Tools of MCP servers need the official SDK: pip install 'toolwright[mcp]'.")
+    needs_sdk()
     connection = Connection(_target(server, dict(env or {}), cwd, dict(headers or {})), connect_timeout_s)
     await connection.open()
     try:
         prefix = _OTHER.sub("_", name or connection.server_name or "mcp")
-        yield _tools(connection, prefix, approve, timeout_s)
+        yield _tools(connection, prefix, approve, timeout_s, deferred=deferred)
     finally:
         await connection.close()
+
+
+def needs_sdk() -> None:
+    """Raises `ConfigError` where the SDK is missing."""
+    if importlib.util.find_spec("mcp") is None:
+        raise ConfigError("Tools of MCP servers need the official SDK: pip install 'toolwright[mcp]'.")
 
 
 def _target(
@@ -73,6 +80,12 @@ def _target(
         return Url(server, headers)
     if headers:
         raise ConfigError("headers are for servers with a URL; a command gets its keys by env.")
+    return mcp_command(server, env, cwd)
+
+
+def mcp_command(server: str | Sequence[str], env: Mapping[str, str], cwd: str | None = None) -> Command:
+    """A command as one would type it, or its words. Raises `ConfigError`."""
+    env = dict(env)
     try:
         words = shlex.split(server) if isinstance(server, str) else list(server)
     except ValueError as error:
@@ -86,23 +99,35 @@ def _target(
     return Command(tuple(words), env, cwd)
 
 
-def _tools(connection: Connection, prefix: str, approve: ApproveMcp, timeout_s: float | None) -> list[Tool]:
+def _tools(
+    connection: Connection, prefix: str, approve: ApproveMcp, timeout_s: float | None, *, deferred: bool
+) -> list[Tool]:
     tools: dict[str, Tool] = {}
     for listed in connection.tools:
         name = _named(f"{prefix}__{listed.name}", tools)
         hints = listed.annotations
         only_reads = bool(hints and hints.read_only_hint)
-        is_repeatable = only_reads or bool(hints and hints.idempotent_hint)
-        schema = listed.input_schema if listed.input_schema.get("type") else {"type": "object", **listed.input_schema}
-        definition = FunctionTool(name, listed.description or listed.title, schema)
-        tools[name] = Tool(
-            _function(connection, listed.name, is_repeatable=is_repeatable),
-            definition,
-            None,
-            (HiddenParameter(_CONTEXT, "context", is_optional=True),),
-            ToolOptions(approve=approve if isinstance(approve, bool) else not only_reads, timeout_s=timeout_s),
+        definition = FunctionTool(name, listed.description or listed.title, {"type": "object", **listed.input_schema})
+        options = ToolOptions(
+            approve=approve if isinstance(approve, bool) else not only_reads, timeout_s=timeout_s, deferred=deferred
         )
+        tools[name] = server_tool(connection, listed, definition, options)
     return list(tools.values())
+
+
+def server_tool(
+    connection: Connection, listed: Any, definition: FunctionTool, options: ToolOptions, *, tells_media: bool = False
+) -> Tool:
+    """A tool of a server, which is `listed` so, as one that a model may call by another name. `tells_media`: its images
+    and sounds are told in words.
+    """
+    return Tool(
+        _function(connection, listed, tells_media=tells_media),
+        definition,
+        None,
+        (HiddenParameter(_CONTEXT, "context", is_optional=True),),
+        options,
+    )
 
 
 def _named(wanted: str, taken: Mapping[str, Tool]) -> str:
@@ -114,7 +139,10 @@ def _named(wanted: str, taken: Mapping[str, Tool]) -> str:
     return f"{name[: _MAX_NAME - 9]}_{mark}"
 
 
-def _function(connection: Connection, name: str, *, is_repeatable: bool) -> Any:
+def _function(connection: Connection, listed: Any, *, tells_media: bool) -> Any:
+    name, hints = listed.name, listed.annotations
+    is_repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
+
     async def call(**arguments: Any) -> Any:
         context: Context = arguments.pop(_CONTEXT)
 
@@ -122,7 +150,7 @@ def _function(connection: Connection, name: str, *, is_repeatable: bool) -> Any:
             context.progress({"progress": done, "total": total, "message": message})
 
         answer = await connection.call(name, arguments, is_repeatable=is_repeatable, progress=progress)
-        return result_of(answer)
+        return result_of(answer, tells_media=tells_media)
 
     call.__name__ = call.__qualname__ = name
     return call

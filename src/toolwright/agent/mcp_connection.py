@@ -85,9 +85,39 @@ class Connection:
     async def open(self) -> None:
         """Connect. Raises `ConfigError`."""
         self._owner = owner = await _Owner.started(self._target, self._timeout_s)
+        self._take(owner)
+        self.server_name = owner.server_name
+
+    async def refresh(self) -> None:
+        """List the tools again, over a new connection where the old one broke. Raises `ConfigError`."""
+        async with self._lock:
+            owner = self._owner
+            if owner is not None and not owner.is_over:
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        await owner.list_tools()
+                except Exception as error:
+                    log.info("listing the tools again failed: %s", type(error).__name__)
+                else:
+                    self._take(owner)
+                    return
+            if owner is not None:
+                await self._drop(owner)
+            await self.open()
+
+    def _take(self, owner: "_Owner") -> None:
         self.tools = sorted(owner.tools, key=lambda tool: str(tool.name))
         self._pinned = owner.forms
-        self.server_name = owner.server_name
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the tools may be others than those that were listed: it broke, or was made anew."""
+        return self._owner is None or self._owner.is_over or self._owner.forms != self._pinned
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+        return self._owner is None or not self._owner.calls
 
     async def close(self) -> None:
         """End it, and the process where it was started here."""
@@ -207,6 +237,16 @@ class _Owner:
         """Whether it ended because no connection came about, and there was one call only: then nothing was sent."""
         return type(self._error).__name__ == "ConnectError" and not self._is_shared
 
+    @property
+    def calls(self) -> int:
+        """How many are under way."""
+        return self._calls
+
+    async def list_tools(self) -> None:
+        """Take what the server has."""
+        self.tools = await _listed(self.client)
+        self.forms = {tool.name: tool.model_dump_json() for tool in self.tools}
+
     def begin_call(self) -> None:
         """Before each call."""
         self._calls += 1
@@ -251,8 +291,7 @@ class _Owner:
                 errors.close()  # the process has its own
                 self.client = client
                 self.server_name = client.server_info.name if client.server_info else ""
-                self.tools = await _listed(client)
-                self.forms = {tool.name: tool.model_dump_json() for tool in self.tools}
+                await self.list_tools()
                 self._ready.set_result(None)
                 await self._stop.wait()
 

@@ -16,11 +16,12 @@ _AUDIO: Final[Mapping[str, str]] = {"audio/wav": "wav", "audio/x-wav": "wav", "a
 _MAX_FAULT: Final = 2_000
 
 
-def result_of(answer: Any) -> Any:
+def result_of(answer: Any, *, tells_media: bool = False) -> Any:
     """The value of a call: structured where there is one (the text mostly repeats it), else the text; with images and
-    sounds both in a `Result`. Raises `Failed` for an answer that is an error.
+    sounds both in a `Result`, or with words in their place (`tells_media`). Raises `Failed` for an answer that is an
+    error.
     """
-    parts = [_part(block) for block in answer.content]
+    parts = [_part(block, tells_media=tells_media) for block in answer.content]
     texts = [part for part in parts if isinstance(part, str)]
     if answer.is_error:
         raise failure("\n".join(texts) or "The tool says that it failed, and not why.")
@@ -29,7 +30,7 @@ def result_of(answer: Any) -> Any:
         return "\n".join(texts) if parts else None
     if structured is None:
         return Result(content=parts)
-    media = [part for part in parts if not isinstance(part, str)]
+    media = [part for part, block in zip(parts, answer.content, strict=True) if block.type in ("image", "audio")]
     return Result(content=[_text(structured), *media], data=structured) if media else structured
 
 
@@ -42,11 +43,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 
-def _part(block: Any) -> str | dict[str, Any]:
+def _part(block: Any, *, tells_media: bool) -> str | dict[str, Any]:
     """Text, or a part in the Chat shape; words for what no part can hold."""
     match block.type:
         case "text":
             return str(block.text)
+        case "image" | "audio" if tells_media:
+            return f"[{block.mime_type}, {_size(block.data)}]"
         case "image":
             url = f"data:{block.mime_type};base64,{block.data}"
             return {"type": "image_url", "image_url": {"url": url}}

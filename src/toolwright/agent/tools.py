@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
+import msgspec
 from msgspec import Struct
 
 from toolwright.agent.annotations import Notes, read_notes
@@ -22,12 +23,12 @@ from toolwright.agent.readers import Kind, MisfitError, UnknownTypeError, inside
 from toolwright.agent.schema import Field, Kinds
 from toolwright.conversation import FunctionTool, JsonObject
 from toolwright.custom import INPUT, custom_tool
-from toolwright.errors import RequestError
+from toolwright.errors import RequestError, did_you_mean
 from toolwright.grammar.user import Grammar
 from toolwright.jsontext import NotJsonError, encode
 from toolwright.schema.strict import strict_problems
 
-__all__ = ["Approve", "HiddenParameter", "Tool", "ToolOptions", "tool"]
+__all__ = ["Approve", "HiddenParameter", "Tool", "ToolOptions", "bind", "tool"]
 
 Function: TypeAlias = Callable[..., Any]
 # True, or a function of the call (`CallReady`) that says whether a person must approve it.
@@ -42,7 +43,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
 
     `sequential`: alone, after what was called before it. `approve`: a person must agree first, or a function of the
     call says whether. `timeout_s`, `result_chars`: its own limits. `repeatable`: the same call may be made any number
-    of times.
+    of times. `deferred`: the model has to search for it before it knows of it.
     """
 
     sequential: bool = False
@@ -50,6 +51,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     result_chars: int | None = None
     repeatable: bool = False
+    deferred: bool = False
 
 
 class HiddenParameter(NamedTuple):
@@ -143,6 +145,7 @@ def tool(
     timeout_s: float | None = None,
     result_chars: int | None = None,
     repeatable: bool = False,
+    deferred: bool = False,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -189,6 +192,37 @@ def tool(
         return Tool(function, FunctionTool(called, about or None, kind.schema, strict), kind, reader.hidden, own)
 
     return made if function is None else made(function)
+
+
+def bind(given: Tool, /, **values: Any) -> Tool:
+    """The tool with some of its arguments given by the program: the model is not told of them and cannot give them.
+
+    For tools whose schema came from outside, such as those of MCP servers. A value may be `Hidden` (it comes from the
+    run, by its name) or `From(f)`. Raises `RequestError` for a name that is no parameter.
+    """
+    if not isinstance(given, Tool) or given._kind is not None or given.definition.custom is not None:
+        raise RequestError(
+            "bind is for tools whose schema was given. In a function of your own annotate the parameter as Hidden or "
+            "From(…), or make a tool of functools.partial."
+        )
+    properties = dict(given.parameters.get("properties") or {})
+    hidden = list(given.hidden)
+    for name, value in values.items():
+        if properties.pop(name, None) is None:
+            raise RequestError(
+                f"The tool {given.name!r} has no parameter {name!r}.{did_you_mean(name, properties)}", param=name
+            )
+        hidden.append(HiddenParameter(name, _source(value), is_optional=False))
+    required = [name for name in given.parameters.get("required") or () if name not in values]
+    schema = {**given.parameters, "properties": properties, "required": required}
+    definition = msgspec.structs.replace(given.definition, parameters=schema)
+    return Tool(given.function, definition, None, tuple(hidden), given.options)
+
+
+def _source(value: Any) -> Literal["value"] | From:
+    if value is Hidden:
+        return "value"
+    return value if isinstance(value, From) else From(lambda: value)
 
 
 class _FunctionReader:

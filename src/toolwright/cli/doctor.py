@@ -14,7 +14,7 @@ import msgspec
 from toolwright.cli.doctor_page import page
 from toolwright.dialects.base import get_dialect
 from toolwright.errors import ConfigError
-from toolwright.gateway.config import check_url
+from toolwright.gateway.config import check_upstream
 from toolwright.probing.advice import Advice, advice
 from toolwright.probing.examination import probe
 from toolwright.probing.findings import GROUPS, Findings, Result, Status
@@ -67,7 +67,7 @@ def doctor(
       toolwright doctor http://localhost:8000
       toolwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
     """
-    check_url(url)
+    check_upstream(url)
     if dialect is not None:
         get_dialect(dialect)
     findings = asyncio.run(probe(url, model=model, api_key=_key(api_key_env), dialect=dialect, timeout_s=timeout))

@@ -33,6 +33,7 @@ from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfi
 from toolwright.gateway.conversations import ConversationsEndpoint
 from toolwright.gateway.guard import Guard
 from toolwright.gateway.lane import Lane
+from toolwright.gateway.mcp_servers import McpServers
 from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
 from toolwright.gateway.store import Store, StoreError
 from toolwright.gateway.traffic import Traffic
@@ -123,7 +124,9 @@ class _Gateway:
         self._store = None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name)
         self._pruning: asyncio.Task[None] | None = None
         self.problems: Counter[str] = Counter()  # by kind, since the start
-        turns = Turns(self._model, self._store, mend=config.server.history == "mend", limits=config.limits)
+        self._mcp = McpServers(config.mcp)
+        mends = config.server.history == "mend"
+        turns = Turns(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, self._counted, config.limits)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted, self.traffic)
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
@@ -175,6 +178,7 @@ class _Gateway:
         await self._responses.close()
         if self._pruning is not None:
             await given_up(self._pruning)
+        await self._mcp.close()
         for model in self._models.values():
             await model.close()
         if self._store is not None:

@@ -1,6 +1,6 @@
 """Long conversations made short: the model sums up what happened, and the summary stands for it from then on."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from toolwright.collect import collect
 from toolwright.conversation import Conversation, Message, TextPart
 from toolwright.errors import UpstreamError
 from toolwright.events import Event, Finished, Usage
-from toolwright.gateway.searching import ServerItem
+from toolwright.gateway.server_items import ServerItem, TurnEvents
 from toolwright.turn import Model, run_turn
 from toolwright.wire.items import sealed
 from toolwright.wire.responses import Asked
@@ -27,7 +27,7 @@ _LEAD: Final = "Summary of the conversation so far, which is not shown any more:
 _MAX_KEPT: Final = 20_000
 
 
-async def compacted(model: Model, asked: Asked, today: str) -> AsyncGenerator[Event | ServerItem | Usage, None]:
+async def compacted(model: Model, asked: Asked, today: str) -> TurnEvents:
     """A turn whose one output is a compaction item."""
     conversation = asked.conversation
     wish = Message("user", (TextPart(_WISH),))

@@ -4,7 +4,6 @@ Every field is documented in docs/configuration.md; a test compares the two.
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from toolwright.aliases import GROUPS, Hints, InferenceRule
 from toolwright.detection import Detected, by_name, by_template
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
+from toolwright.gateway.addresses import check_header, check_url
 from toolwright.gateway.auto import Auto
 from toolwright.gateway.callers import KeyConfig
 from toolwright.probing.advice import Advice
@@ -42,11 +42,12 @@ from toolwright.wire.response_answer import Flavour
 __all__ = [
     "ANY_MODEL",
     "Config",
+    "McpConfig",
     "ModelConfig",
     "ServerConfig",
     "StoreConfig",
     "build_models",
-    "check_url",
+    "check_upstream",
     "detected",
     "load_config",
     "simulated_config",
@@ -62,7 +63,6 @@ _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 # What is found out later than that about a server for mode auto is not worth the wait.
 _PROBING_S = 60.0
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,6 +153,27 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return (self.upstream,) if isinstance(self.upstream, str) else tuple(self.upstream)
 
 
+class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[mcp]]`: a server of tools that clients may have run here, under this `label` or its `url`.
+
+    It is asked at the `url`, or started by `command`, which gets the environment variables that `env` names. `tools`
+    are the names of those that may be used; None = all. `client_headers`: requests may bring their own. A call may
+    take `timeout_s`; the model reads `result_chars` characters of what came of it.
+    """
+
+    label: Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    url: _Text | None = None
+    command: str | list[_Text] | None = None
+    env: list[_Text] = []
+    headers: dict[str, str] = {}
+    api_key_env: str | None = None
+    client_headers: bool = False
+    tools: list[_Text] | None = None
+    connect_timeout_s: _Seconds = 30.0
+    timeout_s: _Seconds = 60.0
+    result_chars: Annotated[int, Meta(ge=100)] = 60_000
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole configuration. Without a `store` it keeps responses in memory; the command line names a file."""
 
@@ -161,6 +182,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limits: Limits = Limits()
     keys: tuple[KeyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()
+    mcp: tuple[McpConfig, ...] = ()
 
 
 def load_config(path: Path) -> Config:
@@ -357,7 +379,7 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     if given.servers == (_SIMULATED,):
         return SimulatedUpstream(Faults.parse(given.faults))
     for url in given.servers:
-        check_url(url)
+        check_upstream(url)
     if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
         raise ConfigError(f"upstream names {without_credentials(twice)} twice: leave one of them.")
     headers = _headers(given)
@@ -383,22 +405,10 @@ def _headers(given: ModelConfig) -> dict[str, str]:
     return headers
 
 
-def check_url(url: str) -> None:
+def check_upstream(url: str) -> None:
     """Raise `ConfigError` for what is no base URL of a server."""
-    expected = f"Upstream {without_credentials(url)!r}: expected 'simulated' or a URL such as http://localhost:8000/v1"
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{expected}, got no http:// or https://.")
-    if found := re.search(r"[\s?#]", url):
-        raise ConfigError(f"{expected}, got a {found[0]!r} in it.")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigError(f"{expected}, got one that is no URL: {error}.") from error
-    if not host:
-        raise ConfigError(f"{expected}, got no host.")
-    if port == 0 or parts.netloc.endswith(":"):
-        raise ConfigError(f"{expected}, got a port that is none: it goes from 1 to 65535.")
+    shown = without_credentials(url)
+    check_url(url, f"Upstream {shown!r}: expected 'simulated' or a URL such as http://localhost:8000/v1")
 
 
 def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
@@ -414,10 +424,4 @@ def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         of_key = name == "authorization" and given.api_key_env
         where = f"The environment variable {given.api_key_env}" if of_key else f"headers.{name}"
-        if not _HEADER_NAME.fullmatch(name):
-            raise ConfigError(f"headers: {name!r} is no name of an HTTP header. Expected one such as 'x-api-key'.")
-        if value != value.strip() or not value.replace("\t", "").isprintable():
-            raise ConfigError(
-                f"{where}: expected the value of an HTTP header, got one with a line end, another control character or "
-                "a space at an end."
-            )
+        check_header(name, value, where)

@@ -28,7 +28,7 @@ from toolwright.gateway.answers import (
 from toolwright.gateway.compaction import compacted, kept_messages
 from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.pages import page, shown
-from toolwright.gateway.searching import ServerItem
+from toolwright.gateway.server_items import ServerItem
 from toolwright.gateway.store import Store, StoredResponse
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Prepared, Turns, new_id

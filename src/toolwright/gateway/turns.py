@@ -16,14 +16,18 @@ from msgspec import Struct
 from toolwright.collect import settled
 from toolwright.conversation import Call
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.events import Event, Problem, Usage
+from toolwright.events import Problem, Usage
 from toolwright.gateway.answers import LARGE, OUR_FAULT, decoded, off_loop
 from toolwright.gateway.compaction import compacted
-from toolwright.gateway.searching import ServerItem, with_search
+from toolwright.gateway.mcp_calls import McpCalls
+from toolwright.gateway.mcp_servers import McpServers, OpenServer
+from toolwright.gateway.rounds import with_server_tools
+from toolwright.gateway.server_items import ServerItem, TurnEvent, TurnEvents
 from toolwright.gateway.store import Store, StoredResponse, StoreError
 from toolwright.turn import Model
 from toolwright.wire.errors import error_body
 from toolwright.wire.limits import Limits, check_items
+from toolwright.wire.mcp import read_mcp_tools, shown_mcp
 from toolwright.wire.response_answer import Flavour, ResponseEvent, ResponseWriter, response_object
 from toolwright.wire.responses import Asked, ResponsesRequest, decode_request, read_request
 
@@ -31,7 +35,6 @@ __all__ = ["Memory", "Prepared", "Turns", "new_id", "with_ids"]
 
 log = logging.getLogger("toolwright.gateway")
 Items: TypeAlias = list[Mapping[str, Any]]
-TurnEvents: TypeAlias = AsyncGenerator[Event | ServerItem | Usage, None]
 
 
 def new_id(prefix: str) -> str:
@@ -80,6 +83,7 @@ class Prepared(Struct):
     writer: ResponseWriter
     history: Items
     new: Items
+    servers: Mapping[str, OpenServer] = {}  # of MCP
     continues: str | None = None  # the stored response before it
     queued: bool = False  # it is stored already, and made in the background
     problems: list[Problem] = []
@@ -90,13 +94,13 @@ class Prepared(Struct):
         """The id of the response."""
         return str(self.writer.response["id"])
 
-    def write(self, event: Event | ServerItem | Usage) -> list[ResponseEvent]:
+    def write(self, event: TurnEvent) -> list[ResponseEvent]:
         """Take an event of the turn; answers the events of the API for it."""
         if isinstance(event, Usage):
             self.usage = event
             return []
         if isinstance(event, ServerItem):
-            return self.writer.add(event.item(new_id))
+            return self.writer.add(event.item(new_id), event.steps, **event.empty)
         if isinstance(event, Problem):
             self.problems.append(event)
         return self.writer.event(event)
@@ -122,8 +126,17 @@ class Prepared(Struct):
 class Turns:
     """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
 
-    def __init__(self, find_model: Callable[[str], Model], store: Store | None, *, mend: bool, limits: Limits) -> None:
+    def __init__(
+        self,
+        find_model: Callable[[str], Model],
+        store: Store | None,
+        servers: McpServers,
+        *,
+        mend: bool,
+        limits: Limits,
+    ) -> None:
         self._find_model = find_model
+        self._servers = servers
         self._store = store
         self._mend = mend
         self.limits = limits
@@ -145,7 +158,11 @@ class Turns:
         check_items(len(history) + len(new), self.limits, "input")
         request.input = [dict(item) for item in new] if request.input is not None else None
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
-        asked = await off_loop(lambda: read_request(request, given, history, mend=self._mend), slow=slow)
+        opened = await self._servers.opened(read_mcp_tools(request.tools or ()))
+        servers = {label: one.server for label, one in opened.items()}
+        asked = await off_loop(
+            lambda: read_request(request, given, history, servers=servers, mend=self._mend), slow=slow
+        )
         response = response_object(
             request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
         )
@@ -153,7 +170,7 @@ class Turns:
         writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
         parent = request.previous_response_id
         continues = None if memory and parent and memory.get(parent) is not None else parent
-        return Prepared(request, asked, model, writer, history, new, continues)
+        return Prepared(request, asked, model, writer, history, new, opened, continues)
 
     def ask(self, prepared: Prepared, *, streamed: bool) -> TurnEvents:
         """The events of the model's turn. Raises `UpstreamError` or `RequestError` while they are read."""
@@ -161,7 +178,10 @@ class Turns:
         if asked.compacts:
             return compacted(prepared.model, asked, today)
         truncates = prepared.request.truncation == "auto"
-        events = with_search(prepared.model, asked, today=today, streamed=streamed, truncates=truncates)
+        mcp = McpCalls(asked, prepared.servers, prepared.request.max_tool_calls)
+        events = with_server_tools(
+            prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
+        )
         return events if streamed else _settled(events)
 
     async def whole(self, prepared: Prepared) -> dict[str, Any]:
@@ -299,6 +319,10 @@ _PREFIXES: Final = {
     "tool_search_output": "tso",
     "additional_tools": "at",
     "compaction": "cmp",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
 }
 
 
@@ -316,6 +340,8 @@ def _echoed(tools: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[st
             defaults = {"description": None, "parameters": None, "strict": strict.get(name, False)}
             given = {key: value for key, value in tool.items() if key != "strict" or value is not None}
             echoed.append({**defaults, **given})
+        elif tool.get("type") == "mcp":
+            echoed.append(shown_mcp(tool))
         else:
             echoed.append(tool)
     return echoed

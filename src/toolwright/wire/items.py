@@ -8,7 +8,7 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -16,12 +16,14 @@ from toolwright.conversation import Call, CallOutput, Item, MediaPart, Message, 
 from toolwright.custom import input_arguments
 from toolwright.errors import RequestError
 from toolwright.jsontext import encode
+from toolwright.toolsearch import found_words
+from toolwright.wire import item_types as types
 from toolwright.wire.errors import listed, missing, typed, wrong_type
+from toolwright.wire.mcp import NOT_OFFERED, call_words, rejected_words
 from toolwright.wire.offer import Offer
 
-__all__ = ["Effort", "Found", "ItemReader", "found_words", "sealed", "search_id", "unsealed"]
+__all__ = ["Found", "ItemReader", "sealed", "search_id", "unsealed"]
 
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _SEAL: Final = "tw1."
 _MAX_UNSEALED: Final = 16_777_216
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
@@ -31,162 +33,9 @@ _ROLES: Final = ("assistant", "system", "developer", "user")
 _DROPPED: Final = frozenset(
     {
         *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
-        *("computer_call_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
-        *("program", "program_output"),
+        *("computer_call_output", "mcp_list_tools", "program", "program_output"),
     }
 )
-
-
-class _Part(msgspec.Struct):
-    type: str
-    text: str | None = None
-    refusal: str | None = None
-    image_url: str | None = None
-    detail: str | None = None
-    file_id: str | None = None
-    file_url: str | None = None
-    file_data: str | None = None
-    filename: str | None = None
-
-
-class _Tagged(msgspec.Struct, tag_field="type"):
-    id: str | None = None
-
-
-class _Message(_Tagged, tag="message", kw_only=True):
-    role: str
-    content: str | list[_Part]
-    phase: str | None = None
-
-
-class _ReasoningText(msgspec.Struct):
-    text: str = ""
-
-
-class _Reasoning(_Tagged, tag="reasoning"):
-    summary: list[_ReasoningText] | None = None
-    content: list[_ReasoningText] | None = None
-    encrypted_content: str | None = None
-
-
-class _FunctionCall(_Tagged, tag="function_call", kw_only=True):
-    call_id: str
-    name: str
-    arguments: str
-    namespace: str | None = None
-    status: str | None = None
-
-
-class _CustomCall(_Tagged, tag="custom_tool_call", kw_only=True):
-    call_id: str
-    name: str
-    input: str
-    namespace: str | None = None
-    status: str | None = None
-
-
-class _Output(_Tagged, kw_only=True):
-    call_id: str
-    output: str | list[_Part]
-
-
-class _FunctionOutput(_Output, tag="function_call_output"):
-    pass
-
-
-class _CustomOutput(_Output, tag="custom_tool_call_output"):
-    pass
-
-
-class _SearchCall(_Tagged, tag="tool_search_call", kw_only=True):
-    arguments: dict[str, Any] | str = {}
-    call_id: str | None = None
-
-
-class _SearchOutput(_Tagged, tag="tool_search_output", kw_only=True):
-    tools: list[dict[str, Any]]
-    call_id: str | None = None
-
-
-class _AdditionalTools(_Tagged, tag="additional_tools", kw_only=True):
-    tools: list[dict[str, Any]]
-
-
-class _Compaction(_Tagged, tag="compaction", kw_only=True):
-    encrypted_content: str
-
-
-class _CompactionTrigger(_Tagged, tag="compaction_trigger"):
-    pass
-
-
-class _UpdatedReasoning(msgspec.Struct):
-    effort: Effort | None = None
-
-
-class _UpdatedText(msgspec.Struct):
-    format: dict[str, Any] | None = None
-
-
-class _Update(_Tagged, tag="configuration_update"):
-    reasoning: _UpdatedReasoning | None = None
-    text: _UpdatedText | None = None
-
-
-class _ShellCall(_Tagged, tag="shell_call", kw_only=True):
-    call_id: str
-    action: dict[str, Any]
-
-
-class _LocalShellCall(_Tagged, tag="local_shell_call", kw_only=True):
-    call_id: str
-    action: dict[str, Any]
-
-
-class _PatchCall(_Tagged, tag="apply_patch_call", kw_only=True):
-    call_id: str
-    operation: dict[str, Any]
-
-
-class _AnyOutput(_Tagged, kw_only=True):
-    call_id: str
-    output: Any = ""
-    status: str | None = None
-
-
-class _ShellOutput(_AnyOutput, tag="shell_call_output"):
-    pass
-
-
-class _LocalShellOutput(_Tagged, tag="local_shell_call_output"):
-    """It names its call in `id`, by OpenAI's types, or in `call_id`, by its guide."""
-
-    call_id: str | None = None
-    output: Any = ""
-    status: str | None = None
-
-
-class _PatchOutput(_AnyOutput, tag="apply_patch_call_output"):
-    pass
-
-
-class _McpCall(_Tagged, tag="mcp_call", kw_only=True):
-    name: str
-    arguments: str = "{}"
-    output: str | None = None
-    error: Any = None
-
-
-class _Reference(_Tagged, tag="item_reference"):
-    pass
-
-
-_ITEMS: Final = (
-    *(_Message, _Reasoning, _FunctionCall, _CustomCall, _FunctionOutput, _CustomOutput, _SearchCall, _SearchOutput),
-    *(_AdditionalTools, _Compaction, _CompactionTrigger, _Update, _ShellCall, _LocalShellCall, _PatchCall),
-    *(_ShellOutput, _LocalShellOutput, _PatchOutput, _McpCall, _Reference),
-)
-_BY_TYPE: Final = {str(item.__struct_config__.tag): item for item in _ITEMS}
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -201,7 +50,9 @@ class ItemReader:
     """Reads items in order: `found` are those of the conversation.
 
     Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
-    `compacts`: the input ends in the wish to compact the conversation.
+    `compacts`: the input ends in the wish to compact the conversation. `approved` are calls of MCP tools that a person
+    approved and that nobody has run, by the id of the request for it; they have an output that says so. `listed` are
+    the labels of the MCP servers whose tools a former response has told.
     """
 
     def __init__(self, offer: Offer) -> None:
@@ -212,6 +63,10 @@ class ItemReader:
         self._offer = offer
         self._searched: list[str] = []  # ids of searches without an output
         self._searches = 0
+        self.approved: dict[str, Call] = {}
+        self.listed: set[str] = set()
+        self._waiting: dict[str, Call] = {}  # calls that nobody has decided on
+        self._decided: set[str] = set()
 
     def read(self, items: Sequence[Any], param: str, *, again: bool = False) -> None:
         """Read more items. Raises `RequestError` that names the field.
@@ -223,8 +78,9 @@ class ItemReader:
             path = f"{param}[{number}]"
             item = _converted(given, path)
             if item is None:
+                self._list(given)
                 continue
-            if item.id and not isinstance(item, _Reference):
+            if item.id and not isinstance(item, types.Reference):
                 if item.id in ids and not again:
                     raise RequestError(
                         f"Duplicate item found with id {item.id}. Remove duplicate items from your input and try "
@@ -233,62 +89,85 @@ class ItemReader:
                     )
                 ids.add(item.id)
             self._read(item, path)
-            self.compacts = isinstance(item, _CompactionTrigger)
+            self.compacts = isinstance(item, types.CompactionTrigger)
+        if again:
+            self.approved = {}
 
-    def _read(self, item: _Tagged, path: str) -> None:
+    def finish(self) -> None:
+        """There are no more items: calls that nobody decided on were not approved."""
+        for id_ in self._waiting:
+            self._output(id_, (TextPart(rejected_words(None)),), "input")
+        self._waiting = {}
+
+    def _list(self, given: Any) -> None:
+        if given["type"] == "mcp_list_tools" and not given.get("error"):
+            self.listed.add(str(given.get("server_label")))
+
+    def _read(self, item: types.Tagged, path: str) -> None:
+        is_said = isinstance(item, types.Message) and item.role == "assistant"
+        if is_said or isinstance(item, types.Reasoning | types.FunctionCall | types.CustomCall | types.McpRequest):
+            self.approved = {}  # the model has gone on without them
         match item:
-            case _Message():
+            case types.Message():
                 self._message(item, path)
-            case _Reasoning():
+            case types.Reasoning():
                 if thought := _thought(item):
                     self._add(Reasoning(thought), path)
-            case _FunctionCall(call_id=id_, name=name, arguments=arguments, namespace=namespace):
+            case types.FunctionCall(call_id=id_, name=name, arguments=arguments, namespace=namespace):
                 complete = item.status != "incomplete"
                 self._call(id_, self._offer.names.flat(name, namespace), arguments, path, complete=complete)
-            case _CustomCall(call_id=id_, name=name, namespace=namespace):
+            case types.CustomCall(call_id=id_, name=name, namespace=namespace):
                 flat, complete = self._offer.names.flat(name, namespace), item.status != "incomplete"
                 self._call(id_, flat, input_arguments(item.input), path, "custom tool call", complete=complete)
-            case _FunctionOutput(call_id=id_, output=output):
+            case types.FunctionOutput(call_id=id_, output=output):
                 self._output(id_, _output_parts(output, path), path)
-            case _CustomOutput(call_id=id_, output=output):
+            case types.CustomOutput(call_id=id_, output=output):
                 self._output(id_, _output_parts(output, path), path, "custom tool call")
-            case _SearchCall(arguments=arguments):
+            case types.SearchCall(arguments=arguments):
                 id_ = item.call_id or search_id(self._searches)
                 self._searches += 1
                 self._searched.append(id_)
                 self._call(id_, "tool_search", _json(arguments), path, "tool search call")
-            case _SearchOutput(tools=tools):
+            case types.SearchOutput(tools=tools):
                 id_ = item.call_id or next(iter(self._searched), path)
                 self._searched = [other for other in self._searched if other != id_]
                 self._output(
                     id_, (TextPart(found_words(self._offer.load(tools, f"{path}.tools"))),), path, "tool search call"
                 )
-            case _AdditionalTools(tools=tools):
+            case types.AdditionalTools(tools=tools):
                 self._offer.add(tools, f"{path}.tools")
-            case _Compaction(encrypted_content=content):
+            case types.Compaction(encrypted_content=content):
                 self._compaction(content, path)
-            case _Update(reasoning=reasoning, text=text):
+            case types.Update(reasoning=reasoning, text=text):
                 self.effort = (reasoning and reasoning.effort) or self.effort
                 self.format = (text and text.format) or self.format
-            case _ShellCall(call_id=id_, action=action) | _LocalShellCall(call_id=id_, action=action):
-                kind = "shell" if isinstance(item, _ShellCall) else "local_shell"
+            case types.ShellCall(call_id=id_, action=action) | types.LocalShellCall(call_id=id_, action=action):
+                kind = "shell" if isinstance(item, types.ShellCall) else "local_shell"
                 self._call(id_, kind, _json({key: it for key, it in action.items() if key != "type"}), path)
-            case _PatchCall(call_id=id_, operation=operation):
+            case types.PatchCall(call_id=id_, operation=operation):
                 self._call(id_, "apply_patch", _json(operation), path)
-            case _ShellOutput() | _LocalShellOutput() | _PatchOutput():
+            case types.ShellOutput() | types.LocalShellOutput() | types.PatchOutput():
                 named = item.call_id or item.id
                 if named is None:
                     raise missing(f"{path}.call_id")
                 told = "" if item.output is None else _json(item.output)
                 self._output(named, (TextPart(told or item.status or ""),), path)
-            case _McpCall(name=name, arguments=arguments):
-                id_ = item.id or path
-                told = item.output if item.output is not None else f"Error: {_json(item.error)}"
-                self._call(id_, self._offer.names.flat(name), arguments, path)
-                self._output(id_, (TextPart(told),), path)
-            case _Reference(id=None):
+            case types.McpRequest(name=name, arguments=arguments):
+                call = Call(self._offer.names.flat(name, item.server_label), arguments, id=item.id or path)
+                self._waiting[call.id] = call
+                self._add(call, path)
+            case types.McpResponse(approval_request_id=id_):
+                self._decide(id_, item, path)
+            case types.McpCall(name=name, arguments=arguments):
+                told = call_words(item.output, item.error)
+                request = item.approval_request_id
+                if request is None or not self._settle(request, told):
+                    id_ = item.id or path
+                    self._call(id_, self._offer.names.flat(name, item.server_label), arguments, path)
+                    self._output(id_, (TextPart(told),), path)
+            case types.Reference(id=None):
                 raise missing(f"{path}.id")
-            case _Reference():
+            case types.Reference():
                 raise RequestError(
                     f"Item with id '{item.id}' not found. Items are not persisted when store is set to false.",
                     param="input",
@@ -306,7 +185,32 @@ class ItemReader:
     def _output(self, id_: str, parts: tuple[Part, ...], path: str, words: str = "function call") -> None:
         self._add(CallOutput(id_, parts), path, words)
 
-    def _message(self, item: _Message, path: str) -> None:
+    def _decide(self, id_: str, item: types.McpResponse, path: str) -> None:
+        """Take what a person said of a call."""
+        call = self._waiting.pop(id_, None)
+        if call is None and not self._offer.has_servers:
+            return  # of another server
+        if call is None:
+            raise RequestError(
+                f"Invalid '{path}.approval_request_id': no 'mcp_approval_request' with id '{id_}' waits for an answer.",
+                param=f"{path}.approval_request_id",
+                code="invalid_value",
+            )
+        self._decided.add(id_)
+        if item.approve:
+            self.approved[id_] = call
+        self._output(id_, (TextPart(NOT_OFFERED if item.approve else rejected_words(item.reason)),), path)
+
+    def _settle(self, id_: str, told: str) -> bool:
+        """Tell the output of a call that was approved. Whether there is such a call."""
+        for number, each in enumerate(self.found if id_ in self._decided else ()):
+            if isinstance(each.item, CallOutput) and each.item.call_id == id_:
+                self.found[number] = msgspec.structs.replace(each, item=CallOutput(id_, (TextPart(told),)))
+                self.approved.pop(id_, None)
+                return True
+        return False
+
+    def _message(self, item: types.Message, path: str) -> None:
         if item.role not in _ROLES:
             raise RequestError(
                 f"Invalid value: '{item.role}'. Supported values are: {listed(_ROLES)}.",
@@ -337,11 +241,6 @@ def search_id(number: int) -> str:
     return f"search_{number}"
 
 
-def found_words(names: Sequence[str]) -> str:
-    """What the model is told about a search: the names of the tools that it found."""
-    return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
-
-
 def sealed(text: str) -> str:
     """A text as `encrypted_content`, which only travels: it is packed, and no secret."""
     packed = zlib.compress(text.encode("utf-8", "replace"), 6)
@@ -361,7 +260,7 @@ def unsealed(content: str) -> str | None:
         return None
 
 
-def _converted(given: Any, path: str) -> _Tagged | None:
+def _converted(given: Any, path: str) -> types.Tagged | None:
     """An item of a known type; None for one that is dropped."""
     if not isinstance(given, Mapping):
         raise wrong_type(path, "object", given)
@@ -373,19 +272,19 @@ def _converted(given: Any, path: str) -> _Tagged | None:
         raise wrong_type(f"{path}.type", "str", kind)
     if kind in _DROPPED:
         return None
-    if kind not in _BY_TYPE:
+    if kind not in types.BY_TYPE:
         raise RequestError(
-            f"Invalid value: '{kind}'. Supported values are: {listed(sorted([*_BY_TYPE, *_DROPPED]))}.",
+            f"Invalid value: '{kind}'. Supported values are: {listed(sorted([*types.BY_TYPE, *_DROPPED]))}.",
             param=f"{path}.type",
             code="invalid_value",
         )
     try:
-        return msgspec.convert(given, _BY_TYPE[kind])
+        return msgspec.convert(given, types.BY_TYPE[kind])
     except msgspec.ValidationError as error:
         raise typed(error, path) from error
 
 
-def _thought(item: _Reasoning) -> str:
+def _thought(item: types.Reasoning) -> str:
     """The text of a reasoning item: its content, what was sealed here, or its summary."""
     content = "\n".join(part.text for part in item.content or ())
     if not content and item.encrypted_content:
@@ -393,17 +292,17 @@ def _thought(item: _Reasoning) -> str:
     return content or "\n\n".join(part.text for part in item.summary or ())
 
 
-def _output_parts(output: str | list[_Part], path: str) -> tuple[Part, ...]:
+def _output_parts(output: str | list[types.Part], path: str) -> tuple[Part, ...]:
     return _parts(output, (*_INPUT_PARTS, "output_text"), f"{path}.output")
 
 
-def _parts(content: str | list[_Part], known: Sequence[str], path: str) -> tuple[Part, ...]:
+def _parts(content: str | list[types.Part], known: Sequence[str], path: str) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
     return tuple(_part(part, known, f"{path}[{number}]") for number, part in enumerate(content))
 
 
-def _part(part: _Part, known: Sequence[str], path: str) -> Part:
+def _part(part: types.Part, known: Sequence[str], path: str) -> Part:
     if part.type not in known:
         raise RequestError(
             f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",

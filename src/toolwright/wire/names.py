@@ -5,14 +5,16 @@ the tool alone, unless another tool has it already.
 """
 
 import hashlib
+import re
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 __all__ = ["ClientTool", "ToolKind", "ToolNames"]
 
-ToolKind: TypeAlias = Literal["function", "custom", "tool_search", "shell", "local_shell", "apply_patch"]
+ToolKind: TypeAlias = Literal["function", "custom", "mcp", "tool_search", "shell", "local_shell", "apply_patch"]
 _MAX_NAME = 64
+_OTHER = re.compile(r"[^a-zA-Z0-9_-]")  # than the characters of names; MCP servers use dots, too
 _DIGEST = 8
 
 
@@ -36,8 +38,8 @@ class ToolNames:
         key = (tool.namespace or None, tool.name)
         if key not in self._flat:
             name = _flattened(tool.name, tool.namespace)
-            if name in self._clients or (tool.namespace and len(name) > _MAX_NAME):
-                name = _with_digest(name, tool)
+            if name in self._clients:
+                name = _with_digest(name, tool.name, tool.namespace)
             self._flat[key] = name
         name = self._flat[key]
         self._clients[name] = tool
@@ -56,7 +58,7 @@ class ToolNames:
         if known is None and not namespace:
             same = [flat for (_, own), flat in self._flat.items() if own == name]
             known = same[0] if len(same) == 1 else None
-        return known or (_flattened(name, namespace)[:_MAX_NAME] if namespace else name)
+        return known or _flattened(name, namespace)
 
     def client(self, flat: str) -> ClientTool:
         """What the client knows a tool as; a name that was not offered stays as it is."""
@@ -64,11 +66,16 @@ class ToolNames:
 
 
 def _flattened(name: str, namespace: str | None) -> str:
+    """A tool within its namespace as one name; a mark stands at the end of one that had to be changed."""
     if namespace == "functions":  # OpenAI's own for tools without one, as which prompts show it
         return name
-    return f"{namespace}{'' if namespace.endswith('__') else '__'}{name}" if namespace else name
+    if not namespace:
+        return name
+    flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"
+    is_name = len(flat) <= _MAX_NAME and not _OTHER.search(flat)
+    return flat if is_name else _with_digest(_OTHER.sub("_", flat), name, namespace)
 
 
-def _with_digest(name: str, tool: ClientTool) -> str:
-    digest = hashlib.blake2s(f"{tool.namespace}\0{tool.name}".encode(), digest_size=_DIGEST // 2).hexdigest()
-    return f"{name[: _MAX_NAME - _DIGEST - 1]}_{digest}"
+def _with_digest(flat: str, name: str, namespace: str | None) -> str:
+    digest = hashlib.blake2s(f"{namespace}\0{name}".encode(), digest_size=_DIGEST // 2).hexdigest()
+    return f"{flat[: _MAX_NAME - _DIGEST - 1]}_{digest}"

@@ -12,7 +12,9 @@ import msgspec
 from toolwright.conversation import FunctionTool, JsonObject
 from toolwright.errors import RequestError
 from toolwright.schema.strict import strict_problems
+from toolwright.toolsearch import SEARCH_TOOL
 from toolwright.wire.errors import listed, missing, typed, wrong_type
+from toolwright.wire.mcp import McpServer
 from toolwright.wire.names import ClientTool, ToolKind, ToolNames
 from toolwright.wire.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
 
@@ -22,21 +24,9 @@ SearchWay = Literal["none", "client", "server"]
 # Of the description of a namespace each of its tools tells so much.
 _MAX_ABOUT: Final = 200
 _INNER: Final = ("function", "custom")  # of a namespace
-_KINDS: Final = ("function", "custom", "namespace", "tool_search", "shell", "local_shell", "apply_patch")
+_KINDS: Final = ("function", "custom", "namespace", "mcp", "tool_search", "shell", "local_shell", "apply_patch")
 # Clients send these as a matter of course (Codex always sends web_search): the model does not learn of them.
 _HIDDEN: Final = ("web_search", "image_generation")
-_SEARCH: Final = FunctionTool(
-    "tool_search",
-    "Searches for tools that can be called but are not listed here. Call it before you say that you cannot do "
-    "something; the tools that it finds can be called afterwards.",
-    {
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words."}},
-        "required": ["query"],
-        "additionalProperties": False,
-    },
-    strict=True,
-)
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
 _STRINGS: Final = {"type": "array", "items": {"type": "string"}}
@@ -93,8 +83,11 @@ class Offer:
     may find. `search` says who executes it.
     """
 
-    def __init__(self, *, checks: bool = True) -> None:
-        """`checks`: names and schemas must be those that OpenAI's API takes."""
+    def __init__(self, servers: Mapping[str, McpServer] | None = None, *, checks: bool = True) -> None:
+        """`servers`: what MCP servers have, by their labels. `checks`: names and schemas must be those that OpenAI's
+        API takes.
+        """
+        self._servers = servers or {}
         self._checks = checks
         self.names = ToolNames()
         self.search: SearchWay = "none"
@@ -116,6 +109,11 @@ class Offer:
     def searchable(self) -> tuple[FunctionTool, ...]:
         """What a search looks through: all that was deferred, found before or not."""
         return tuple(self._deferred.values())
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are MCP servers in it."""
+        return bool(self._servers)
 
     def given(self, flat: str) -> Mapping[str, Any]:
         """A tool as the client wrote it, within its namespace."""
@@ -159,14 +157,18 @@ class Offer:
                 raise typed(error, at) from error
             if self._checks:
                 check_name(space.name, f"{at}.name")
+            if space.name in self._servers:
+                raise twice(space.name, at)
             names: list[str] = []
             for number, inner in enumerate(space.tools):
                 path = f"{at}.tools[{number}]"
                 _kind(inner, path, shape, known=_INNER)
                 names += self._place(inner, space.name, tool, path, shape, before, loads=loads)
             return names
+        if kind == "mcp":
+            return self._serve(tool, at, loads=loads)
         if kind == "tool_search" and self.search == "client":
-            shown = _SEARCH
+            shown = SEARCH_TOOL
             if (told := tool.get("description")) is not None:
                 if not isinstance(told, str):
                     raise wrong_type(f"{at}.description", "str", told)
@@ -176,10 +178,40 @@ class Offer:
                 shown = msgspec.structs.replace(given, strict=_fits_strict(given))
             return self._show("tool_search", shown, at, before)
         if kind == "tool_search" and self.search == "server":
-            return self._show("tool_search", _SEARCH, at, before)
+            return self._show("tool_search", SEARCH_TOOL, at, before)
         if kind in _BUILT_IN:
             return self._show(kind, _BUILT_IN[kind], at, before)  # type: ignore[arg-type]  # the kinds of the table
         return []
+
+    def _serve(self, given: Mapping[str, Any], at: str, *, loads: bool) -> list[str]:
+        """Take the tools of an MCP server; of those that a search has found the ones that it names."""
+        label = str(given.get("server_label"))
+        server = self._servers.get(label)
+        if loads:
+            wanted = given.get("allowed_tools")
+            flats = [self.names.flat(name, label) for name in (wanted if isinstance(wanted, list) else ())]
+            for flat in flats:
+                if flat in self._deferred:
+                    self.show(flat)
+            return flats
+        if server is None:
+            raise RequestError(
+                f"Unsupported tool type 'mcp' at '{at}': MCP servers can stand in the 'tools' of a request to "
+                "/v1/responses only.",
+                param=f"{at}.type",
+                code="unsupported_value",
+            )
+        around = {"name": label, "description": server.asked.server_description}
+        taken: list[str] = []
+        for listed_tool in server.tools:
+            definition = server.definition(listed_tool)
+            flat = self.names.add(ClientTool(listed_tool.name, label, "mcp"))
+            tool = msgspec.structs.replace(definition, name=flat, description=_described(definition, around))
+            self._given[flat] = {"type": "mcp", "server_label": label, "allowed_tools": [listed_tool.name]}
+            is_deferred = server.asked.defer_loading and self.search != "none"
+            (self._deferred if is_deferred else self._shown)[flat] = tool
+            taken.append(flat)
+        return taken
 
     def _show(self, kind: ToolKind, tool: FunctionTool, at: str, before: set[str]) -> list[str]:
         """Show a tool of a built-in kind, which has the name of its kind."""

@@ -19,10 +19,12 @@ from toolwright.events import (
     ReasoningDelta,
     Usage,
 )
+from toolwright.wire.mcp import McpEnded, McpStarted
 from toolwright.wire.names import ToolNames
 from toolwright.wire.response_items import (
     OpenCall,
     OpenItem,
+    OpenMcpCall,
     OpenMessage,
     OpenReasoning,
     OpenSummary,
@@ -152,14 +154,14 @@ class ResponseWriter:
         self._emit("in_progress", response={**self._snapshot(), "output": []})
         return self._taken()[-1]
 
-    def event(self, event: Event) -> list[ResponseEvent]:
-        """The events for an event of the turn."""
+    def event(self, event: Event | McpStarted | McpEnded) -> list[ResponseEvent]:
+        """The events for an event of the turn, or for a call that is run here."""
         self._write(event)
         return self._taken()
 
-    def _write(self, event: Event) -> None:
+    def _write(self, event: Event | McpStarted | McpEnded) -> None:
         match event:
-            case ContentDelta() | ReasoningDelta() if isinstance(self._open, OpenCall | WholeCall):
+            case ContentDelta() | ReasoningDelta() if isinstance(self._open, OpenCall | WholeCall | OpenMcpCall):
                 self._later.append(event)  # items do not interleave
             case ContentDelta(text, logprobs):
                 self._text(text, (logprobs or {}).get("content") or ())
@@ -170,6 +172,19 @@ class ResponseWriter:
             case ArgumentsDelta(index, text):
                 if text:
                     self._calls[index].add(text)
+            case McpStarted(index, id_, name, request):
+                tool = self._names.client(name)
+                self._begin(OpenMcpCall(id_, tool, self._next(), self._emit, request))
+                assert self._open is not None
+                self._calls[index] = self._open
+            case CallEnded(_, True) if isinstance(self._open, OpenMcpCall):
+                self._open.written()
+            case McpEnded(output, error):
+                assert isinstance(self._open, OpenMcpCall)
+                self._open.answer(output, error)
+                self.response["output"].append(self._open.item)
+                self._open = None
+                self._catch_up()
             case CallEnded(_, complete):
                 self._close("completed" if complete else "abandoned")
                 self._catch_up()
@@ -180,10 +195,14 @@ class ResponseWriter:
             case _:
                 assert_never(event)
 
-    def add(self, item: dict[str, Any]) -> list[ResponseEvent]:
-        """A whole item that no model wrote."""
+    def add(self, item: dict[str, Any], steps: Sequence[str] = (), **empty: Any) -> list[ResponseEvent]:
+        """A whole item that no model wrote; `steps` are the types of the events between its begin, where it has the
+        fields of `empty`, and its end.
+        """
         index = self._next()
-        self._emit("output_item.added", output_index=index, item=item)
+        self._emit("output_item.added", output_index=index, item={**item, **empty})
+        for step in steps:
+            self._emit(step, item_id=item["id"], output_index=index)
         self._emit("output_item.done", output_index=index, item=item)
         self.response["output"].append(item)
         return self._taken()

@@ -7,10 +7,20 @@ from toolwright.jsontext import NotJsonError, decode
 from toolwright.wire.items import sealed
 from toolwright.wire.names import ClientTool, ToolKind
 
-__all__ = ["Emit", "OpenCall", "OpenItem", "OpenMessage", "OpenReasoning", "OpenSummary", "Status", "WholeCall"]
+__all__ = [
+    "Emit",
+    "OpenCall",
+    "OpenItem",
+    "OpenMcpCall",
+    "OpenMessage",
+    "OpenReasoning",
+    "OpenSummary",
+    "Status",
+    "WholeCall",
+]
 
 Emit: TypeAlias = Callable[..., None]  # the type of an event and its fields
-Status: TypeAlias = Literal["completed", "incomplete"]
+Status: TypeAlias = Literal["completed", "incomplete", "failed"]
 
 # Calls whose arguments are fields of their item: the item's type, and the field they go into (`""` = each its own).
 _WHOLE: Final[Mapping[ToolKind, tuple[str, str, str]]] = {
@@ -189,6 +199,51 @@ class OpenCall(OpenItem):
         name = {} if self._field == "input" else {"name": self._tool.name}
         self._emit(f"{self._event}.done", **self._at, **name, **{self._field: text})
         self.item[self._field] = text
+        self._done(status)
+
+
+class OpenMcpCall(OpenItem):
+    """A call of an MCP tool, which is run here: its arguments flow, and it stays open until it is answered."""
+
+    def __init__(self, id_: str, tool: ClientTool, index: int, emit: Emit, approval_request_id: str | None) -> None:
+        item = {
+            "id": id_,
+            "type": "mcp_call",
+            "status": "in_progress",
+            "server_label": tool.namespace,
+            "name": tool.name,
+            "arguments": "",
+            "approval_request_id": approval_request_id,
+            "output": None,
+            "error": None,
+        }
+        super().__init__(item, index, emit)
+
+    def begin(self) -> None:
+        """See `OpenItem`."""
+        super().begin()
+        self._emit("mcp_call.in_progress", **self._at)
+
+    def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
+        """See `OpenItem`."""
+        self._pieces.append(text)
+        self._emit("mcp_call_arguments.delta", **self._at, delta=text)
+
+    def written(self) -> None:
+        """Its arguments are whole."""
+        self.item["arguments"] = "".join(self._pieces)
+        self._emit("mcp_call_arguments.done", **self._at, arguments=self.item["arguments"])
+
+    def answer(self, output: str | None, error: Mapping[str, Any] | None) -> None:
+        """Say what came of it."""
+        self.item |= {"output": output, "error": error}
+        status: Status = "completed" if error is None else "failed"
+        self._emit(f"mcp_call.{status}", **self._at)
+        self._done(status)
+
+    def end(self, status: Status) -> None:
+        """See `OpenItem`: nobody has answered it."""
+        self.item["arguments"] = "".join(self._pieces)
         self._done(status)
 
 

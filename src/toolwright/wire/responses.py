@@ -5,13 +5,15 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from toolwright.conversation import Conversation, Message, NamedTool, TextPart, ToolChoice
-from toolwright.errors import RequestError
+from toolwright.conversation import Call, Conversation, Message, NamedTool, TextPart, ToolChoice
+from toolwright.errors import RequestError, did_you_mean
 from toolwright.history import with_readable_calls
 from toolwright.wire.choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 from toolwright.wire.errors import from_validation, listed
 from toolwright.wire.formats import read_response_format
-from toolwright.wire.items import Effort, ItemReader
+from toolwright.wire.item_types import Effort
+from toolwright.wire.items import ItemReader
+from toolwright.wire.mcp import McpServer
 from toolwright.wire.metadata import check_metadata
 from toolwright.wire.offer import Offer
 from toolwright.wire.pairing import paired
@@ -103,13 +105,18 @@ _HANDED_ON: Final = (
 class Asked(msgspec.Struct, frozen=True):
     """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.
 
-    `compacts`: it is asked to compact the conversation instead of going on with it.
+    `compacts`: it is asked to compact the conversation instead of going on with it. `approved` are calls of MCP tools
+    that are to be run first, by the id of their request; `listed` the labels of the servers whose tools were told.
+    `frees`: which tools are allowed counts for the first turn only.
     """
 
     conversation: Conversation
     offer: Offer
     fields: dict[str, Any]
     compacts: bool = False
+    approved: Mapping[str, Call] = {}
+    listed: frozenset[str] = frozenset()
+    frees: bool = False
 
 
 def decode_request(given: object) -> ResponsesRequest:
@@ -161,15 +168,21 @@ def _refuse_unsupported(request: ResponsesRequest) -> None:
 
 
 def read_request(
-    request: ResponsesRequest, given: Mapping[str, Any], history: Sequence[Mapping[str, Any]], *, mend: bool = False
+    request: ResponsesRequest,
+    given: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    *,
+    servers: Mapping[str, McpServer] | None = None,
+    mend: bool = False,
 ) -> Asked:
     """What a request means behind the items of its history, which were checked when they came. Raises `RequestError`.
 
-    `given` is the decoded body, for the fields that go to the upstream as they are.
+    `given` is the decoded body, for the fields that go to the upstream as they are; `servers` are the MCP servers that
+    it offers, by their labels.
     """
     if request.input is None and not history:
         raise RequestError("Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
-    offer = Offer()
+    offer = Offer(servers)
     offer.add(request.tools)
     reader = ItemReader(offer)
     reader.read(history, "previous_response_id", again=True)
@@ -177,24 +190,74 @@ def read_request(
         reader.read([{"role": "user", "content": request.input}], "input")
     else:
         reader.read(request.input or (), "input")
+    reader.finish()
     items = with_readable_calls(paired(reader.found, mend=mend))
     if request.instructions:
         items = (Message("system", (TextPart(request.instructions),)), *items)
-    choice = _choice(request, offer)
+    wanted = _with_mcp_named(request.tool_choice, offer, servers or {})
+    choice = _choice(wanted, offer)
     format_ = reader.format or (request.text and request.text.format)
     conversation = Conversation(
         items=items,
         tools=offer.tools,
         tool_choice=choice,
-        allowed_tools=_allowed(request, offer),
+        allowed_tools=_allowed(wanted, offer),
         parallel_tool_calls=request.parallel_tool_calls is not False,
         response_format=read_response_format(format_, "text.format", is_flat=True),
     )
-    return Asked(conversation, offer, _fields(request, given, reader), compacts=reader.compacts)
+    return Asked(
+        conversation,
+        offer,
+        _fields(request, given, reader),
+        compacts=reader.compacts,
+        approved=reader.approved,
+        listed=frozenset(reader.listed),
+        frees=isinstance(request.tool_choice, Mapping) and request.tool_choice.get("type") == "mcp",
+    )
 
 
-def _choice(request: ResponsesRequest, offer: Offer) -> ToolChoice:
-    given = request.tool_choice
+def _with_mcp_named(given: Any, offer: Offer, servers: Mapping[str, McpServer]) -> Any:
+    """A choice in which tools of MCP servers stand as functions of a namespace: all of them where none is named."""
+    if not isinstance(given, Mapping):
+        return given
+    if given.get("type") == "mcp":
+        named = _tools_of(given, servers, "tool_choice")
+        return named[0] if len(named) == 1 else {"type": "allowed_tools", "mode": "required", "tools": named}
+    tools = given.get("tools")
+    if given.get("type") != "allowed_tools" or not isinstance(tools, list):
+        return given
+    is_mcp = [isinstance(tool, Mapping) and tool.get("type") == "mcp" for tool in tools]
+    return {
+        **given,
+        "tools": [
+            one
+            for number, tool in enumerate(tools)
+            for one in (_tools_of(tool, servers, f"tool_choice.tools[{number}]") if is_mcp[number] else [tool])
+        ],
+    }
+
+
+def _tools_of(given: Mapping[str, Any], servers: Mapping[str, McpServer], param: str) -> list[dict[str, Any]]:
+    label, name = given.get("server_label"), given.get("name")
+    server = servers.get(str(label))
+    if server is None:
+        raise RequestError(
+            f"Invalid '{param}.server_label': no MCP server of 'tools' has the label '{label}'."
+            f"{did_you_mean(str(label), servers)}",
+            param=f"{param}.server_label",
+            code="invalid_value",
+        )
+    names = [tool.name for tool in server.tools]
+    if name is not None and name not in names:
+        raise RequestError(
+            f"Invalid '{param}.name': the MCP server '{label}' has no tool '{name}'.{did_you_mean(str(name), names)}",
+            param=f"{param}.name",
+            code="invalid_value",
+        )
+    return [{"type": "function", "namespace": label, "name": one} for one in names if name in (None, one)]
+
+
+def _choice(given: Any, offer: Offer) -> ToolChoice:
     kind = given.get("type") if isinstance(given, Mapping) else None
     if kind in BUILT_IN:
         given = {"type": "function", "name": kind}
@@ -211,9 +274,9 @@ def _choice(request: ResponsesRequest, offer: Offer) -> ToolChoice:
     return choice
 
 
-def _allowed(request: ResponsesRequest, offer: Offer) -> tuple[str, ...] | None:
+def _allowed(given: Any, offer: Offer) -> tuple[str, ...] | None:
     """The tools that may be called, also those that a search has to find; the search itself may be."""
-    allowed = read_allowed_tools(request.tool_choice, (*offer.tools, *offer.deferred), flat=offer.names.flat)
+    allowed = read_allowed_tools(given, (*offer.tools, *offer.deferred), flat=offer.names.flat)
     return (*allowed, "tool_search") if allowed is not None and offer.search == "server" else allowed
 
 

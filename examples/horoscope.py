@@ -1,0 +1,31 @@
+"""A tool that was defined elsewhere, in OpenAI's form: name, description and schema are given, any callable runs it."""
+
+import toolwright
+
+DEFINITION = {
+    "name": "get_horoscope",
+    "description": "Get today's horoscope for an astrological sign.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "sign": {"type": "string", "description": "An astrological sign like Taurus or Aquarius."},
+            "tenant": {"type": "string"},
+        },
+        "required": ["sign", "tenant"],
+        "additionalProperties": False,
+    },
+}
+
+
+async def call_anything(**arguments: str) -> str:
+    """Stands for a call over the network."""
+    return f"{arguments['sign']}: next Tuesday you will befriend a baby otter. ({arguments['tenant']})"
+
+
+get_horoscope = toolwright.bind(toolwright.tool(call_anything, **DEFINITION), tenant="t1")
+
+if __name__ == "__main__":
+    agent = toolwright.Agent(model="simulated", tools=[get_horoscope])
+    result = toolwright.run_sync(agent, "What is my horoscope? I am an Aquarius.")
+    print(result.to_messages()[1]["tool_calls"][0]["function"]["arguments"])
+    print(result.text)
