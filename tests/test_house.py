@@ -24,7 +24,7 @@ RUNTIME = tuple(toolwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
 CONFIGS: tuple[type[Struct], ...] = (ServerConfig, StoreConfig, ModelConfig)
-NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients")
+NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (
     ("errors", "events", "jsontext", "settings"),
     ("grammar",),

@@ -130,6 +130,7 @@ _FRAME: Final = msgspec.structs.replace(
         (_OPEN, _CLOSE, _MARK, *_THOUGHT), system="developer", how_to=_HOW_TO, thought=_THOUGHT, calls=_calls
     ),
     no_thought=_THOUGHT[1],
+    thoughts="all",
 )
 
 
