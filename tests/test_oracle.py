@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.oracle.asking import CONVERSATIONS, FOLDER, Told
+from tests.oracle.asking import CONVERSATIONS, FOLDER, Told, behind
+from tests.oracle.record import RefusedError, prompt_of
 from toolwright import render
 
 TEMPLATES: list[dict[str, Any]] = tomllib.loads((FOLDER / "templates.toml").read_text(encoding="utf-8"))["templates"]
@@ -22,6 +23,7 @@ class Compared(Struct, frozen=True):
     template: str
     told: Told
     options: dict[str, Any]
+    behind: str
     theirs: str | None
     reason: str | None
 
@@ -29,8 +31,9 @@ class Compared(Struct, frozen=True):
         return f"{self.dialect}: {self.template}: {self.told.name}"
 
     def ours(self) -> str:
-        """Our prompt."""
-        return render(self.told.messages(), tools=self.told.tools(), dialect=self.dialect, **self.options).text
+        """Our prompt, or its part that is compared."""
+        prompt = render(self.told.messages(), tools=self.told.tools(), dialect=self.dialect, **self.options)
+        return behind(prompt.text, self.behind)
 
 
 def listed(dialect: str) -> list[dict[str, Any]]:
@@ -54,6 +57,7 @@ def compared() -> Iterator[Compared]:
                     entry["file"].rpartition("/")[2].removesuffix(".jinja"),
                     Told(name, system=entry.get("system", "")),
                     entry.get("options", {}),
+                    entry.get("behind", ""),
                     record["prompts"].get(name),
                     next((why for why, names in entry.get("differs", {}).items() if name in names), None),
                 )
@@ -83,3 +87,16 @@ def test_a_record_holds_the_listed_templates_and_nothing_else(dialect: str) -> N
 
 def test_every_record_belongs_to_a_listed_dialect() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "conversations") == DIALECTS
+
+
+def test_a_template_is_run_as_transformers_runs_it() -> None:
+    template = """
+        {%- for message in messages %}
+            {%- if message.role == 'tool' %}{% continue %}{% endif %}
+            {%- generation %}{{ message.tool_calls[0].function.arguments | tojson if message.tool_calls }}{% endgeneration %}
+        {%- endfor %}{{ strftime_now('%Y') }}{{ tools | tojson(indent=1) | length > 9 }}"""
+    told = Told("a call, its result, the answer and a question", objects=True)
+    assert prompt_of(template, told, {}) == '{"harbour": "Husum", "passengers": 2}2026True'
+    for refusing in ("{{ raise_exception('no') }}", "{{ messages.append(1) }}", "{{ nobody.knows }}"):
+        with pytest.raises(RefusedError):
+            prompt_of(refusing, told, {})

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["CONVERSATIONS", "FOLDER", "Told"]
+__all__ = ["CONVERSATIONS", "FOLDER", "Told", "behind"]
 
 FOLDER = Path(__file__).parent
 _GIVEN = json.loads((FOLDER / "conversations.json").read_text(encoding="utf-8"))
@@ -68,3 +68,8 @@ class Told(Struct, frozen=True):
     def _call(self, id_: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         given = arguments if self.objects else json.dumps(arguments, ensure_ascii=False)
         return {"id": id_, "type": "function", "function": {"name": name, "arguments": given}}
+
+
+def behind(prompt: str, marker: str) -> str:
+    """A prompt from the first `marker` on; all of it without one."""
+    return prompt[prompt.index(marker) :]

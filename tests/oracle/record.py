@@ -22,9 +22,9 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
 
-from tests.oracle.asking import CONVERSATIONS, FOLDER, Told
+from tests.oracle.asking import CONVERSATIONS, FOLDER, Told, behind
 
-__all__ = ["main", "prompt_of"]
+__all__ = ["RefusedError", "main", "prompt_of"]
 
 CACHE = FOLDER.parent.parent / ".oracle"
 NOW = datetime(2026, 2, 3, 12, 30)
@@ -101,7 +101,8 @@ def _prompts(template: str, entry: Mapping[str, Any]) -> dict[str, dict[str, str
         forms = {key: entry[key] for key in ("reasoning", "ids", "named", "system") if key in entry}
         told = Told(name, **forms, objects=not entry.get("texts", False))
         try:
-            prompts[name] = prompt_of(template, told, entry.get("given", {}), mutable=entry.get("mutable", False))
+            prompt = prompt_of(template, told, entry.get("given", {}), mutable=entry.get("mutable", False))
+            prompts[name] = behind(prompt, entry.get("behind", ""))
         except RefusedError as error:
             refused[name] = str(error)
     return {"prompts": prompts, "refused": refused}

@@ -71,9 +71,11 @@ class Frame(Struct, frozen=True, kw_only=True):
     `calls` writes the calls of a turn and is told how many came before it in the conversation; `gap` stands between a
     turn's text and its calls, `calls_begin` before calls with neither text nor reasoning before them. `results` writes
     the outputs of a turn between `tool`, or each of its own when `each`. `resumes`: behind outputs the answer goes on,
-    without the begin of a turn. `calls_end` ends a turn with calls, where that is not what ends any.
+    without the begin of a turn; `reopens`: the one that the model is to write begins a turn all the same. `calls_end`
+    ends a turn with calls, where that is not what ends any.
 
     `tools` writes the section that shows the tools; `seam` stands between it and the text of the system.
+    `without_tools` stands behind the system turn where there are none.
     `preamble` stands before that text whatever it is, `preamble_tools` where there are tools (None: the same).
     `default_system` is the system's text when a conversation has none, with tools or without; `with_tools` is it where
     there are tools; `empty_system`: its turn is there without any text. Without `system` its text begins a user turn:
@@ -96,6 +98,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     default_system: str = ""
     with_tools: str | None = None
     empty_system: bool = False
+    without_tools: str = ""
     seam: str = "\n\n"
     said: tuple[str, str] = ("", "")
     gap: str = ""
@@ -110,6 +113,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     past_thought: str | None = None
     off: str | None = None
     resumes: bool = False
+    reopens: bool = False
     calls_end: str | None = None
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
@@ -149,7 +153,8 @@ class Frame(Struct, frozen=True, kw_only=True):
                         Result(name, numbers.get(output.call_id, n), plain_text(output.parts, number))
                         for n, (name, output) in enumerate(outputs)
                     ]
-                    answered = any(isinstance(turn, AssistantTurn) for turn in turns[number + 1 : number + 2])
+                    following = turns[number + 1 : number + 2]
+                    answered = isinstance(following[0], AssistantTurn) if following else self.reopens
                     self._outputs(out, results, answered=answered)
                 case _:
                     assert_never(turn)
@@ -181,7 +186,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     def _generation(self, out: PromptBuilder, turns: Sequence[ConversationTurn], options: RenderOptions) -> str:
         """Begin the answer; says where it starts."""
-        begins = self._begin(out, turns)
+        begins = self._begin(out, [] if self.reopens else turns)
         thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
         if thinking == "off":
             self._fixed(out, self.off if self.off is not None else self.no_thought or "".join(self.thought))
@@ -230,6 +235,7 @@ class Frame(Struct, frozen=True, kw_only=True):
                 out.text(self.seam if text else "")
                 self._tools(out, conversation)
             self._fixed(out, self.system[1])
+        self._fixed(out, "" if tools else self.without_tools)
         if tools and (self.place == "after system" or (not has_users and self.place.endswith("user"))):
             self._tools(out, conversation)
 

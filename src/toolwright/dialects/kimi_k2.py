@@ -27,7 +27,7 @@ models = "Kimi K2, K2-Thinking, K2.5, K2.6"
 names = ("kimi-k2*", "kimi-dev*")
 template = ("tool_calls_section",)
 history = HistoryForm(call_id=lambda name, number: _id(name, number))
-source = "chat template of Kimi-K2-Thinking"
+source = "chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
 

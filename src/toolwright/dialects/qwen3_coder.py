@@ -36,7 +36,7 @@ names = (
     "nanbeige*",
 )
 template = ("<function= + <parameter=",)
-source = "chat templates of Qwen3-Coder-30B-A3B and Qwen3.5"
+source = "chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
 
