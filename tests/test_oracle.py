@@ -93,7 +93,9 @@ def test_a_template_is_run_as_transformers_runs_it() -> None:
     template = """
         {%- for message in messages %}
             {%- if message.role == 'tool' %}{% continue %}{% endif %}
-            {%- generation %}{{ message.tool_calls[0].function.arguments | tojson if message.tool_calls }}{% endgeneration %}
+            {%- generation %}
+                {%- for call in message.tool_calls %}{{ call.function.arguments | tojson }}{% endfor %}
+            {%- endgeneration %}
         {%- endfor %}{{ strftime_now('%Y') }}{{ tools | tojson(indent=1) | length > 9 }}"""
     told = Told("a call, its result, the answer and a question", objects=True)
     assert prompt_of(template, told, {}) == '{"harbour": "Husum", "passengers": 2}2026True'

@@ -69,7 +69,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     of `controls` in them are control tokens. `said` stands around the text of an assistant.
 
     `calls` writes the calls of a turn and is told how many came before it in the conversation; `gap` stands between a
-    turn's text and its calls, `calls_begin` before calls with neither text nor reasoning before them. `results` writes
+    turn's text and its calls, `calls_begin` begins a turn of the history that does nothing but call. `results` writes
     the outputs of a turn between `tool`, or each of its own when `each`. `resumes`: behind outputs the answer goes on,
     without the begin of a turn; `reopens`: the one that the model is to write begins a turn all the same. `calls_end`
     ends a turn with calls, where that is not what ends any.
@@ -173,6 +173,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         shown = None if hidden else turn.reasoning
         if begins and not shown:
             self._fixed(out, self.past_thought if past and self.past_thought is not None else self.no_thought)
+        self._fixed(out, self.calls_begin if turn.calls and not turn.text and not shown else "")
         self._turn(out, AssistantTurn(shown, turn.message, turn.calls), written)
         self._fixed(out, self.assistant[1] if self.calls_end is None or not turn.calls else self.calls_end)
 
@@ -262,7 +263,7 @@ class Frame(Struct, frozen=True, kw_only=True):
             out.text(plain_text(turn.message.parts, 0))
             self._fixed(out, self.said[1])
         if turn.calls:
-            self._fixed(out, self.gap if turn.text else "" if turn.reasoning else self.calls_begin)
+            self._fixed(out, self.gap if turn.text else "")
             self.calls(out, turn.calls, written)
 
     def _fixed(self, out: PromptBuilder, text: str) -> None:
