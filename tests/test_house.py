@@ -26,7 +26,7 @@ RUNTIME = tuple(toolwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
 CONFIGS: tuple[type[Struct], ...] = (ServerConfig, StoreConfig, Limits, KeyConfig, ModelConfig, McpConfig)
-NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients")
+NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (
     ("errors", "events", "jsontext", "settings"),
     ("grammar",),

@@ -48,7 +48,11 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
 
 
 def choice_note(conversation: Conversation) -> list[str]:
-    """What the choice asks for, in words, for prompts that cannot say it otherwise; empty when it asks for nothing."""
+    """What the choice asks for, in words, for prompts that cannot say it otherwise; empty when it asks for nothing, or
+    there is no tool to choose.
+    """
+    if not conversation.tools:
+        return []
     if conversation.allowed_tools is not None and conversation.tool_choice in ("auto", "required"):
         names = ", ".join(conversation.allowed_tools)
         if conversation.tool_choice == "required":

@@ -45,7 +45,9 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
         out.control("<｜tool▁output▁begin｜>").text(result.text).control("<｜tool▁output▁end｜>")
 
 
-def frame(calls: WriteCalls, tool: tuple[str, str], thought: tuple[str, str], no_thought: str) -> Frame:
+def frame(
+    calls: WriteCalls, tool: tuple[str, str], thought: tuple[str, str], no_thought: str, off: str | None = None
+) -> Frame:
     """The turns. `tool` stands around the outputs of a turn; the answer to them goes on without a new turn."""
     return Frame(
         controls=(
@@ -62,5 +64,6 @@ def frame(calls: WriteCalls, tool: tuple[str, str], thought: tuple[str, str], no
         results=_results,
         thought=thought,
         no_thought=no_thought,
+        off=off,
         resumes=True,
     )

@@ -57,7 +57,8 @@ class DsmlForm(Struct, frozen=True):
     tags, its words around the tools, and where outputs stand.
 
     `results` are the texts before, around each, between and behind outputs; they stand in the user's name, or
-    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt. `kin` are the
+    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt.
+    `no_arguments` is what a call without arguments holds. `kin` are the
     names of blocks and the leads of a version whose calls are read, too: engines and models take the one for the other.
     """
 
@@ -67,6 +68,7 @@ class DsmlForm(Struct, frozen=True):
     results: tuple[str, str, str, str, str]
     inline: bool = False
     keeps: bool = False
+    no_arguments: str = ""
     kin: tuple[str, str] | None = None
 
     def outputs(self, texts: Iterable[str]) -> str:
@@ -86,7 +88,8 @@ class DsmlForm(Struct, frozen=True):
         asked = max(
             (n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1
         )
-        kept = -1 if self.keeps and conversation.tools else asked
+        uses_tools = bool(conversation.tools) or any(isinstance(turn, ToolTurn) for turn in turns)
+        kept = -1 if self.keeps and uses_tools else asked
         before = ""  # whose turn came last
         for number, turn in enumerate(turns):
             match turn:
@@ -174,6 +177,7 @@ def v4_form(names: tuple[str, str], kin: tuple[str, str]) -> DsmlForm:
         how_to=(_V4_WORDS.format(calls=calls, lead=lead), closing),
         results=("", "<tool_result>", "</tool_result>", "\n\n", ""),
         keeps=True,
+        no_arguments="\n",
         kin=kin,
     )
 
@@ -223,7 +227,7 @@ def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptB
     for call in calls:
         _tag(out, f'{form.lead}invoke name="{call.name}">\n')
         arguments = arguments_object(call)
-        out.text("" if arguments else "\n")
+        out.text("" if arguments else form.no_arguments)
         for key, value in arguments.items():
             is_text = isinstance(value, str)
             _tag(out, f'{form.lead}parameter name="{key}" string="{"true" if is_text else "false"}">')

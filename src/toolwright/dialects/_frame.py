@@ -24,6 +24,7 @@ __all__ = [
     "ThinkingOptions",
     "WriteCalls",
     "WriteResults",
+    "WriteTools",
     "call_list",
     "call_object",
     "tell_tools",
@@ -68,12 +69,21 @@ class Frame(Struct, frozen=True, kw_only=True):
     of `controls` in them are control tokens. `said` stands around the text of an assistant.
 
     `calls` writes the calls of a turn and is told how many came before it in the conversation; `gap` stands between a
-    turn's text and its calls. `results` writes the outputs of a turn between `tool`, or each of its own when `each`.
-    `tools` writes the section that shows the tools. Without `system` its text begins a user turn: the one with the
-    tools, else the first. `thought`
-    stands around reasoning, which is shown behind the last user turn only; `no_thought` begins a turn without one.
-    `resumes`: behind outputs the answer goes on, without the begin of a turn. `calls_end` ends a turn with calls, where
-    that is not what ends any.
+    turn's text and its calls, `calls_begin` begins a turn of the history that does nothing but call. `results` writes
+    the outputs of a turn between `tool`, or each of its own when `each`. `resumes`: behind outputs the answer goes on,
+    without the begin of a turn; `reopens`: the one that the model is to write begins a turn all the same. `calls_end`
+    ends a turn with calls, where that is not what ends any.
+
+    `tools` writes the section that shows the tools; `seam` stands between it and the text of the system.
+    `without_tools` stands behind the system turn where there are none.
+    `preamble` stands before that text whatever it is, `preamble_tools` where there are tools (None: the same).
+    `default_system` is the system's text when a conversation has none, with tools or without; `with_tools` is it where
+    there are tools; `empty_system`: its turn is there without any text. Without `system` its text begins a user turn:
+    the one with the tools, else the first.
+
+    `thought` stands around reasoning. It is shown behind the last user turn, in `all` turns or in none (`thoughts`);
+    `no_thought` begins a running turn without one, `past_thought` a turn before the last user's (None: the same), `off`
+    an answer that is not to think (None: `no_thought`, or an empty thought).
     """
 
     controls: tuple[str, ...]
@@ -84,15 +94,26 @@ class Frame(Struct, frozen=True, kw_only=True):
     system: tuple[str, str] | None
     begin: str = ""
     preamble: str = ""
+    preamble_tools: str | None = None
+    default_system: str = ""
+    with_tools: str | None = None
+    empty_system: bool = False
+    without_tools: str = ""
+    seam: str = "\n\n"
     said: tuple[str, str] = ("", "")
     gap: str = ""
+    calls_begin: str = ""
     place: Place = "system"
     tools: WriteTools | None = None
     results: WriteResults = _plain_results
     each: bool = False
     thought: tuple[str, str] = ("<think>\n", "\n</think>\n\n")
+    thoughts: Literal["running", "all", "none"] = "running"
     no_thought: str = ""
+    past_thought: str | None = None
+    off: str | None = None
     resumes: bool = False
+    reopens: bool = False
     calls_end: str | None = None
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
@@ -103,57 +124,77 @@ class Frame(Struct, frozen=True, kw_only=True):
         instructions += [*choice_note(conversation), *format_note(conversation)]
         turns = msgspec.structs.replace(conversation, items=items).turns()
         users = [n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"]
-        lead = "\n\n".join(([self.preamble] if self.preamble else []) + instructions)
+        asked = users[-1] if users else -1
+        lead = self._lead(conversation, instructions)
         host = users[-1:] if self.place == "before last user" else users[:1]
         self._system(out, conversation, lead, has_users=bool(users))
         numbers = {item.id: n for n, item in enumerate(item for item in items if isinstance(item, Call))}
         written = 0
         for number, turn in enumerate(turns):
-            if conversation.tools and self.place == "before last user" and host == [number]:
-                self._tools(out, conversation)
             match turn:
                 case Message(role):
+                    hosts = host == [number]
+                    if conversation.tools and self.place == "before last user" and hosts:
+                        self._tools(out, conversation)
                     before, after = self.user if role == "user" or self.system is None else self.system
                     self._fixed(out, before)
-                    if host == [number]:
-                        if conversation.tools and self.place == "in first user":
-                            self._tools(out, conversation)
-                        if self.system is None and lead:
-                            out.text(lead, "\n\n")
+                    if conversation.tools and self.place == "in first user" and hosts:
+                        self._tools(out, conversation)
+                    if self.system is None and lead and hosts:
+                        out.text(lead, "\n\n")
                     out.text(plain_text(turn.parts, number))
                     self._fixed(out, after)
-                case AssistantTurn(reasoning):
-                    shown = reasoning if number > (users[-1] if users else -1) else None
+                case AssistantTurn():
                     begins = self._begin(out, turns[:number])
-                    self._fixed(out, self.no_thought if begins and not shown else "")
-                    self._turn(out, AssistantTurn(shown, turn.message, turn.calls), written)
-                    self._fixed(out, self.assistant[1] if self.calls_end is None or not turn.calls else self.calls_end)
+                    self._answer(out, turn, written, past=number < asked, begins=begins)
                     written += len(turn.calls)
                 case ToolTurn(outputs):
                     results = [
                         Result(name, numbers.get(output.call_id, n), plain_text(output.parts, number))
                         for n, (name, output) in enumerate(outputs)
                     ]
-                    for some in [[result] for result in results] if self.each else [results]:
-                        self._fixed(out, self.tool[0])
-                        self.results(out, some)
-                        self._fixed(out, self.tool[1])
-                    if self.calls_end == "" and not all(
-                        isinstance(turn, AssistantTurn) for turn in turns[number + 1 :][:1]
-                    ):
-                        self._fixed(out, self.assistant[1])
+                    following = turns[number + 1 : number + 2]
+                    answered = isinstance(following[0], AssistantTurn) if following else self.reopens
+                    self._outputs(out, results, answered=answered)
                 case _:
                     assert_never(turn)
-        start = "assistant"
-        if options.add_generation_prompt:
-            begins = self._begin(out, turns)
-            thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
-            if thinking == "off":
-                self._fixed(out, self.no_thought or "".join(self.thought))
-            elif thinking == "open":
-                self._fixed(out, self.thought[0])
-                start = "reasoning"
+        start = self._generation(out, turns, options) if options.add_generation_prompt else "assistant"
         return Prompt(out.pieces(), self.controls, start=start)
+
+    def _lead(self, conversation: Conversation, instructions: Sequence[str]) -> str:
+        """The text of the system."""
+        default = self.with_tools if conversation.tools and self.with_tools is not None else self.default_system
+        preamble = self.preamble_tools if conversation.tools and self.preamble_tools is not None else self.preamble
+        return preamble + "\n\n".join(instructions or filter(None, [default]))
+
+    def _answer(self, out: PromptBuilder, turn: AssistantTurn, written: int, *, past: bool, begins: bool) -> None:
+        """A turn of the assistant in the history, behind its begin."""
+        hidden = self.thoughts == "none" or (past and self.thoughts == "running")
+        shown = None if hidden else turn.reasoning
+        if begins and not shown:
+            self._fixed(out, self.past_thought if past and self.past_thought is not None else self.no_thought)
+        self._fixed(out, self.calls_begin if turn.calls and not turn.text and not shown else "")
+        self._turn(out, AssistantTurn(shown, turn.message, turn.calls), written)
+        self._fixed(out, self.assistant[1] if self.calls_end is None or not turn.calls else self.calls_end)
+
+    def _outputs(self, out: PromptBuilder, results: Sequence[Result], *, answered: bool) -> None:
+        for some in [[result] for result in results] if self.each else [results]:
+            self._fixed(out, self.tool[0])
+            self.results(out, some)
+            self._fixed(out, self.tool[1])
+        if self.calls_end == "" and not answered:
+            self._fixed(out, self.assistant[1])
+
+    def _generation(self, out: PromptBuilder, turns: Sequence[ConversationTurn], options: RenderOptions) -> str:
+        """Begin the answer; says where it starts."""
+        begins = self._begin(out, [] if self.reopens else turns)
+        thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
+        if thinking == "off":
+            self._fixed(out, self.off if self.off is not None else self.no_thought or "".join(self.thought))
+        elif thinking == "open":
+            self._fixed(out, self.thought[0])
+            return "reasoning"
+        return "assistant"
 
     def write(self, turn: AssistantTurn) -> str:
         """A turn as the model writes it."""
@@ -185,16 +226,17 @@ class Frame(Struct, frozen=True, kw_only=True):
         if tools and self.place == "before system":
             self._tools(out, conversation)
         inside = tools and self.place in ("system", "system first")
-        if self.system is not None and (text or inside):
+        if self.system is not None and (text or inside or self.empty_system):
             self._fixed(out, self.system[0])
             if inside and self.place == "system first":
                 self._tools(out, conversation)
-                out.text("\n\n" if text else "")
+                out.text(self.seam if text else "")
             out.text(text)
             if inside and self.place == "system":
-                out.text("\n\n" if text else "")
+                out.text(self.seam if text else "")
                 self._tools(out, conversation)
             self._fixed(out, self.system[1])
+        self._fixed(out, "" if tools else self.without_tools)
         if tools and (self.place == "after system" or (not has_users and self.place.endswith("user"))):
             self._tools(out, conversation)
 

@@ -19,8 +19,8 @@ class KeyValueTags(Struct, frozen=True):
     """How one format writes its elements. `name_end` stands behind a name, `blocks` around calls, `types` (a pair)
     around a type between key and value; any of the three may be missing.
 
-    `gaps` are written before a key, a value and the end of a call, `between` between calls. `LINES` puts each on its
-    line.
+    `gaps` are written before a key, a value and the end of a call, `name_gap` behind a name, `between` between calls.
+    `LINES` puts each on its line.
     """
 
     call: str = "<tool_call>"
@@ -33,6 +33,7 @@ class KeyValueTags(Struct, frozen=True):
     types: tuple[str, ...] = ()
     blocks: tuple[tuple[str, str], ...] = ()
     gaps: tuple[str, str, str] = ("", "", "")
+    name_gap: str = ""
     between: str = ""
 
     @property
@@ -46,7 +47,7 @@ class KeyValueTags(Struct, frozen=True):
 def put_call(out: PromptBuilder, tags: KeyValueTags, name: str, arguments: Iterable[tuple[str, object]]) -> None:
     """Write a call."""
     before_key, before_value, before_end = tags.gaps
-    out.control(tags.call).text(name).control(tags.name_end)
+    out.control(tags.call).text(name).control(tags.name_end).text(tags.name_gap)
     for key, value in arguments:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         out.text(before_key).control(tags.key).text(key).control(tags.key_end)

@@ -45,7 +45,6 @@ def minimax_frame(
         tools=tools,
         calls=calls,
         results=_results,
-        gap="\n",
         thought=thought,
     )
 

@@ -32,12 +32,16 @@ def call_id(number: int) -> str:
 HISTORY: Final = HistoryForm(call_id=lambda _, number: call_id(number))
 
 
-def frame(calls: WriteCalls, results: WriteResults, *, system: bool, space: str, place: Place) -> Frame:
-    """The turns; `system`: there are tokens for its turn, `space`: what stands behind the tokens of turns and tools."""
+def frame(
+    calls: WriteCalls, results: WriteResults, *, system: bool, place: Place, reasons: bool, space: str = ""
+) -> Frame:
+    """The turns; `system`: there are tokens for its turn, `reasons`: such models do, `space`: what stands behind the
+    tokens of turns and tools and before an answer.
+    """
 
     def tools(out: PromptBuilder, conversation: Conversation) -> None:
         shown = [tool.as_openai() for tool in conversation.tools]
-        out.control("[AVAILABLE_TOOLS]").text(space + json.dumps(shown, ensure_ascii=False))
+        out.control("[AVAILABLE_TOOLS]").text(space, json.dumps(shown, ensure_ascii=False))
         out.control("[/AVAILABLE_TOOLS]")
 
     return Frame(
@@ -50,8 +54,10 @@ def frame(calls: WriteCalls, results: WriteResults, *, system: bool, space: str,
         system=("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]") if system else None,
         user=(f"[INST]{space}", "[/INST]"),
         assistant=("", "</s>"),
-        tool=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+        said=(space, ""),
+        tool=(f"[TOOL_RESULTS]{space}", "[/TOOL_RESULTS]"),
         thought=("[THINK]", "[/THINK]"),
+        thoughts="running" if reasons else "none",
         place=place,
         tools=tools,
         calls=calls,

@@ -6,7 +6,7 @@ the name of a tool, and words around it may say that it is only shown.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -40,10 +40,11 @@ class PythonForm(Struct, frozen=True):
     ends: tuple[str, ...] = ()
 
 
-def python_call(call: Call) -> str:
-    """A call as Python."""
+def python_call(call: Call, write: Callable[[Any], str] | None = None) -> str:
+    """A call as Python; `write` makes the text of an argument, strings in double quotes if not told otherwise."""
+    write = write or _python
     members = arguments_object(call).items()
-    return f"{call.name}({', '.join(f'{_key(key)}={_python(value)}' for key, value in members)})"
+    return f"{call.name}({', '.join(f'{_key(key)}={write(value)}' for key, value in members)})"
 
 
 def _key(key: str) -> str:

@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from toolwright.conversation import Call, Conversation
+from toolwright.conversation import Call, Conversation, FunctionTool
 from toolwright.dialects._frame import Frame, Result, ThinkingOptions
 from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.prompt import PromptBuilder
-from toolwright.schema.typescript import declaration
+from toolwright.schema.typescript_hf import declaration
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -46,7 +46,12 @@ def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.control("<|developer_start|>").text("Deliberation: disabled\nTool Capabilities:\n")
-    out.text("\n".join(declaration(tool) for tool in conversation.tools)).control("<|developer_end|>")
+    out.text("\n".join(map(_declaration, conversation.tools))).control("<|developer_end|>")
+
+
+def _declaration(tool: FunctionTool) -> str:
+    """A tool as TypeScript, without the comma behind the last parameter."""
+    return declaration(tool).replace(",\n}) => any;", "\n}) => any;")
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -72,7 +77,9 @@ _FRAME: Final = Frame(
     tools=_tools,
     calls=_calls,
     results=_results,
+    without_tools="<|developer_start|>Deliberation: disabled\nTool Capabilities: disabled<|developer_end|>",
     resumes=True,
+    reopens=True,
     calls_end="",
 )
 

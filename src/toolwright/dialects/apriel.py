@@ -4,11 +4,12 @@ The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoni
 Apriel-1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Final, Literal
 
 from toolwright.conversation import Call, Conversation
-from toolwright.dialects._frame import Frame, ThinkingOptions, call_list
+from toolwright.dialects._frame import Frame, ThinkingOptions
 from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.prompt import PromptBuilder
 from toolwright.source import Source, Steps
@@ -44,9 +45,11 @@ _MARKS: Final = CallMarks(
 
 
 def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text(_OPEN)
-    call_list(out, calls)
-    out.text(_CLOSE)
+    out.text(_OPEN, "[")
+    for count, call in enumerate(calls):
+        out.text(", " if count else "", f'{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": ')
+        out.json(call.arguments or "{}").text(f', "id": {json.dumps(call.id)}}}' if call.id else "}")
+    out.text("]", _CLOSE)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -60,19 +63,19 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
 
 
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|{role}|>\n", "\n<|end|>\n"
-
-
 _FRAME: Final = Frame(
-    controls=("<|system|>", "<|user|>", "<|assistant|>", "<|tool_result|>", "<|end|>"),
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("tool_result"),
+    controls=(
+        *("<s>", "<|begin_system|>", "<|begin_user|>", "<|begin_assistant|>", "<|begin_tool_result|>", "<|end|>"),
+        *("<|begin_content|>",),
+    ),
+    system=("<s><|begin_system|>\n", "\n"),
+    user=("<|begin_user|>\n", ""),
+    assistant=("\n<|begin_assistant|>\n", "\n<|end|>\n"),
+    tool=("<|begin_tool_result|>\n", "\n\n\n"),
     thought=(f"{_THOUGHT[0]}\n", f"\n{_THOUGHT[1]}\n"),
-    no_thought=f"{_THOUGHT[1]}\n",
+    off=f"{_THOUGHT[1]}\n",
     gap="\n",
+    calls_begin="\n",
     tools=_tools,
     calls=_calls,
     each=True,

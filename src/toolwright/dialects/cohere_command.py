@@ -6,13 +6,15 @@ templates of c4ai-command-r7b-12-2024 and Cohere2MoE: the tools stand as JSON in
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from toolwright.conversation import Call, Conversation
 from toolwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
 from toolwright.dialects._frame import Frame, Result, ThinkingOptions, call_object
 from toolwright.dialects._marked import CallMarks
-from toolwright.prompt import PromptBuilder
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -26,7 +28,14 @@ source = "chat templates of c4ai-command-r7b-12-2024 and Cohere2MoE"
 stops = ("<|END_OF_TURN_TOKEN|>",)
 stop_token_ids = (255001,)
 
-Options = ThinkingOptions
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: Command R7B and A, or Command 4, in which text of any role stands between tokens.
+    """
+
+    flavour: Literal["command_a", "command4"] = "command_a"
+
 
 _ACTION: Final = ("<|START_ACTION|>", "<|END_ACTION|>")
 _THOUGHT: Final = ("<|START_THINKING|>", "<|END_THINKING|>")
@@ -61,11 +70,20 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    _put_results(out, results, "{}")
+
+
+def _results_of_4(out: PromptBuilder, results: Sequence[Result]) -> None:
+    _put_results(out, results, '{{"content": {}}}')
+
+
+def _put_results(out: PromptBuilder, results: Sequence[Result], told: str) -> None:
     shown = [
-        {"tool_call_id": str(result.number), "results": {"0": {"content": result.text}}, "is_error": None}
+        f'    {{\n        "tool_call_id": "{result.number}",\n        "results": {{\n            "0": '
+        f'{told.format(json.dumps(result.text, ensure_ascii=False))}\n        }},\n        "is_error": null\n    }}'
         for result in results
     ]
-    out.control(_RESULT[0]).json(json.dumps(shown, indent=4, ensure_ascii=False)).control(_RESULT[1])
+    out.control(_RESULT[0]).json("[\n" + ",\n".join(shown) + "\n]").control(_RESULT[1])
 
 
 _FRAME: Final = Frame(
@@ -77,13 +95,29 @@ _FRAME: Final = Frame(
     tool=turn("SYSTEM"),
     thought=_THOUGHT,
     said=_TEXT,
+    calls_begin="".join(_THOUGHT),
     place="system first",
     tools=_tools,
     calls=_calls,
     results=_results,
 )
 
-render = _FRAME.render
+_COMMAND_4: Final = msgspec.structs.replace(
+    _FRAME,
+    system=(f"{turn('SYSTEM')[0]}<|START_TEXT|>", f"<|END_TEXT|>{turn('SYSTEM')[1]}"),
+    user=(f"{turn('USER')[0]}<|START_TEXT|>", f"<|END_TEXT|>{turn('USER')[1]}"),
+    said=("<|START_TEXT|>", "<|END_TEXT|>"),
+    calls_begin="",
+    results=_results_of_4,
+    thoughts="all",
+)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_COMMAND_4 if options.flavour == "command4" else _FRAME).render(conversation, options)
+
+
 messages = _FRAME.messages
 write = _FRAME.write
 

@@ -1,7 +1,7 @@
 """DeepSeek V3.1: `NAME<｜tool▁sep｜>{…}` between control tokens.
 
 The format of V3.1 and V3.2-Exp. Source: the chat template of DeepSeek-V3.1, which shows no tools. A turn without
-reasoning begins with `</think>`.
+reasoning holds an empty thought; an answer that is not to think begins behind `</think>`.
 """
 
 from typing import Final, Literal
@@ -33,7 +33,8 @@ _FRAME: Final = frame(
     lambda out, calls, _: write_calls(out, calls, f"{{name}}{SEP}", "", ""),
     tool=("", ""),
     thought=("<think>", "</think>"),
-    no_thought="</think>",
+    no_thought="<think></think>",
+    off="</think>",
 )
 
 render = _FRAME.render

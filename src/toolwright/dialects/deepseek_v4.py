@@ -14,7 +14,7 @@ aliases = ("deepseekv4",)
 models = "DeepSeek V4, V4-Flash"
 names = ("deepseek-v4*",)
 template = ("｜DSML｜ + tool_calls",)
-source = "DeepSeek-V4 encoding (README, encoding_dsv4.py)"
+source = "chat templates of DeepSeek-V4 and V4-Flash-0731"
 stops = ("<｜end▁of▁sentence｜>",)
 stop_token_ids = ()
 

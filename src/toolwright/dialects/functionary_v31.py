@@ -77,7 +77,7 @@ def _turn(role: str) -> tuple[str, str]:
 _FRAME: Final = Frame(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
     begin="<|begin_of_text|>",
-    preamble="Environment: ipython\n\nCutting Knowledge Date: December 2023",
+    preamble="Environment: ipython\n\nCutting Knowledge Date: December 2023\n\n",
     system=_turn("system"),
     user=_turn("user"),
     assistant=_turn("assistant"),

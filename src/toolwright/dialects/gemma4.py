@@ -75,7 +75,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if not answering:
                     _begin(out, "model")
                 if reasoning and calls and number > asked:
-                    out.control(_THOUGHT[0]).text(_THOUGHT_NAME + reasoning).control(_THOUGHT[1])
+                    out.control(_THOUGHT[0]).text(f"{_THOUGHT_NAME}{reasoning}\n").control(_THOUGHT[1])
                 out.text(plain_text(message.parts, number).strip() if message else "")
                 for call in calls:
                     put_call(out, _FORM, call)
@@ -93,7 +93,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if options.add_generation_prompt:
         if not answering:
             _begin(out, "model")
-        if not thinks:
+        if not answering and not thinks:
             out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
     return Prompt(out.pieces(), _CONTROLS)
 

@@ -5,13 +5,15 @@ tools stand as TypeScript in the system turn. The template shows one call of a t
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Frame, ThinkingOptions, call_object
 from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.history import HistoryForm
-from toolwright.prompt import PromptBuilder
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.schema.typescript import declaration
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
@@ -23,11 +25,18 @@ models = "GigaChat 3, 3.1, 3.5"
 names = ("gigachat3*", "gigachat-3*")
 template = ("<|function_call|>", "function call<|role_sep|>")
 history = HistoryForm(single_calls=True)
-source = "chat template of GigaChat3.1-10B-A1.8B"
+source = "chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B"
 stops = ("<|message_sep|>", "</s>")
 stop_token_ids = ()
 
-Options = ThinkingOptions
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: calls stand behind a token in 3.1 and later, in a turn `function call` in 3.
+    """
+
+    flavour: Literal["3.1", "3"] = "3.1"
+
 
 _ROLE: Final = "<|role_sep|>\n"
 _END: Final = "<|message_sep|>"
@@ -37,6 +46,12 @@ _MARKS: Final = CallMarks(opens=("<|function_call|>", f"{_END}\n\nfunction call{
 def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
     for call in calls:
         out.control("<|function_call|>")
+        call_object(out, call)
+
+
+def _calls_in_turns(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.control(_END).text("\n\nfunction call").control("<|role_sep|>").text("\n")
         call_object(out, call)
 
 
@@ -57,7 +72,14 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
+_OLDER: Final = msgspec.structs.replace(_FRAME, calls=_calls_in_turns)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_OLDER if options.flavour == "3" else _FRAME).render(conversation, options)
+
+
 messages = _FRAME.messages
 write = _FRAME.write
 

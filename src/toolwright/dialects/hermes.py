@@ -55,10 +55,11 @@ _CONTROLS: Final = (
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one.
+    one. `default_system`: the system text of a conversation that has none.
     """
 
     thinking: Literal["model", "open", "off"] = "model"
+    default_system: str = ""
 
 
 # --- prompts ---
@@ -69,6 +70,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     out = PromptBuilder()
     instructions, items = split_instructions(conversation.items)
     instructions += format_note(conversation)
+    if not instructions and options.default_system:
+        instructions = [options.default_system]
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:

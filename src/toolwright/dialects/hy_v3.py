@@ -1,18 +1,19 @@
 """Hunyuan 3 and 4: `<tool_calls>` around `<tool_call>f<tool_sep>` and lines of `<arg_key>` and `<arg_value>`.
 
 Released checkpoints put a word behind the name of every tag, `<tool_call:opensource>`; Hunyuan 4 leaves `<tool_sep>`
-and the line feeds out. Each spelling is read. Source: vLLM's parser `hy_v3` and the tokens of tencent/Hy3-preview. The
-prompt's roles are the tokens of Hunyuan; outputs stand in the user's turn.
+and the line feeds out. Each spelling is read, as in vLLM's parser `hy_v3`. Prompts are checked against the chat
+template of Hy3.
 """
 
+import json
 import re
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from toolwright.dialects._chat import format_note, plain_text, split_instructions
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
+from toolwright.dialects._chat import format_note, own_words, plain_text, split_instructions
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -25,7 +26,7 @@ aliases = ("hunyuan_v3", "hy_v4", "hy3")
 models = "Hunyuan 3, Hunyuan 4"
 names = ("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*")
 template = ("<arg_key> + <tool_sep",)
-source = "vLLM's parser hy_v3; vocabulary of tencent/Hy3-preview"
+source = "chat template of Hy3"
 stops = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
 stop_token_ids = ()
 
@@ -58,9 +59,21 @@ def _tags(suffix: str) -> KeyValueTags:
 _TAGS: Final = _tags("")
 _RELEASED: Final = _tags(_SUFFIX)
 _THOUGHTS: Final = tuple((f"<think{suffix}>", f"</think{suffix}>") for suffix in ("", _SUFFIX))
+_MODE: Final = "<｜reasoning_mode:opensource｜>"
+_HOW_TO: Final = """For function call returns, you should first print <tool_calls:opensource>
+For each function call, you should return object like:
+<tool_call:opensource>{function-name}<tool_sep:opensource>
+<arg_key:opensource>{arg-key-1}</arg_key:opensource>
+<arg_value:opensource>{arg-value-1}</arg_value:opensource>
+<arg_key:opensource>{arg-key-2}</arg_key:opensource>
+<arg_value:opensource>{arg-value-2}</arg_value:opensource>
+...
+</tool_call:opensource>
+At the end of function call returns, you should print </tool_calls:opensource>"""
+_RESULTS: Final = (f"<tool_responses{_SUFFIX}>", f"</tool_responses{_SUFFIX}>")
 _RESULT: Final = (f"<tool_response{_SUFFIX}>", f"</tool_response{_SUFFIX}>")
 _CONTROLS: Final = (
-    *(_BEGIN, _USER, _ASSISTANT, *stops, *_TAGS.literals, *_RELEASED.literals),
+    *(_BEGIN, _MODE, _USER, _ASSISTANT, *_RESULTS, *stops, *_TAGS.literals, *_RELEASED.literals),
     *(*_RESULT, *(tag for pair in _THOUGHTS for tag in pair)),
 )
 
@@ -75,33 +88,49 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to the assistant's token and its thought."""
     out = PromptBuilder().control(_BEGIN)
     begin, end = _THOUGHTS[1]
+    thinks = options.thinking == "open"
     instructions, items = split_instructions(conversation.items)
-    out.text("\n\n".join(instructions + format_note(conversation)))
+    instructions += format_note(conversation)
+    out.text("\n\n".join(instructions))
     if conversation.tools:
-        put_tools(out.text("\n\n" if instructions else ""), _RELEASED, conversation.tools)
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        _tools(out.text("\n\n" if instructions else ""), conversation)
+    out.control(_MODE).text(f"reasoning_effort:{'high' if thinks else 'no_think'}")
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    for number, turn in enumerate(turns):
         match turn:
             case Message(role, parts):
                 text = plain_text(parts, number)
                 out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
             case AssistantTurn(reasoning, message, calls):
-                out.control(_ASSISTANT, begin).text(reasoning or "").control(end)
-                text = plain_text(message.parts, number) if message else ""
-                out.text(text)
+                out.control(_ASSISTANT, begin).text((reasoning or "") if number > asked else "").control(end)
+                out.text(plain_text(message.parts, number) if message else "")
                 if calls:
-                    put_calls(out.text("\n" if text else ""), _RELEASED, calls)
+                    put_calls(out, _RELEASED, calls)
                 out.control(_EOS)
             case ToolTurn(outputs):
-                out.control(_USER)
-                for count, (_, output) in enumerate(outputs):
-                    out.text("\n" if count else "").control(_RESULT[0])
-                    out.text(f"\n{plain_text(output.parts, number)}\n").control(_RESULT[1])
+                out.control(_RESULTS[0]).text("\n")
+                for _, output in outputs:
+                    out.control(_RESULT[0]).text(f"\n{plain_text(output.parts, number)}\n")
+                    out.control(_RESULT[1]).text("\n")
+                out.control(_RESULTS[1])
             case _:
                 assert_never(turn)
-    begins, thinks = options.add_generation_prompt, options.thinking == "open"
+    begins = options.add_generation_prompt
     if begins:
         out.control(_ASSISTANT, begin, "" if thinks else end)
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in conversation.tools)
+    out.text(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n",
+        shown,
+        "\n</tools>\n\n",
+    )
+    own_words(out, _HOW_TO, _CONTROLS)
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:

@@ -1,19 +1,22 @@
 """Kimi K2: `<|tool_call_begin|>functions.NAME:IDX<|tool_call_argument_begin|>{…}<|tool_call_end|>` in a section.
 
 The format of Kimi K2, K2-Thinking, K2.5 and K2.6. The header is the id of the call; IDX counts over the conversation.
-Source: the chat template of Kimi-K2-Thinking. A section may begin in a thought that is never closed.
+A section may begin in a thought that is never closed. Checked against the chat templates of Kimi-K2-Thinking and
+K2-Instruct.
 """
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Frame, Result, ThinkingOptions
 from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.history import HistoryForm
-from toolwright.prompt import PromptBuilder
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -24,11 +27,19 @@ models = "Kimi K2, K2-Thinking, K2.5, K2.6"
 names = ("kimi-k2*", "kimi-dev*")
 template = ("tool_calls_section",)
 history = HistoryForm(call_id=lambda name, number: _id(name, number))
-source = "chat template of Kimi-K2-Thinking"
+source = "chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
 
-Options = ThinkingOptions
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: whether turns of the history have a thought, be it empty, as in K2-Thinking, or none, as in
+    K2-Instruct.
+    """
+
+    flavour: Literal["thinking", "instruct"] = "thinking"
+
 
 _ARGUMENTS: Final = "<|tool_call_argument_begin|>"
 _MARKS: Final = CallMarks(
@@ -52,7 +63,7 @@ def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     tools = [tool.as_openai() for tool in conversation.tools]
     out.control("<|im_system|>").text("tool_declare").control("<|im_middle|>")
-    out.text(json.dumps(tools, ensure_ascii=False, separators=(",", ":"))).control("<|im_end|>")
+    out.text(json.dumps(tools, ensure_ascii=False)).control("<|im_end|>")
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -69,7 +80,9 @@ _FRAME: Final = Frame(
     user=("<|im_user|>user<|im_middle|>", "<|im_end|>"),
     assistant=("<|im_assistant|>assistant<|im_middle|>", "<|im_end|>"),
     tool=("<|im_system|>tool<|im_middle|>", "<|im_end|>"),
+    default_system="You are Kimi, an AI assistant created by Moonshot AI.",
     thought=("<think>", "</think>"),
+    no_thought="<think></think>",
     place="before system",
     tools=_tools,
     calls=_calls,
@@ -78,7 +91,14 @@ _FRAME: Final = Frame(
 )
 
 
-render = _FRAME.render
+_INSTRUCT: Final = msgspec.structs.replace(_FRAME, thoughts="none", no_thought="")
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_INSTRUCT if options.flavour == "instruct" else _FRAME).render(conversation, options)
+
+
 messages = _FRAME.messages
 write = _FRAME.write
 

@@ -1,18 +1,18 @@
 """Laguna: `<tool_call>f` and lines of `<arg_key>k</arg_key>`, `<arg_value>v</arg_value>`, as GLM 4.5 writes it.
 
-Poolside's models. Source: vLLM's parser `poolside_v1` and Ollama's of Laguna; both read JSON between the tags as well,
-and some checkpoints open a call with the tag of a turn. Their sources show of the prompt only that turns are marked
-`<system>`, `<user>` and `<assistant>`; the rest is rendered like GLM's: tools in the system turn, outputs as
-`<tool_response>` in a user's turn.
+Poolside's models. JSON between the tags is read as well, as in vLLM's parser `poolside_v1` and Ollama's of Laguna, and
+some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2 and
+XS-2.1; that of S-2.1 leaves out the line feeds around turns.
 """
 
+import json
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
 from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from toolwright.dialects._chat import format_note, plain_text, split_instructions
-from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
+from toolwright.dialects._chat import format_note, own_words, plain_text, split_instructions
+from toolwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from toolwright.dialects._key_values import KeyValueReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
@@ -24,16 +24,27 @@ __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "sourc
 aliases = ("poolside_v1", "poolside")
 models = "Poolside Laguna"
 names = ("laguna*", "*poolside*")
-source = "vLLM's parser poolside_v1; Ollama's parser of Laguna"
+source = "chat templates of Laguna-XS.2 and XS-2.1"
 stops = ("</assistant>",)
 stop_token_ids = ()
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
 _IN_TURN: Final = KeyValueTags(call="<user>", call_end="</user>")
 _ROLES: Final = ("system", "user", "assistant")
+_BEGIN: Final = "〈|EOS|〉"
 _CONTROLS: Final = (
+    _BEGIN,
     *(tag for role in _ROLES for tag in (f"<{role}>", f"</{role}>")),
     *(*_TAGS.literals, "<tool_response>", "</tool_response>", "<think>", "</think>"),
+)
+
+
+_THINK_FIRST: Final = "Wrap your thinking in '<think>', '</think>' tags, followed by a function call. "
+_THOUGHT: Final = "<think> your thoughts here </think>\n"
+_HOW_TO: Final = (
+    "{first}For each function call, return an unescaped XML-like object with function name and arguments within "
+    "'<tool_call>' and '</tool_call>' tags, like here:\n{thought}<tool_call>function-name\n"
+    "<arg_key>argument-key</arg_key>\n<arg_value>value-of-argument-key</arg_value>\n</tool_call>"
 )
 
 
@@ -48,38 +59,55 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to `<assistant>` and the begin of its thought."""
-    out = PromptBuilder()
+    out = PromptBuilder().control(_BEGIN)
     instructions, items = split_instructions(conversation.items)
     instructions += format_note(conversation)
+    thinks = options.thinking == "open"
     if instructions or conversation.tools:
-        out.control("<system>").text("\n" + "\n\n".join(instructions))
+        out.control("<system>").text("\n\n" if instructions else "\n", "\n\n".join(instructions))
         if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), _TAGS, conversation.tools)
+            _tools(out.text("\n\n" if instructions else ""), conversation, thinks=thinks)
         out.text("\n").control("</system>").text("\n")
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        role = "assistant" if isinstance(turn, AssistantTurn) else "user"
         match turn:
-            case Message(own, parts):
-                role = "user" if own == "user" else "system"
-                out.control(f"<{role}>").text("\n" + plain_text(parts, number))
+            case Message(role, parts):
+                begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
+                out.control(begin).text(f"\n{plain_text(parts, number)}\n").control(end).text("\n")
             case AssistantTurn(reasoning, message, calls):
-                out.control("<assistant>").text("\n").control("<think>").text(reasoning or "").control("</think>")
-                text = plain_text(message.parts, number) if message else ""
-                out.text(f"\n{text}" if text else "")
+                out.control("<assistant>").text("\n")
+                if reasoning:
+                    out.control("<think>").text(f"\n{reasoning.strip()}\n")
+                out.control("</think>").text("\n")
+                text = plain_text(message.parts, number).strip() if message else ""
+                out.text(f"{text}\n" if text else "")
                 if calls:
-                    put_calls(out.text("\n"), _TAGS, calls)
+                    put_calls(out, _TAGS, calls)
+                    out.text("\n")
+                out.control("</assistant>").text("\n")
             case ToolTurn(outputs):
-                out.control("<user>")
                 for _, output in outputs:
-                    out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                    out.control("</tool_response>")
+                    out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                    out.control("</tool_response>").text("\n")
             case _:
                 assert_never(turn)
-        out.text("\n").control(f"</{role}>").text("\n")
-    begins, thinks = options.add_generation_prompt, options.thinking == "open"
+    begins = options.add_generation_prompt
     if begins:
-        out.control("<assistant>").text("\n").control("<think>", "" if thinks else "</think>")
+        out.control("<assistant>").text("\n").control("<think>" if thinks else "</think>")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool) -> None:
+    shown = "".join(json.dumps(tool.as_openai(), ensure_ascii=False) + "\n" for tool in conversation.tools)
+    own_words(
+        out.text(
+            "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "
+            "listed below:\n<available_tools>\n",
+            shown,
+            "</available_tools>\n\n",
+        ),
+        _HOW_TO.format(first=_THINK_FIRST if thinks else "", thought=_THOUGHT if thinks else ""),
+        _CONTROLS,
+    )
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:

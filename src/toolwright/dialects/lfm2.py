@@ -6,11 +6,12 @@ they stand as that of LFM2.5 has them.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from toolwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from toolwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
 from toolwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
 from toolwright.dialects._python_calls import PythonForm, PythonReader, python_call
 from toolwright.dialects.base import RenderOptions
@@ -39,9 +40,9 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`tools`: how tools and outputs are marked, with tokens as LFM2 (`marked`) or without as LFM2.5 (`plain`)."""
+    """`flavour`: the tools and outputs stand between tokens of their own in LFM2, not in LFM2.5."""
 
-    tools: Literal["marked", "plain"] = "marked"
+    flavour: Literal["lfm2", "lfm2.5"] = "lfm2"
 
 
 # --- prompts ---
@@ -55,8 +56,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:
-            separator = "\n" if options.tools == "marked" else "\n\n"
-            _tools(out.text(separator if instructions else ""), conversation, options)
+            _tools(out.text("\n" if instructions else ""), conversation, options)
         out.control("<|im_end|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
     asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
@@ -69,8 +69,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if reasoning and number > asked:
                     out.control("<think>").text(reasoning).control("</think>")
                 out.text(plain_text(message.parts, number) if message else "")
-                if calls:
-                    out.control(_OPEN).text(f"[{', '.join(map(python_call, calls))}]").control(_CLOSE)
+                _calls(out, calls)
             case ToolTurn(outputs):
                 for count, (_, output) in enumerate(outputs):
                     if count:
@@ -108,9 +107,17 @@ def _said(turn: AssistantTurn) -> Prompt:
     if turn.reasoning:
         out.control("<think>").text(turn.reasoning).control("</think>")
     out.text(turn.text)
-    if turn.calls:
-        out.control(_OPEN).text(f"[{', '.join(map(python_call, turn.calls))}]").control(_CLOSE)
+    _calls(out, turn.calls)
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call]) -> None:
+    if calls:
+        out.control(_OPEN).text(f"[{', '.join(python_call(call, _argument) for call in calls)}]").control(_CLOSE)
+
+
+def _argument(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else repr(value)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation, options: Options) -> None:
@@ -120,7 +127,7 @@ def _tools(out: PromptBuilder, conversation: Conversation, options: Options) -> 
 
 def _put(out: PromptBuilder, marks: tuple[str, str], text: str, options: Options) -> None:
     """A text between its tokens, or without them."""
-    begin, end = marks if options.tools == "marked" else ("", "")
+    begin, end = marks if options.flavour == "lfm2" else ("", "")
     out.control(begin).text(text).control(end)
 
 

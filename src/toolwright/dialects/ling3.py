@@ -28,7 +28,8 @@ stops = ("<|role_end|>",)
 stop_token_ids = ()
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
-_HISTORY: Final = KeyValueTags(gaps=("", "\n", "\n"), between="\n")  # as the template shows earlier calls
+# As the template shows earlier calls.
+_HISTORY: Final = KeyValueTags(gaps=("", "\n", "\n"), name_gap="\n", between="\n")
 _CONTROLS: Final = (
     *("<role>", "</role>", *stops, *_TAGS.literals),
     *("<tool_response>", "</tool_response>", "<think>", "</think>"),

@@ -9,12 +9,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Frame, Result, call_object
 from toolwright.dialects._marked import CallMarks, MarkedReader
 from toolwright.dialects.base import RenderOptions
 from toolwright.history import HistoryForm
-from toolwright.prompt import PromptBuilder
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -29,7 +31,12 @@ source = "chat template of Llama-3.1-8B-Instruct"
 stops = ("<|eot_id|>", "<|eom_id|>")
 stop_token_ids = (128009, 128008)
 
-Options = RenderOptions
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`current_date`: the date in the system turn, as in `26 Jul 2024`."""
+
+    current_date: str = "26 Jul 2024"
+
 
 _MARKS: Final = CallMarks(opens=("<|python_tag|>",), bare=True)
 
@@ -65,7 +72,7 @@ _FRAME: Final = Frame(
         "<|python_tag|>",
     ),
     begin="<|begin_of_text|>",
-    preamble="Environment: ipython\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024",
+    thoughts="none",
     system=_turn("system"),
     user=_turn("user"),
     assistant=_turn("assistant"),
@@ -78,7 +85,14 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    dates = f"Cutting Knowledge Date: December 2023\nToday Date: {options.current_date}\n\n"
+    frame = msgspec.structs.replace(_FRAME, preamble=dates, preamble_tools=f"Environment: ipython\n{dates}")
+    return frame.render(conversation, options)
+
+
 messages = _FRAME.messages
 write = _FRAME.write
 

@@ -1,7 +1,7 @@
 """MiniCPM5: `<function name="f"><param name="k">v</param></function>`, values with markup in them in CDATA.
 
-Source: the chat template of MiniCPM5-2B as engines have written it down, and its render of a conversation. Values are
-text, all of it; no entities are decoded, because the format has none.
+Values are text, all of it; no entities are decoded, because the format has none. Prompts are checked against the chat
+template of MiniCPM5-1B.
 """
 
 import json
@@ -24,7 +24,7 @@ aliases = ("minicpm",)
 models = "MiniCPM5"
 names = ("minicpm5*",)
 template = ("<param name= + CDATA",)
-source = "chat template of MiniCPM5-2B, as engines have written it down"
+source = "chat template of MiniCPM5-1B"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
 

@@ -76,7 +76,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 
 def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.control(_OPEN).text("\n")
+    out.text("\n").control(_OPEN).text("\n")
     for call in calls:
         out.text(f'<invoke name="{call.name}">\n')
         for key, value in arguments_object(call).items():

@@ -5,8 +5,8 @@
     ]<]minimax[>[</tool_call>
 
 The name of an element is the parameter's. Objects and lists go on in elements (`<item>` for each of a list); the schema
-says which of the two, and what a text is. Source: the agent template of ms-swift, which mirrors the model's own; vLLM's
-and llama.cpp's parsers.
+says which of the two, and what a text is. Read as vLLM's and llama.cpp's parsers do; prompts are checked against the
+model's chat template.
 """
 
 import json
@@ -34,7 +34,7 @@ aliases = ()
 models = "MiniMax M3"
 names = ("minimax-m3*",)
 template = ("]<]minimax[>[",)
-source = "ms-swift's agent template for MiniMax-M3, which mirrors the model's chat template"
+source = "chat template of MiniMax-M3"
 stops = (END,)
 stop_token_ids = ()
 
@@ -130,6 +130,7 @@ _FRAME: Final = msgspec.structs.replace(
         (_OPEN, _CLOSE, _MARK, *_THOUGHT), system="developer", how_to=_HOW_TO, thought=_THOUGHT, calls=_calls
     ),
     no_thought=_THOUGHT[1],
+    thoughts="all",
 )
 
 

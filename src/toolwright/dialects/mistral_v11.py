@@ -1,17 +1,18 @@
 """Mistral's newer form: `[TOOL_CALLS]NAME[ARGS]{…}`, once for each call.
 
 The format of Mistral Small 3.2, Magistral, Ministral 3 and Devstral from 2507 on. v11 may write `[CALL_ID]` and an id
-before `[ARGS]`. Source: the chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512.
+before `[ARGS]`. Checked against the chat templates of Mistral-Small-3.2-24B-Instruct-2506, Devstral-Small-2507 and
+Ministral-3-14B-Reasoning-2512.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
-from toolwright.conversation import Call
+from toolwright.conversation import Call, Conversation
 from toolwright.dialects._frame import Result, ThinkingOptions
 from toolwright.dialects._marked import MarkedReader
 from toolwright.dialects._mistral import HISTORY, MARKS, call_id, frame
-from toolwright.prompt import PromptBuilder
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -26,7 +27,14 @@ source = "chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-
 stops = ("</s>",)
 stop_token_ids = (2,)
 
-Options = ThinkingOptions
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: `v11` (Small 3.2) has ids, and the tools before the last user turn; `v13` (Devstral, Magistral,
+    Ministral 3) has no ids, and the tools before all turns.
+    """
+
+    flavour: Literal["v11", "v13"] = "v11"
 
 
 def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
@@ -35,16 +43,33 @@ def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
         out.control("[ARGS]").json(call.arguments or "{}")
 
 
+def _calls_without_ids(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.control("[TOOL_CALLS]").text(call.name).control("[ARGS]").json(call.arguments or "{}")
+
+
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
     for result in results:
         out.text(call_id(result.number)).control("[TOOL_CONTENT]").text(result.text)
 
 
-_FRAME: Final = frame(_calls, _results, system=True, space="", place="after system")
+def _results_without_ids(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.text(result.text)
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
+
+_FRAMES: Final = {
+    "v11": frame(_calls, _results, system=True, place="before last user", reasons=True),
+    "v13": frame(_calls_without_ids, _results_without_ids, system=True, place="after system", reasons=True),
+}
+
+messages = _FRAMES["v11"].messages
+write = _FRAMES["v11"].write
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt: nothing stands where the answer begins."""
+    return _FRAMES[options.flavour].render(conversation, options)
 
 
 def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:

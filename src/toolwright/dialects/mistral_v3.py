@@ -1,19 +1,19 @@
 """Mistral's older form: `[TOOL_CALLS]` and a list of `{"name": …, "arguments": {…}, "id": …}`.
 
-The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral. Source: the chat template of Mistral-Nemo-Instruct-2407:
-the tools stand before the last user turn, which begins with the system text.
+The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral. The tools stand before the last user turn, which begins
+with the system text. Checked against the chat templates of Mistral-Nemo-Instruct-2407 and of Mistral's v3 tokenizer.
 """
 
 import json
 from collections.abc import Sequence
 from typing import Final
 
-from toolwright.conversation import Call
-from toolwright.dialects._frame import Result
+from toolwright.conversation import Call, Conversation
+from toolwright.dialects._frame import Result, WriteCalls
 from toolwright.dialects._marked import MarkedReader
 from toolwright.dialects._mistral import HISTORY, MARKS, call_id, frame
 from toolwright.dialects.base import RenderOptions
-from toolwright.prompt import PromptBuilder
+from toolwright.prompt import Prompt, PromptBuilder
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -36,28 +36,40 @@ source = "chat template of Mistral-Nemo-Instruct-2407"
 stops = ("</s>",)
 stop_token_ids = (2,)
 
-Options = RenderOptions
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`spaces`: a space behind the tokens of turns and calls, as in 7B v0.3, Large 2407 and Mixtral; Nemo has none."""
+
+    spaces: bool = False
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
-    out.control("[TOOL_CALLS]").text(" [")
-    for number, call in enumerate(calls, first):
-        name = json.dumps(call.name, ensure_ascii=False)
-        out.text(", " if number > first else "", f'{{"name": {name}, "arguments": ').json(call.arguments or "{}")
-        out.text(f', "id": "{call_id(number)}"}}')
-    out.text("]")
+def _calls(space: str) -> WriteCalls:
+    def write_calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
+        out.control("[TOOL_CALLS]").text(f"{space}[")
+        for number, call in enumerate(calls, first):
+            name = json.dumps(call.name, ensure_ascii=False)
+            out.text(", " if number > first else "", f'{{"name": {name}, "arguments": ').json(call.arguments or "{}")
+            out.text(f', "id": "{call_id(number)}"}}')
+        out.text("]")
+
+    return write_calls
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
     for result in results:
-        out.text(f' {{"content": {result.text}, "call_id": "{call_id(result.number)}"}}')
+        out.text(f'{{"content": {result.text}, "call_id": "{call_id(result.number)}"}}')
 
 
-_FRAME: Final = frame(_calls, _results, system=False, space=" ", place="before last user")
+_FRAME: Final = frame(_calls(""), _results, system=False, place="before last user", reasons=False)
+_SPACED: Final = frame(_calls(" "), _results, system=False, place="before last user", reasons=False, space=" ")
 
-render = _FRAME.render
 messages = _FRAME.messages
 write = _FRAME.write
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt: nothing stands where the answer begins."""
+    return (_SPACED if options.spaces else _FRAME).render(conversation, options)
 
 
 def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:

@@ -7,8 +7,8 @@
     </atem:function_calls><|eot|>
 
 What goes to `self` is thought, what goes to `user` (or `commentary`) is said, and calls in either are text. In a
-message to anyone else, or to nobody, calls are calls; the name in the call counts. Values are text, all of it. Source:
-the chat template of Muse-Glimmer-30B as engines have written it down.
+message to anyone else, or to nobody, calls are calls; the name in the call counts. Values are text, all of it.
+Prompts are checked against the chat template of Muse-Glimmer.
 """
 
 import json
@@ -41,7 +41,7 @@ aliases = ("muse_glimmer", "muse_spark", "atem")
 models = "Meta Muse Spark, Muse Glimmer"
 names = ("muse-*", "meta-muse*")
 template = ("<atem:",)
-source = "chat template of Muse-Glimmer-30B, as engines have written it down"
+source = "chat template of Muse-Glimmer"
 stops = ("<|eot|>",)
 stop_token_ids = ()
 

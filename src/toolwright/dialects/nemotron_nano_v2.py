@@ -49,9 +49,9 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         "You can use the following tools to assist the user if required:\n<AVAILABLE_TOOLS>",
         json.dumps(functions, ensure_ascii=False),
         "</AVAILABLE_TOOLS>\n\nIf you decide to call any tool(s), use the following format:\n"
-        '<TOOLCALL>[{"name": "tool_name1", "arguments": "tool_args1"}, {"name": "tool_name2", "arguments": '
-        '"tool_args2"}]</TOOLCALL>\n\nThe user will execute tool-calls and return responses from tool(s) in this '
-        'format:\n<TOOL_RESPONSE>[{"tool_response1"}, {"tool_response2"}]</TOOL_RESPONSE>\n\nBased on the tool '
+        '<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": '
+        '"tool_args2"}}]</TOOLCALL>\n\nThe user will execute tool-calls and return responses from tool(s) in this '
+        'format:\n<TOOL_RESPONSE>[{{"tool_response1"}}, {{"tool_response2"}}]</TOOL_RESPONSE>\n\nBased on the tool '
         "responses, you can call additional tools if needed, correct tool calls if any errors are found, or just "
         "respond to the user.",
     )
@@ -63,11 +63,12 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
 
 _FRAME: Final = Frame(
     controls=("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<think>", "</think>"),
-    system=("<SPECIAL_10>System\n", "\n"),
+    system=("<SPECIAL_10>System\n", "\n\n"),
+    empty_system=True,
     user=("<SPECIAL_11>User\n", "\n"),
     assistant=("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n"),
-    tool=("<SPECIAL_11>User\n", "\n"),
-    no_thought="<think></think>",
+    tool=("<SPECIAL_11>User\n", ""),
+    off="<think></think>",
     gap="\n",
     tools=_tools,
     calls=_calls,

@@ -1,21 +1,22 @@
 """Qwen3-Coder: `<tool_call><function=f><parameter=k>v</parameter></function></tool_call>`, values as text.
 
-The format of Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2 and others. Source: the chat templates of
-Qwen3-Coder-30B-A3B and Qwen3.5; a line feed on each side of a value is structure.
+The format of Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2 and others. A line feed on each side of a
+value is structure. Prompts are checked against the chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and
+Step 3.5.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 
-from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from toolwright.dialects._chat import arguments_object, format_note, plain_text, split_instructions, told_messages
+from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
+from toolwright.dialects._chat import arguments_object, told_messages
+from toolwright.dialects._frame import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
 from toolwright.dialects._parameters import ParameterReader, ParameterTags
-from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
-from toolwright.schema.keywords import properties, required
+from toolwright.schema.keywords import properties
 from toolwright.source import Source, Steps
 from toolwright.toolset import Toolset
 
@@ -35,7 +36,7 @@ names = (
     "nanbeige*",
 )
 template = ("<function= + <parameter=",)
-source = "chat templates of Qwen3-Coder-30B-A3B and Qwen3.5"
+source = "chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
 
@@ -51,11 +52,9 @@ _TAGS: Final = ParameterTags(
 )
 _CONTROLS: Final = (
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", _OPEN, _CLOSE, "<tool_response>", "</tool_response>"),
-    *("<tools>", "</tools>", "<think>", "</think>"),
+    *("<tools>", "</tools>", "<think>", "</think>", "<｜begin▁of▁sentence｜>"),
 )
-_HOW_TO: Final = """
-
-If you choose to call a function ONLY reply in the following format with NO suffix:
+_EXAMPLE: Final = """\n\nIf you choose to call a {word} ONLY reply in the following format with NO suffix:
 
 <tool_call>
 <function=example_function_name>
@@ -63,31 +62,31 @@ If you choose to call a function ONLY reply in the following format with NO suff
 value_1
 </parameter>
 <parameter=example_parameter_2>
-This is the value for the second parameter
-that can span
-multiple lines
+{value}
 </parameter>
 </function>
 </tool_call>
 
 <IMPORTANT>
 Reminder:
-- Function calls MUST follow the specified format: an inner <function=...></function> block must be nested within \
-<tool_call></tool_call> XML tags
+- Function calls MUST follow the specified format: {form}
 - Required parameters MUST be specified
+{more}</IMPORTANT>"""
+_LINES: Final = "This is the value for the second parameter\nthat can span\nmultiple lines"
+_NESTED: Final = "an inner <function=...></function> block must be nested within <tool_call></tool_call> XML tags"
+_MORE: Final = """\
 - You may provide optional reasoning for your function call in natural language BEFORE the function call, but NOT after
 - If there is no function call available, answer the question like normal with your current knowledge and do not tell \
 the user about function calls
-</IMPORTANT>"""
+"""
 
 
-class Options(RenderOptions, frozen=True, kw_only=True):
+class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `tools`: how they are shown, as XML (Qwen3-Coder, Nemotron) or as JSON lines (Qwen3.5, Step).
+    one. `flavour`: the model whose template is followed.
     """
 
-    thinking: Literal["model", "open", "off"] = "model"
-    tools: Literal["xml", "json"] = "xml"
+    flavour: Literal["qwen3_coder", "qwen3.5", "nemotron3", "step3.5"] = "qwen3_coder"
 
 
 # --- prompts ---
@@ -95,43 +94,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
-    out = PromptBuilder()
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    if instructions or conversation.tools:
-        system = "\n\n".join(instructions) or "You are Qwen, a helpful AI assistant that can interact with a computer."
-        _begin(out, "system").text(system)
-        if conversation.tools:
-            _tools(out, conversation, options)
-        out.control("<|im_end|>").text("\n")
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message(role):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number))
-            case AssistantTurn(reasoning, message, calls):
-                _begin(out, "assistant")
-                if reasoning and number > asked:
-                    out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
-                _said(out, plain_text(message.parts, number) if message else "", calls)
-            case ToolTurn(outputs):
-                _begin(out, "user")
-                for _, output in outputs:
-                    out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                    out.control("</tool_response>").text("\n")
-            case _:
-                assert_never(turn)
-        out.control("<|im_end|>").text("\n")
-    start = "assistant"
-    if options.add_generation_prompt:
-        _begin(out, "assistant")
-        if options.thinking == "off":
-            out.control("<think>").text("\n\n").control("</think>").text("\n\n")
-        elif options.thinking == "open":
-            out.control("<think>").text("\n")
-            start = "reasoning"
-    return Prompt(out.pieces(), _CONTROLS, start=start)
+    return _FRAMES[options.flavour].render(conversation, options)
 
 
 def write(turn: AssistantTurn) -> str:
@@ -144,7 +107,9 @@ def write(turn: AssistantTurn) -> str:
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
     out = PromptBuilder()
-    _tools(out, conversation, options)
+    tools = _FRAMES[options.flavour].tools
+    assert tools is not None
+    tools(out, conversation)
     return told_messages(
         conversation,
         controls=_CONTROLS,
@@ -154,41 +119,73 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     )
 
 
-def _tools(out: PromptBuilder, conversation: Conversation, options: Options) -> None:
-    out.text("\n\n# Tools\n\nYou have access to the following functions:\n\n").control("<tools>")
-    for tool in conversation.tools:
-        shown = json.dumps(tool.as_openai(), ensure_ascii=False) if options.tools == "json" else _tool_xml(tool)
-        out.text(f"\n{shown}")
-    out.text("\n").control("</tools>").text(_HOW_TO)
+def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> WriteTools:
+    def write_tools(out: PromptBuilder, conversation: Conversation) -> None:
+        out.text(f"# Tools\n\nYou have access to the following {intro}:\n\n").control("<tools>")
+        for tool in conversation.tools:
+            out.text(f"\n{show(tool)}")
+        out.text("\n").control("</tools>").text(how_to)
+
+    return write_tools
 
 
-def _tool_xml(tool: FunctionTool) -> str:
-    """A tool in the elements of the template."""
-    lines = ["<function>", f"<name>{tool.name}</name>"]
-    if tool.description is not None:
-        lines.append(f"<description>{tool.description.strip()}</description>")
-    lines.append("<parameters>")
-    for name, schema in properties(tool.parameters).items():
-        lines += ["<parameter>", f"<name>{name}</name>", *_elements(schema), "</parameter>"]
-    if needed := required(tool.parameters):
-        lines.append(f"<required>{json.dumps(needed, ensure_ascii=False)}</required>")
-    return "\n".join([*lines, "</parameters>", "</function>"])
+def _json(tool: FunctionTool) -> str:
+    return json.dumps(tool.as_openai(), ensure_ascii=False)
 
 
-def _elements(schema: object) -> list[str]:
-    """The keywords of a parameter's schema, each as an element."""
+def _xml(first: Sequence[str], last: Sequence[str]) -> Callable[[FunctionTool], str]:
+    """A tool in elements: of a parameter's schema the `first` keywords lead; of the object's the `last` come last."""
+
+    def show(tool: FunctionTool) -> str:
+        lines = ["<function>", f"<name>{tool.name}</name>"]
+        if tool.description is not None:
+            lines.append(f"<description>{tool.description.strip()}</description>")
+        lines.append("<parameters>")
+        schema = tool.parameters or {}
+        for name, each in properties(schema).items():
+            own = each if isinstance(each, Mapping) else {}
+            led = {key: own[key] for key in first if key in own}
+            lines += ["<parameter>", f"<name>{name}</name>", *_elements({**led, **own}), "</parameter>"]
+        more = {key: value for key, value in schema.items() if key not in ("type", "properties", *last)}
+        lines += _elements({**more, **{key: schema[key] for key in last if key in schema}})
+        return "\n".join([*lines, "</parameters>", "</function>"])
+
+    return show
+
+
+def _elements(schema: Mapping[str, Any]) -> list[str]:
+    """Keywords of a schema, each as an element; lists and objects as JSON, all else as Python shows it."""
     lines: list[str] = []
-    for key, value in schema.items() if isinstance(schema, Mapping) else ():
-        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"<{key}>{shown.strip()}</{key}>")
+    for key, value in schema.items():
+        shown = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+        lines.append(f"<{key}>{shown.strip() if key == 'description' else shown}</{key}>")
     return lines
+
+
+def _calls(between: str, end: str = "") -> WriteCalls:
+    def write_calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+        for number, call in enumerate(calls):
+            out.text(between if number else "").control(_OPEN).text(f"\n{_function(call)}\n").control(_CLOSE)
+        out.text(end)
+
+    return write_calls
+
+
+def _results(before: str, after: str, between: str, end: str) -> WriteResults:
+    def write_results(out: PromptBuilder, results: Sequence[Result]) -> None:
+        for number, result in enumerate(results):
+            out.text(between if number else "").control("<tool_response>").text(f"{before}{result.text}{after}")
+            out.control("</tool_response>")
+        out.text(end)
+
+    return write_results
 
 
 def _said(out: PromptBuilder, text: str, calls: Sequence[Call]) -> PromptBuilder:
     """What an assistant said and called: only the tags around a call are live."""
     out.text(text)
-    for number, call in enumerate(calls):
-        out.text("\n" if number or text else "").control(_OPEN).text(f"\n{_function(call)}\n").control(_CLOSE)
+    if calls:
+        _calls("\n")(out.text("\n" if text else ""), calls, 0)
     return out
 
 
@@ -201,8 +198,84 @@ def _function(call: Call) -> str:
     return "\n".join([*lines, "</function>"])
 
 
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<|im_start|>").text(f"{role}\n")
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|im_start|>{role}\n", "<|im_end|>\n"
+
+
+_CODER: Final = Frame(
+    controls=_CONTROLS,
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("user"),
+    with_tools="You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks.",
+    tools=_tools(
+        "tools",
+        _xml(("type", "description"), ()),
+        _EXAMPLE.format(
+            word="tool",
+            value="value_2",
+            form="the tool calling block MUST begin with an opening <tool_call> tag and end with a closing "
+            "</tool_call> tag.",
+            more=_MORE,
+        ),
+    ),
+    calls=_calls("\n"),
+    gap="\n\n",
+    results=_results("\n", "\n", "\n", "\n"),
+)
+_QWEN35: Final = msgspec.structs.replace(
+    _CODER,
+    with_tools="",
+    tools=_tools("functions", _json, _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE)),
+    place="system first",
+    results=_results("\n", "\n", "\n", ""),
+    no_thought="<think>\n\n</think>\n\n",
+    past_thought="",
+)
+_FRAMES: Final = {
+    "qwen3_coder": _CODER,
+    "qwen3.5": _QWEN35,
+    "nemotron3": msgspec.structs.replace(
+        _QWEN35,
+        tools=_tools(
+            "functions",
+            _xml(("type", "description", "enum"), ("required",)),
+            _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE),
+        ),
+        place="system",
+        empty_system=True,
+        calls=_calls("\n", "\n"),
+        gap="\n",
+        calls_begin="\n",
+        results=_CODER.results,
+        thought=("<think>\n", "\n</think>\n"),
+        no_thought="<think></think>",
+        past_thought=None,
+    ),
+    "step3.5": msgspec.structs.replace(
+        _QWEN35,
+        begin="<｜begin▁of▁sentence｜>",
+        tools=_tools(
+            "functions in JSONSchema format",
+            _json,
+            _EXAMPLE.format(
+                word="function",
+                value=_LINES,
+                form="an inner <function=...>\n...\n</function> block must be nested within <tool_call>\n...\n"
+                "</tool_call> XML tags",
+                more="",
+            ),
+        ),
+        place="system",
+        calls=_calls(""),
+        gap="",
+        tool=_turn("tool_response"),
+        results=_results("", "", "", ""),
+        thought=("<think>\n", "\n</think>\n"),
+        no_thought="<think>\n\n</think>\n",
+    ),
+}
 
 
 # --- output ---
