@@ -59,6 +59,59 @@ def test_an_output_may_end_anywhere(case: Case, finish: str) -> None:
         assert not lost(output, read([output], finish, check="verbatim", **request(case)))
 
 
+# What the families write, in any order.
+WRITTEN_ATOMS = {
+    "tags": ("<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_end|>"),
+    "notation": ("<|channel>thought\n", "<channel|>", "<|tool_call>call:roll_dice", "<tool_call|>", '<|"|>', "sides:"),
+    "inline": ("<think>", "<tool_call>", "<function=take_note>", "<parameter=title>", "</parameter>", "</function>"),
+    "attributes": ("<say>", "</say>", "<do roll_dice>", '<sides is="6"/>', "</do>", '<x is="'),
+    "lines": ("[call roll_dice]\n", "[/call]", "sides=6\n", "x="),
+    "channels": (
+        "<|channel|>final<|message|>",
+        "<|end|>",
+        "<|channel|>commentary to=functions.roll_dice ",
+        "<|message|>",
+    ),
+    "actions": ("<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "<|END_ACTION|>", "["),
+    "parts": ("<|content_text|>", "<|end_message|>", "<|message_model|>", "<|content_invoke_tool_json|>"),
+    "open": ("</think>", "<think>", "<response>\n", "\n</response>", "<tool_call>", "</tool_call>"),
+}
+ANY_ATOMS = (
+    *('{"name": "roll_dice", "arguments": {"sides": 6}}', '{"tool_name": "roll_dice", "parameters": {"sides": 6}}'),
+    *(
+        '{"sides": 6}',
+        "a",
+        "Hello ",
+        "\n",
+        " ",
+        "`",
+        "```\n",
+        '"',
+        "{",
+        "}",
+        "<",
+        "</s>",
+        '{"name": "roll_dice", "arg',
+        "\\",
+    ),
+)
+
+
+@pytest.mark.parametrize("family", WRITTEN_ATOMS)
+def test_any_output_is_read_whole_and_alike_however_it_is_cut(family: str) -> None:
+    chance = random.Random(family)
+    asked: dict[str, Any] = {"dialect": TEMPLATES[family], "tools": tools("roll_dice", "take_note")}
+    for _ in range(150):
+        atoms = (*WRITTEN_ATOMS[family], *WRITTEN_ATOMS[family], *ANY_ATOMS)
+        output = "".join(chance.choice(atoms) for _ in range(chance.randint(1, 12)))
+        how = {**asked, "start": chance.choice((None, "reasoning"))}
+        finish = chance.choice(("stop", "length"))
+        whole = merged(read([output], finish, **how))
+        assert merged(read(output, finish, **how)) == whole, output
+        assert merged(read(pieces(output, 1), finish, **how)) == whole, output
+        assert not lost(output, read([output], finish, check="verbatim", **how)), output
+
+
 # --- what transformers makes of the same ---
 
 _OTHERS_LOSE = "it gives up on the whole message, or drops the call"

@@ -136,11 +136,12 @@ class CallReader:
         """Arguments that are no object, or none at all."""
         text, stop = yield from gather(self._source, Markers(*stops.literals), MAX_HELD)
         bare = text.strip()
+        blanks = text.partition(bare) if bare else (text, "", "")
+        self._source.markup(blanks[0] + blanks[2])
         if not bare and not self._tools.requires_something(name):
             bare = "{}"
         if bare:
             self._emit(ArgumentsDelta(index, bare))
-        self._source.markup(text if bare == "{}" else "")
         self._emit(CallEnded(index, complete=bool(stop) or not self._source.cut))
         self._closed(stop)
 
