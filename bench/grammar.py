@@ -4,10 +4,16 @@
 
 `key` is what every request costs on the event loop, `shape` finds out how the dialect writes calls of these tools; the
 others write it for one engine each. `compile` is llguidance reading its Lark, which happens on a server that has it.
+
+Then, for a whole turn in mode raw whose server answers at once: ms to its first event without a grammar, with one that
+is made already (`warm`), and with one that has to be made (`cold`).
 """
 
 import argparse
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
 
 from llguidance import LLMatcher
 
@@ -17,8 +23,11 @@ from toolwright.constraint.gbnf import gbnf
 from toolwright.constraint.lark import lark
 from toolwright.constraint.shape import Constraint, sentence, shape_of
 from toolwright.constraint.structural_tag import structural_tag
-from toolwright.conversation import FunctionTool
-from toolwright.jsontext import encode
+from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
+from toolwright.dialects.base import get_dialect
+from toolwright.jsontext import decode, encode
+from toolwright.turn import Model, plan, run_turn
+from toolwright.upstreams.completions import CompletionsUpstream
 
 STEPS = ("key", "shape", "tag", "gbnf", "lark", "compile")
 
@@ -33,6 +42,10 @@ def main() -> None:
     for dialect in given.dialects.split(","):
         for count in map(int, given.tools.split(",")):
             row(dialect, count)
+    print(f"\n{'ms to the first event':24}{'without':>9}{'warm':>9}{'added':>9}{'cold':>9}")
+    for dialect in given.dialects.split(","):
+        for count in map(int, given.tools.split(",")):
+            turn_row(dialect, count)
 
 
 def row(dialect: str, count: int) -> None:
@@ -54,6 +67,47 @@ def row(dialect: str, count: int) -> None:
     cells = "".join(f"{best(step, 5) * 1000:9.2f}" for step in steps)
     sizes = f"{len(encode(structural_tag(node))) / 1000:9.1f}{len(gbnf(node).grammar) / 1000:9.1f}"
     print(f"{f'{dialect}, {count} tools':24}{cells}{sizes}")
+
+
+class Instant(CompletionsUpstream):
+    """A server that answers one call at once, without a network. What it would be sent is encoded all the same."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("http://localhost/v1", flavour="vllm")
+        self._text = text
+
+    async def events(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> AsyncGenerator[Any, None]:
+        """The whole text, then the end."""
+        encode(body)
+        for choice in ({"text": self._text}, {"finish_reason": "stop"}):
+            yield decode(encode({"choices": [choice]}), kind)
+
+
+def turn_row(dialect: str, count: int) -> None:
+    """One line."""
+    tools = tuple(map(tool, range(count)))
+    conversation = Conversation((Message("user", (TextPart("Read a."),)),), tools, tool_choice="required")
+    call = Call("tool_0", '{"path": "a", "mode": "read"}')
+    written = get_dialect(dialect).write(AssistantTurn(None, None, [call]))
+    free = Model("m", Instant(written), "m", mode="raw", dialect=dialect, constrain=False)
+    prefill = getattr(plan(free, conversation, {}, "2026-01-15").prompt, "prefill", "")
+    text = written.removeprefix(prefill)
+    free, held = (Model("m", Instant(text), "m", mode="raw", dialect=dialect, constrain=on) for on in (False, True))
+    with asyncio.Runner() as runner:
+
+        def first(model: Model) -> Callable[[], object]:
+            return lambda: runner.run(_first_event(model, conversation))
+
+        cold = best(first(held), 1)
+        without, warm = best(first(free), 30), best(first(held), 30)
+    cells = "".join(f"{seconds * 1000:9.2f}" for seconds in (without, warm, warm - without, cold))
+    print(f"{f'{dialect}, {count} tools':24}{cells}")
+
+
+async def _first_event(model: Model, conversation: Conversation) -> None:
+    async with aclosing(run_turn(model, conversation, {}, today="2026-01-15")) as events:
+        async for _ in events:
+            return
 
 
 def tool(number: int) -> FunctionTool:

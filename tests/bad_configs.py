@@ -94,6 +94,15 @@ CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("'real'", "reasoning_effort", "add dialect"),
     ),
     "faults of a real server": (f'[[models]]\n{REAL}faults = "all"\n', ("'real'", "faults", "simulated")),
+    "samples of a real server": (f"[[models]]\n{REAL}sample = true\n", ("'real'", "sample", "simulated")),
+    "samples without a constraint": (
+        '[[models]]\nname = "a"\nupstream = "simulated"\nsample = true\n',
+        ("'a'", "sample", "'raw' and 'prompt'"),
+    ),
+    "a raw server that has only a chat endpoint": (
+        f'[[models]]\n{REAL}mode = "raw"\ndialect = "hermes"\nserver = "ollama"\n',
+        ("'real'", "'ollama'", "'native' or 'prompt'"),
+    ),
     **{
         f"the field {name}": (f"[[models]]\n{REAL}fields.{name} = 1\n", (f"fields.{name}", "leave it out"))
         for name in (

@@ -47,6 +47,73 @@ SAVE: Final = FunctionTool(
 TIME: Final = FunctionTool("get_time")
 TOOLS: Final = (WEATHER, SAVE, TIME)
 
+# Schemas of all kinds, in strict form where that can be said, with arguments that fit and that do not.
+_PLACE: Final = {
+    "type": "object",
+    "properties": {"größe": {"type": "number"}, "名前": {"type": "string"}, "type": {"enum": ["city", "sea"]}},
+    "required": ["名前", "type"],
+    "additionalProperties": False,
+}
+_FLAGS: Final = {"type": "array", "items": {"type": "boolean"}}
+_KEYWORDS: Final = {"name": {"type": "integer"}, "arguments": {"type": "boolean"}, "$ref": {"type": "null"}}
+_TREE: Final = {
+    "type": "object",
+    "properties": {"value": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#/$defs/tree"}, {"type": "null"}]}},
+    "required": ["value", "next"],
+    "additionalProperties": False,
+}
+
+
+def _tool(name: str, properties: Mapping[str, Any], *needed: str, **more: Any) -> FunctionTool:
+    schema = {"type": "object", "properties": properties, "required": list(needed), "additionalProperties": False}
+    return FunctionTool(name, None, {**schema, **more})
+
+
+DIVERSE: Final[Mapping[str, tuple[FunctionTool, Mapping[str, Any], Mapping[str, Any]]]] = {
+    "nested": (
+        _tool("geo-places_add", {"places": {"type": "array", "items": _PLACE, "minItems": 1}}, "places"),
+        {"places": [{"größe": -1.5, "名前": '東京 \\"x"', "type": "city"}, {"名前": "", "type": "sea"}]},
+        {"places": [{"größe": 1, "名前": "東京", "type": "land"}]},
+    ),
+    "enums": (
+        _tool("pick", {"a": {"enum": ["x y", 1, None, True]}, "b": {"const": "only"}}, "a"),
+        {"a": None, "b": "only"},
+        {"a": "x", "b": "only"},
+    ),
+    "unions": (
+        _tool(
+            "u", {"v": {"anyOf": [{"type": "integer"}, _PLACE, {"type": "array", "items": {"type": "boolean"}}]}}, "v"
+        ),
+        {"v": [True, False]},
+        {"v": [1]},
+    ),
+    "types": (_tool("t", {"v": {"type": ["integer", "boolean", "null"]}}, "v"), {"v": None}, {"v": 1.5}),
+    "empty": (_tool("nothing_to_say", {}), {}, {"a": 1}),
+    "no parameters": (FunctionTool("ping", "Pings."), {}, {"a": 1}),
+    "all optional": (
+        _tool("opt", {"a": {"type": "integer"}, "b": {"type": "boolean"}, "c": {"type": "integer"}}),
+        {"b": False},
+        {"b": 0},
+    ),
+    "bounds": (
+        _tool("dice", {"n": {"type": "integer", "minimum": -3, "maximum": 120}}, "n"),
+        {"n": -3},
+        {"n": 121},
+    ),
+    "recursion": (
+        _tool("tree", {"root": {"$ref": "#/$defs/tree"}}, "root", **{"$defs": {"tree": _TREE}}),
+        {"root": {"value": 1, "next": {"value": 2, "next": None}}},
+        {"root": {"value": 1}},
+    ),
+    "names of keywords": (
+        _tool(
+            "name", {"name": {"type": "integer"}, "arguments": {"type": "boolean"}, "$ref": {"type": "null"}}, "name"
+        ),
+        {"name": 1, "arguments": True},
+        {"name": "x"},
+    ),
+}
+
 PARIS: Final[Mapping[str, Any]] = {"city": "Paris", "unit": "celsius"}
 FITTING: Final[tuple[tuple[str, Mapping[str, Any]], ...]] = (
     ("get_weather", PARIS),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import msgspec
 import pytest
 
 import toolwright
@@ -11,9 +12,11 @@ from tests.asking import ask
 from tests.conftest import Served
 from tests.constraining import (
     AUTO,
+    DIVERSE,
     ENVELOPES,
     FITTING,
     PARIS,
+    SAVE,
     SHAPED,
     TOOLS,
     answer,
@@ -34,10 +37,13 @@ from toolwright.constraint.project import Engine
 from toolwright.constraint.sentence import Json
 from toolwright.constraint.shape import Constraint
 from toolwright.constraint.structural_tag import structural_tag
+from toolwright.conversation import NamedTool
 from toolwright.gateway.config import ModelConfig
 from toolwright.toolset import Toolset
 
 Judge: TypeAlias = Callable[[str], Callable[[str], bool]]
+ENGINES: tuple[Engine, ...] = ("xgrammar", "llamacpp")
+FEW = ("harmony", "hermes", "qwen3_coder", "deepseek_v32", "glm45", "kimi_k2", "mistral_v11")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +78,19 @@ def test_tags_and_gbnf_accept_what_fits_and_nothing_else(judge: Judge, name: str
     assert not judge(told(single(given), engine))(three)
     if shape(given).reasoning is not None:
         assert accepts(answer(given, call("get_time", {}), reasoning="A << b.\nSo <it> is.", stop=False))
+
+
+@pytest.mark.parametrize("what", DIVERSE)
+@pytest.mark.parametrize("name", FEW)
+def test_so_they_do_for_tools_of_all_kinds(judge: Judge, name: str, what: str) -> None:
+    tool, fitting, wrong = DIVERSE[what]
+    given = constraint(name, tools=(tool,))
+    for engine in ENGINES:
+        accepts = judge(told(given, engine))
+        assert accepts(answer(given, call(tool.name, fitting), stop=False)), engine
+        assert not accepts(answer(given, call(f"{tool.name}s", fitting), stop=False)), engine
+        if what != "bounds" or engine == "xgrammar":  # llama.cpp's holds of many integers only their sign
+            assert not accepts(answer(given, call(tool.name, wrong), stop=False)), engine
 
 
 @pytest.mark.parametrize("name", AUTO)
@@ -128,19 +147,75 @@ def test_llama_cpp_takes_the_grammar_of_every_schema(llama: TinyLlama, name: str
     assert "error" not in llama.complete(prompt="Hi", grammar=gbnf(Json(CASES[name][0])).grammar, n_predict=4)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_random_weights_make_the_call_that_is_demanded(llama: TinyLlama, serve: Served, stream: bool) -> None:
-    gateway = serve(ModelConfig(name="tiny", upstream=llama.url, mode="raw", dialect="hermes", server="llamacpp"))
-    schema = {
-        "type": "object",
-        "properties": {"unit": {"enum": ["c", "k"]}, "days": {"type": "integer", "minimum": 0}},
-        "required": ["unit", "days"],
-        "additionalProperties": False,
+def _variants(name: str) -> dict[str, Constraint]:
+    """A constraint for each kind of choice."""
+    every = constraint(name)
+    prompt = rendered(name, NamedTool("save"))
+    return {
+        "named": Constraint(name, (SAVE,), start=prompt.start, prefill=prompt.prefill),
+        "not parallel": single(every),
+        "allowed": msgspec.structs.replace(every, tools=every.tools[1:]),
+        "in reasoning": msgspec.structs.replace(every, start="reasoning", prefill=""),
+        "a message": msgspec.structs.replace(every, start="message", prefill=""),
+        "tools of all kinds": constraint(name, tools=tuple(tool for tool, _, _ in DIVERSE.values())),
     }
-    tools = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ("one", "two")]
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_llama_cpp_takes_the_grammar_of_every_choice(llama: TinyLlama, name: str) -> None:
+    for what, given in _variants(name).items():
+        found = compiled(given, "llamacpp", key_of(given))
+        if found is not None:
+            assert "error" not in llama.complete(prompt="Hi", grammar=found.text, n_predict=4), what
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_xgrammar_takes_the_tag_of_every_choice(judge: Judge, name: str) -> None:
+    for given in _variants(name).values():
+        found = compiled(given, "xgrammar", key_of(given))
+        assert found is None or callable(judge(found.text))
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"unit": {"enum": ["c", "k"]}, "days": {"type": "integer", "minimum": 0}},
+    "required": ["unit", "days"],
+    "additionalProperties": False,
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "raw": {"mode": "raw", "dialect": "hermes"},
+    "prompt json": {"mode": "prompt", "dialect": "json"},
+    "prompt qwen3_coder": {"mode": "prompt", "dialect": "qwen3_coder"},
+}
+CHOICES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "required": ("required", ("one", "two", "three")),
+    "named": ({"type": "function", "function": {"name": "two"}}, ("two",)),
+    "allowed": (
+        {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "required",
+                "tools": [{"type": "function", "function": {"name": name}} for name in ("one", "three")],
+            },
+        },
+        ("one", "three"),
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("way", WAYS)
+def test_random_weights_make_the_call_that_is_demanded(
+    llama: TinyLlama, serve: Served, way: str, choice: str, stream: bool
+) -> None:
+    models = [ModelConfig(name=name, upstream=llama.url, server="llamacpp", retries=0, **WAYS[name]) for name in WAYS]
+    gateway = serve(*models)
+    tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("one", "two", "three")]
+    given, names = CHOICES[choice]
     for seed in range(3):
-        body = {"model": "tiny", "messages": [QUESTION], "tools": tools, "tool_choice": "required", "seed": seed}
-        said = ask(gateway, {**body, "parallel_tool_calls": False, "max_tokens": 200}, stream=stream)
+        body = {"model": way, "messages": [QUESTION], "tools": tools, "tool_choice": given, "seed": seed}
+        said = ask(gateway, {**body, "parallel_tool_calls": False, "max_tokens": 400}, stream=stream)
         ((name, arguments),) = said.calls
-        assert name in ("one", "two")
+        assert name in names
         assert arguments.keys() == {"unit", "days"}

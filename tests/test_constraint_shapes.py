@@ -8,6 +8,7 @@ import pytest
 import toolwright
 from tests.constraining import (
     AUTO,
+    DIVERSE,
     ENVELOPES,
     FITTING,
     PARIS,
@@ -69,6 +70,18 @@ def test_calls_that_do_not_fit_are_rejected(name: str) -> None:
         assert not accepts(answer(given, call(*wrong))), what
     for text in ("", "Paris is sunny.", answer(given, call("get_time", {}))[:-1]):
         assert not accepts(text), text
+
+
+@pytest.mark.parametrize("what", DIVERSE)
+@pytest.mark.parametrize("name", SHAPED)
+def test_so_it_is_for_tools_of_all_kinds(name: str, what: str) -> None:
+    tool, fitting, wrong = DIVERSE[what]
+    given = constraint(name, tools=(tool,))
+    accepts = judge(given).accepts
+    assert accepts(answer(given, call(tool.name, fitting)))
+    assert not accepts(answer(given, call(f"{tool.name}s", fitting)))
+    if name not in ENVELOPES:
+        assert not accepts(answer(given, call(tool.name, wrong)))
 
 
 @pytest.mark.parametrize("name", SHAPED)
@@ -198,6 +211,16 @@ def test_a_tool_that_takes_any_parameter_leaves_the_others_held(name: str, param
     assert accepts(answer(given, call("f", {"x": "1", "y": "words"}), call("get_weather", PARIS)))
     assert not accepts(answer(given, call("g", {"x": "1"})))
     assert not accepts(answer(given, call("get_weather", {"city": "Paris"})))
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "glm45", "hermes"])
+def test_null_is_of_an_enum_whose_types_have_it(name: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": ["string", "null"], "enum": ["x", "y"]}}}
+    given = constraint(name, tools=(FunctionTool("f", None, schema),))
+    accepts = judge(given).accepts
+    assert accepts(answer(given, call("f", {"a": None})))
+    assert accepts(answer(given, call("f", {"a": "y"})))
+    assert not accepts(answer(given, call("f", {"a": "z"})))
 
 
 @pytest.mark.parametrize("name", ["qwen3_coder", "glm45", "minimax_m2", "deepseek_v32"])

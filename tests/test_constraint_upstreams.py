@@ -12,6 +12,7 @@ from tests.outputs import QUESTION, TEXT, TOOLS, played, spoken
 from tests.servers import Answer, ModelServer, completion, sse, whole
 from toolwright.errors import ConfigError
 from toolwright.gateway.config import Config, ModelConfig, build_models
+from toolwright.upstreams import constrained
 
 FIELDS = {"structured_outputs", "response_format", "grammar", "grammar_lazy", "grammar_triggers", "json_schema", "ebnf"}
 NAMED = {"type": "function", "function": {"name": "send_mail"}}
@@ -81,7 +82,7 @@ def test_no_constraint_where_text_is_an_answer(
 
 
 @pytest.mark.parametrize("way", ["native", "prompt-json", "prompt-hermes"])
-def test_a_chat_server_is_told_nothing(gateway: str, model: ModelServer, way: str) -> None:
+def test_a_chat_server_without_a_name_is_told_nothing(gateway: str, model: ModelServer, way: str) -> None:
     assert constraining(asked(gateway, model, way, **ONE)) == {}
 
 
@@ -126,6 +127,29 @@ def test_it_can_be_switched_off(serve: Served, model: ModelServer) -> None:
     how: dict[str, Any] = {"upstream": model.url, "mode": "raw", "dialect": "hermes", "server": "vllm"}
     gateway = serve(ModelConfig(name="raw-hermes-vllm", constrain="off", retries=0, **how))
     assert constraining(asked(gateway, model, "raw-hermes-vllm", **ONE)) == {}
+
+
+def test_a_request_waits_for_its_grammar_only_so_long(
+    serve: Served, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = fresh(serve, model, "slow")
+    good = completion('late", "arguments": {}}\n</tool_call><|im_end|>')
+    tools = [{"type": "function", "function": {"name": "late"}}]
+    model.plays(good, good)
+    monkeypatch.setattr(constrained, "_WAIT_S", 0.0)
+    assert called(gateway, "slow", tools=tools) == [("late", {})]
+    monkeypatch.undo()
+    assert called(gateway, "slow", tools=tools) == [("late", {})]
+    assert [bool(constraining(asked.body)) for asked in model.asked] == [False, True]
+
+
+def test_a_grammar_that_is_too_long_is_not_sent(serve: Served, model: ModelServer) -> None:
+    gateway = fresh(serve, model, "long")
+    model.plays(completion('long", "arguments": {"one_of": "v7"}}\n</tool_call><|im_end|>'))
+    many = {"one_of": {"enum": [f"v{number}" for number in range(70_000)]}}
+    tools = [{"type": "function", "function": {"name": "long", "parameters": {"type": "object", "properties": many}}}]
+    assert called(gateway, "long", tools=tools) == [("long", {"one_of": "v7"})]
+    assert constraining(model.body) == {}
 
 
 # --- servers that do not take it ---
@@ -206,7 +230,23 @@ def test_what_a_server_makes_of_a_constraint_is_checked_all_the_same(gateway: st
     assert reply.status == 502
 
 
-def test_grammars_in_a_mode_without_them_are_a_mistake() -> None:
-    config = Config(models=(ModelConfig(name="m", upstream="http://localhost:1/v1", constrain="off"),))
-    with pytest.raises(ConfigError, match="constrain: grammars are sent in mode 'raw' only"):
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "native": ({}, "modes 'raw' and 'prompt' only"),
+    "a server that is not named": ({"mode": "prompt", "dialect": "json"}, "add server"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_switching_off_what_is_never_sent_is_a_mistake(mistake: str) -> None:
+    how, words = MISTAKES[mistake]
+    config = Config(models=(ModelConfig(name="m", upstream="http://localhost:1/v1", constrain="off", **how),))
+    with pytest.raises(ConfigError, match=words):
+        build_models(config)
+
+
+@pytest.mark.parametrize("server", ["ollama", "lmstudio"])
+def test_a_server_that_is_asked_over_chat_is_no_raw_one(server: Any) -> None:
+    how: dict[str, Any] = {"mode": "raw", "dialect": "hermes", "server": server}
+    config = Config(models=(ModelConfig(name="m", upstream="http://localhost:1/v1", **how),))
+    with pytest.raises(ConfigError, match="asked over its chat endpoint"):
         build_models(config)

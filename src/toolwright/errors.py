@@ -79,7 +79,8 @@ class UpstreamError(ToolwrightError):
     set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
     `unmet` (its model made no call where the request demands one, however often it was asked), `stopped` (the
     gateway that asks it ends).
-    `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header.
+    `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` are all
+    words of an error that the server reports, of which the message has the first.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class UpstreamError(ToolwrightError):
         upstream: str,
         status: int | None = None,
         retry_after_s: str | None = None,
+        said: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -97,6 +99,7 @@ class UpstreamError(ToolwrightError):
         self.upstream = upstream
         self.status = status
         self.retry_after_s = retry_after_s
+        self.said = said
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -53,6 +53,7 @@ ProblemKind = Literal[
     "call_missing",
     "call_repeated",
     "call_retried",
+    "call_unread",
     "malformed_call",
     # where the format was bent; the label of each is explained in docs/problems.md
     "recipient_sanitized",

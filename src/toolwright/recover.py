@@ -25,7 +25,7 @@ from toolwright.schema.keywords import properties
 from toolwright.schema.resolve import TYPE_NAMES
 from toolwright.toolset import Toolset
 
-__all__ = ["Found", "Piece", "Prose", "recover"]
+__all__ = ["Found", "Piece", "Prose", "recover", "recover_arguments"]
 
 _PLACEHOLDER = re.compile(
     r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
@@ -92,6 +92,18 @@ def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -
     if not any(candidate.calls for candidate in meant):
         return [Prose(text, _without_text(meant[0].refused[0]) if meant else None)]
     return _pieces(text, meant)
+
+
+def recover_arguments(text: str, tools: Toolset) -> list[Piece]:
+    """The same for a text that is known to be a call, or the arguments of one, whatever words stand around it."""
+    pieces = recover(text, tools)
+    if any(isinstance(piece, Found) for piece in pieces):
+        return pieces
+    for place in json_places(text, names=tools.names()):
+        inner = recover(text[place.begin : place.end], tools)
+        if any(isinstance(piece, Found) for piece in inner):
+            return [Prose(text[: place.begin]), *inner, Prose(text[place.end :])]
+    return pieces
 
 
 def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Piece]:

@@ -16,16 +16,17 @@ from msgspec import Struct
 from toolwright.aliases import Hints
 from toolwright.check import Check
 from toolwright.constraint.compile import constraint_of
-from toolwright.conversation import Conversation, Item
+from toolwright.conversation import Conversation, Item, NamedTool
 from toolwright.detection import by_name, history_form
 from toolwright.dialects.base import RenderOptions, get_dialect
 from toolwright.errors import ConfigError, RequestError, UpstreamError
-from toolwright.events import ContentDelta, Event, FinishReason, ReasoningDelta, Usage
+from toolwright.events import ContentDelta, Event, FinishReason, Problem, ReasoningDelta, Usage
 from toolwright.guarantee import Guarantee, Unmet
 from toolwright.history import shaped, with_told_media
 from toolwright.jsontext import decode
 from toolwright.native import NativeCalls, PrintedCalls
 from toolwright.parser import OutputParser, Reads
+from toolwright.recover import Found, Prose, recover_arguments
 from toolwright.toolset import Toolset
 from toolwright.upstreams.base import (
     Delta,
@@ -34,6 +35,7 @@ from toolwright.upstreams.base import (
     Stopped,
     TextDelta,
     ToolCallDelta,
+    UnreadCall,
     Upstream,
 )
 from toolwright.wire.chat import write_messages
@@ -64,10 +66,11 @@ class Model(Struct, frozen=True):
     is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
     every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
     `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
-    `constrain`: a server that takes grammars gets one where a call is demanded (mode raw). `object_arguments`: a server
-    that renders natively gets the arguments in a history as objects. `reads` reads the text of a server that renders
-    but does not parse (mode native). `chooser`: mode and dialect are chosen when the model is asked, by what its server
-    can do; until then the mode is `native`.
+    `constrain`: a server that takes grammars gets one where a call is demanded (modes raw and prompt).
+    `heeds_choice`: the server knows `tool_choice`; one that does not is asked in mode prompt where a call is demanded.
+    `object_arguments`: a server that renders natively gets the arguments in a history as objects. `reads` reads the
+    text of a server that renders but does not parse (mode native). `chooser`: mode and dialect are chosen when the
+    model is asked, by what its server can do; until then the mode is `native`.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Model(Struct, frozen=True):
     tells_media: bool = False
     constrain: bool = True
     object_arguments: bool = False
+    heeds_choice: bool = True
     reads: Reads | None = None
     chooser: "Chooser | None" = None
 
@@ -124,15 +128,16 @@ class Chooser(Protocol):
 def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:
     """What the upstream is asked for. `today` (YYYY-MM-DD) goes into prompts that show the date."""
     asked = Generation(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
-    if model.mode == "native":
+    mode, name = _way(model, conversation)
+    if mode == "native":
         return _native(asked, conversation, objects=model.object_arguments)
-    if model.dialect is None:
-        raise ConfigError(f"Model {model.name!r} in mode {model.mode!r} needs a dialect.")
-    dialect = get_dialect(model.dialect)
-    asked = msgspec.structs.replace(asked, dialect=model.dialect)
+    if name is None:
+        raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
+    dialect = get_dialect(name)
+    asked = msgspec.structs.replace(asked, dialect=name)
     given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
     options = _options(given, fields, today)
-    if model.mode == "raw":
+    if mode == "raw":
         shown = with_told_media(conversation.items) if model.tells_media else conversation.items
         prompt = dialect.render(msgspec.structs.replace(conversation, items=shown), options)
         return msgspec.structs.replace(
@@ -140,14 +145,27 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
-            constraint=constraint_of(model.dialect, conversation, prompt) if model.constrain else None,
+            constraint=constraint_of(name, conversation, prompt) if model.constrain else None,
         )
     format_ = conversation.response_format
     if format_ is not None and not conversation.tools:
         asked = msgspec.structs.replace(
             asked, fields={**asked.fields, "response_format": write_response_format(format_)}
         )
-    return msgspec.structs.replace(asked, messages=dialect.messages(conversation, options))
+    return msgspec.structs.replace(
+        asked,
+        messages=dialect.messages(conversation, options),
+        constraint=constraint_of(name, conversation, None) if model.constrain else None,
+    )
+
+
+def _way(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
+    """Mode and dialect of one request."""
+    choice = conversation.tool_choice
+    demanded = bool(conversation.tools) and (choice == "required" or isinstance(choice, NamedTool))
+    if model.mode == "native" and demanded and not model.heeds_choice:
+        return "prompt", UNKNOWN
+    return model.mode, model.dialect
 
 
 def _native(asked: Generation, conversation: Conversation, *, objects: bool) -> Generation:
@@ -261,6 +279,10 @@ async def _attempt(model: Model, generation: Generation, reader: "_Reader") -> A
 _PRINTED: Final = "json"
 
 
+# Above the numbers that servers give to calls.
+_SALVAGED: Final = 1 << 16
+
+
 def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> bool:
     """Whether the text of a server that reads calls itself is looked at: not where it must be something else."""
     wanted = conversation.response_format is None and not fields.get("logprobs")
@@ -282,13 +304,14 @@ class _Reader:
         self._check = Check(tools)
         self._reason: FinishReason = "stop"
         self._native = NativeCalls(self._check)
+        self._tools = tools
         self._parser: OutputParser | None = None
         self._early: list[Event] = []
-        if model.mode != "native" and model.dialect is not None:
+        if generation.dialect is not None:
             prompt = generation.prompt
             # A chat endpoint hands on the whole message; in a raw prompt the header of it was ours.
             start = prompt.start if prompt else "message"
-            self._parser = OutputParser(get_dialect(model.dialect), tools, self._check, start)
+            self._parser = OutputParser(get_dialect(generation.dialect), tools, self._check, start)
             if prompt and prompt.prefill:
                 self._early = self._parser.feed(prompt.prefill)
         elif model.reads is not None:
@@ -307,6 +330,8 @@ class _Reader:
                 return early + self._native.reasoning(text)
             case ToolCallDelta():
                 return early + self._native.call(delta)
+            case UnreadCall(text, told):
+                return early + self._salvaged(text, told)
             case Stopped(reason):
                 self._reason = reason
                 return early
@@ -314,6 +339,23 @@ class _Reader:
                 return early
             case _:
                 assert_never(delta)
+
+    def _salvaged(self, text: str, told: str) -> list[Event]:
+        """What the server could not read, as calls where it can be read here, else as text."""
+        out: list[Event] = [Problem("call_unread", f"the server could not read what the model wrote: {told}")]
+        pieces = recover_arguments(text, self._tools) if text else []
+        for number, piece in enumerate(pieces):
+            match piece:
+                case Prose(words, problem):
+                    out += self._native.text(words) if words.strip() else []
+                    out += [problem] if problem else []
+                case Found(name, arguments, _, problems):
+                    out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
+                case _:
+                    assert_never(piece)
+        if text and not any(isinstance(piece, Found) for piece in pieces):
+            out.append(Problem("malformed_call", "the server took it for a call, and it is none"))
+        return out
 
     def abandoned(self) -> list[Event]:
         """The text that was held when the upstream failed: it is not lost."""

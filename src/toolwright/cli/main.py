@@ -92,6 +92,7 @@ main.add_command(doctor)
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on.  [default: 8080]")
 @click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
+@click.option("--sample", is_flag=True, help="Let the simulated model make random calls of what is allowed.")
 @click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
 @click.option("--openresponses", is_flag=True, help="Speak the Open Responses dialect on /v1/responses.")
 def serve(
@@ -105,6 +106,7 @@ def serve(
     host: str | None,
     port: int | None,
     faults: str,
+    sample: bool,
     store: str | None,
     openresponses: bool,
 ) -> None:
@@ -118,7 +120,7 @@ def serve(
           --mode raw --dialect harmony --server vllm
       toolwright serve --config toolwright.toml
     """
-    settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults)
+    settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults, sample=sample)
     dialect_ = "open_responses" if openresponses else None
     given = {
         key: value for key, value in (("host", host), ("port", port), ("responses", dialect_)) if value is not None
@@ -145,19 +147,22 @@ def _settings(
     key_env: str | None,
     config: Path | None,
     faults: str,
+    *,
+    sample: bool,
 ) -> Config:
     short = {"model": model, "dialect": dialect, "mode": mode, "server": server, "api_key_env": key_env}
     given = {key: value for key, value in short.items() if value is not None}
     if config is not None:
-        if upstream or given or faults:
+        if upstream or given or faults or sample:
             raise ConfigError("--config has everything in it: leave out --upstream and its options.")
         return load_config(config)
     if upstream is None:
         if given:
             raise ConfigError(f"--{option_of(next(iter(given)))} needs an upstream: add --upstream URL.")
-        return simulated_config(ServerConfig(), faults)
-    if faults:
-        raise ConfigError("--faults is for the simulated model: leave out --upstream.")
+        return simulated_config(ServerConfig(), faults, sample=sample)
+    for option, asked in (("--faults", faults), ("--sample", sample)):
+        if asked:
+            raise ConfigError(f"{option} is for the simulated model: leave out --upstream.")
     given |= {"name": ANY_MODEL if model is None else model, "upstream": upstream}
     return Config(models=(checked(given, ModelConfig),))
 

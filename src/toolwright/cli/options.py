@@ -8,7 +8,7 @@ import click
 from toolwright.errors import ConfigError
 from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES
-from toolwright.upstreams.completions import Flavour
+from toolwright.upstreams.base import Server
 
 __all__ = ["checked", "option_of", "server_options"]
 
@@ -23,7 +23,7 @@ _SERVER: Final = (
         type=click.Choice((*MODES, AUTO)),
         help="Who renders and reads; default native, with --dialect prompt. auto: what the server does best.",
     ),
-    click.option("--server", type=click.Choice(get_args(Flavour)), help="Which server, for raw."),
+    click.option("--server", type=click.Choice(get_args(Server)), help="Which server it is."),
     click.option("--key-env", metavar="VAR", help="Environment variable that holds the upstream's API key."),
 )
 

@@ -6,26 +6,32 @@ It takes 0.1 ms a tool and more, so the caller does it off the event loop; `read
 import hashlib
 import threading
 from collections import OrderedDict
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from toolwright.constraint.gbnf import gbnf
+from toolwright.constraint.json_schema import calls_schema
 from toolwright.constraint.lark import lark
 from toolwright.constraint.project import Engine
-from toolwright.constraint.shape import Constraint, sentence, shape_of
+from toolwright.constraint.shape import Constraint, marks_answers, sentence, shape_of
 from toolwright.constraint.structural_tag import structural_tag
 from toolwright.conversation import Conversation, FunctionTool, NamedTool
 from toolwright.jsontext import encode
 from toolwright.prompt import Prompt
 
-__all__ = ["Compiled", "compiled", "constraint_of", "key_of", "ready"]
+__all__ = ["Compiled", "Target", "compiled", "constraint_of", "key_of", "ready"]
+
+# What a constraint is written for: an engine, or any server that holds an answer to a JSON Schema.
+Target: TypeAlias = Engine | Literal["json"]
 
 _KEPT: Final = 256
+# What is longer takes a server seconds to read, and is not sent.
+_MAX_CHARS: Final = 1_000_000
 
 
 class Compiled(msgspec.Struct, frozen=True):
-    """What a server is told: Lark, the JSON text of a structural tag, or GBNF.
+    """What a server is told: Lark, the JSON text of a structural tag or of a schema, or GBNF.
 
     `trigger`: it holds only from this text on; for GBNF, the others say it themselves.
     """
@@ -34,12 +40,16 @@ class Compiled(msgspec.Struct, frozen=True):
     trigger: str = ""
 
 
-_kept: OrderedDict[tuple[bytes, Engine], Compiled | None] = OrderedDict()
+_kept: OrderedDict[tuple[bytes, Target], Compiled | None] = OrderedDict()
 _lock: Final = threading.Lock()
 
 
-def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt) -> Constraint | None:
-    """What the request asks of the answer; None where it may be any text, or a call that nobody guarantees."""
+def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | None) -> Constraint | None:
+    """What the request asks of the answer; None where it may be any text, or a call that nobody guarantees.
+
+    Without a `prompt` the answer is a message of a chat server: only a call that is demanded is constrained, and only
+    where the format does not mark its answers, which such a server does and undoes itself.
+    """
     choice = conversation.tool_choice
     tools = conversation.tools
     if isinstance(choice, NamedTool):
@@ -51,6 +61,9 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt) -> C
     if not tools or choice == "none" or not (demanded or all_strict):
         return None
     tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]
+    if prompt is None:
+        held = demanded and not marks_answers(dialect)
+        return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message") if held else None
     prefill = prompt.prefill if demanded else ""
     return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill)
 
@@ -61,19 +74,21 @@ def key_of(constraint: Constraint) -> bytes:
     return hashlib.blake2b(encode((fields, [_content(tool) for tool in constraint.tools])), digest_size=16).digest()
 
 
-def ready(key: bytes, engine: Engine) -> bool:
+def ready(key: bytes, target: Target) -> bool:
     """Whether the constraint of this key is compiled."""
-    return (key, engine) in _kept
+    return (key, target) in _kept
 
 
-def compiled(constraint: Constraint, engine: Engine, key: bytes) -> Compiled | None:
-    """The constraint, of this key, for an engine; None when the dialect's format has no shape."""
-    place = (key, engine)
+def compiled(constraint: Constraint, target: Target, key: bytes) -> Compiled | None:
+    """The constraint, of this key, for a target; None when the dialect's format has no shape, or it gets too long."""
+    place = (key, target)
     with _lock:
         if place in _kept:
             _kept.move_to_end(place)
             return _kept[place]
-    found = _compile(constraint, engine)
+    found = _compile(constraint, target)
+    if found is not None and len(found.text) > _MAX_CHARS:
+        found = None
     with _lock:
         _kept[place] = found
         while len(_kept) > _KEPT:
@@ -81,12 +96,14 @@ def compiled(constraint: Constraint, engine: Engine, key: bytes) -> Compiled | N
     return found
 
 
-def _compile(constraint: Constraint, engine: Engine) -> Compiled | None:
+def _compile(constraint: Constraint, target: Target) -> Compiled | None:
+    if target == "json":
+        return Compiled(encode(calls_schema(constraint.tools, parallel=constraint.parallel)).decode())
     shape = shape_of(constraint)
-    node = sentence(shape, stop=engine == "llguidance") if shape is not None else None
+    node = sentence(shape, stop=target == "llguidance") if shape is not None else None
     if node is None:
         return None
-    match engine:
+    match target:
         case "llguidance":
             return Compiled(lark(node))
         case "xgrammar":

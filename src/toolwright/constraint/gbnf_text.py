@@ -24,6 +24,10 @@ def quoted(text: str) -> str:
     return f'"{"".join(inner)}"'
 
 
+# Keys up to this length are told from others.
+_MAX_KEY: Final = 128
+
+
 def class_of(ranges: Ranges) -> str:
     """A class of characters."""
     codes = (_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in ranges)
@@ -44,13 +48,16 @@ def without(ranges: Ranges, characters: Iterable[str]) -> Ranges:
 def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> str:
     """The rule of a JSON string that is none of these: a rule for each beginning of them. It uses the rule `char`.
 
-    A key that JSON has to escape is not looked for, nor is one that is written in escapes.
+    A key that JSON has to escape is not looked for, nor is one that is written in escapes, or a very long one.
     """
-    keys = {key for key in declared if key and all(_holds(character) for character in key)}
+    keys = {key for key in declared if 0 < len(key) <= _MAX_KEY and all(_holds(character) for character in key)}
     known = sorted({key[:end] for key in keys for end in range(len(key) + 1)} | {""})
     place = {begin: f"{name}-{number}" for number, begin in enumerate(known)}
+    following: dict[str, list[str]] = {begin: [] for begin in known}
+    for begin in filter(None, known):
+        following[begin[:-1]].append(begin[-1])
     for begin, rule in place.items():
-        after = [other[-1] for other in known if other and other[:-1] == begin]
+        after = following[begin]
         ways = [f"({class_of(without(_IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
         ways += [f"{quoted(character)} {place[begin + character]}" for character in after]
         ways += [] if begin in keys else [_QUOTE]

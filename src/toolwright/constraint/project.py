@@ -14,7 +14,7 @@ from llguidance import LLMatcher
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
-__all__ = ["Engine", "projected"]
+__all__ = ["Engine", "enumerated", "projected"]
 
 Engine: TypeAlias = Literal["llguidance", "xgrammar", "llamacpp"]
 
@@ -53,7 +53,7 @@ class _Projection:
             return self._reference(schema["$ref"])
         if isinstance(schema.get("allOf"), list):
             schema = self._merged(schema)
-        members = self._members(schema)
+        members = enumerated(schema)
         if members and not (self._engine == "xgrammar" and any(isinstance(one, dict | list) for one in members)):
             return {"enum": members}  # xgrammar takes objects with one spacing only
         union = schema.get("anyOf") or schema.get("oneOf")
@@ -84,15 +84,6 @@ class _Projection:
             declared = declared | {key: inner for key, inner in properties(part).items() if key not in declared}
             needed += required(part)
         return {"type": "object", "properties": declared, "required": needed, "additionalProperties": True}
-
-    def _members(self, schema: Schema) -> list[Any]:
-        if "const" in schema:
-            return [schema["const"]]
-        members = list(schema["enum"]) if isinstance(schema.get("enum"), list) else []
-        kinds = schema.get("type")
-        if members and isinstance(kinds, list) and "null" in kinds and None not in members:
-            members.append(None)  # as OpenAI reads it
-        return members
 
     def _typed(self, schema: Schema, level: int) -> dict[str, Any]:
         kinds = schema.get("type")
@@ -165,6 +156,17 @@ class _Projection:
         low = max((found[name] for name in _BOUNDS[::2] if name in found), default=None)
         high = min((found[name] for name in _BOUNDS[1::2] if name in found), default=None)
         return {} if low is not None and high is not None and low >= high else found
+
+
+def enumerated(schema: Schema) -> list[Any]:
+    """The values of an enum or a constant, as OpenAI reads it; none where there is neither."""
+    if "const" in schema:
+        return [schema["const"]]
+    members = list(schema["enum"]) if isinstance(schema.get("enum"), list) else []
+    kinds = schema.get("type")
+    if members and isinstance(kinds, list) and "null" in kinds and None not in members:
+        members.append(None)
+    return members
 
 
 def _count(value: object) -> int | None:

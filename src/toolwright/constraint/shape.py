@@ -37,7 +37,16 @@ from toolwright.conversation import Call, Conversation, FunctionTool, JsonObject
 from toolwright.dialects.base import Dialect, get_dialect
 from toolwright.prompt import Control, Text
 
-__all__ = ["CallShape", "Constraint", "Shape", "arguments_schema", "sentence", "shape_of"]
+__all__ = [
+    "CallShape",
+    "Constraint",
+    "Shape",
+    "arguments_schema",
+    "marks_answers",
+    "reasoning_opener",
+    "sentence",
+    "shape_of",
+]
 
 # A text of so many characters is a mark.
 _MARKED: Final = 8
@@ -48,7 +57,8 @@ _NOTHING: Final[JsonObject] = {"type": "object", "properties": {}, "additionalPr
 class Constraint(msgspec.Struct, frozen=True):
     """What is asked of an answer, whatever the engine: `tools` are those that may be called.
 
-    `demanded`: one of them has to be, else text is an answer, too. `start` and `prefill` are the prompt's.
+    `demanded`: one of them has to be, else text is an answer, too. `start` and `prefill` are the prompt's; the start of
+    a chat server's answer is `message`.
     """
 
     dialect: str
@@ -159,6 +169,19 @@ def arguments_schema(tool: FunctionTool) -> JsonObject:
 def _pattern(tool: FunctionTool) -> str | None:
     grammar = tool.custom.grammar if tool.custom else None
     return grammar.definition if grammar is not None and grammar.syntax == "regex" else None
+
+
+@lru_cache(256)
+def marks_answers(name: str) -> bool:
+    """Whether a text that is the answer has marks in this dialect: then its messages have headers."""
+    return answer_span(get_dialect(name), Splitter(_controls(name))) is not None
+
+
+@lru_cache(256)
+def reasoning_opener(name: str) -> str:
+    """The text with which this dialect begins reasoning; empty where it writes none."""
+    span = reasoning_span(get_dialect(name), Splitter(_controls(name)), Call("f", MARK))
+    return (text_of(span.begin) or "") if span is not None else ""
 
 
 @lru_cache(256)

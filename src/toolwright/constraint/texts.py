@@ -8,13 +8,14 @@ Narrower than the schema, on purpose: only declared parameters, in the schema's 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from toolwright.constraint.derive import MARK, written
 from toolwright.constraint.pieces import Atoms, Splitter, shared_start
+from toolwright.constraint.project import enumerated
 from toolwright.constraint.sentence import Choice, Json, Literal, Maybe, Node, Row, Until
 from toolwright.conversation import Call, FunctionTool, JsonObject
 from toolwright.dialects.base import Dialect
@@ -107,6 +108,10 @@ class TextCalls:
         root = self._tool.parameters or {}
         for branch in branches(schema if isinstance(schema, Mapping) else {}, root):
             type_ = wanted(branch)
+            if members := enumerated(branch):
+                types = [type_] if type_ in TYPE_NAMES else dict.fromkeys(map(_type_of, members))
+                yield from ((kind, _members_of(kind, members)) for kind in types)
+                continue
             kinds = sorted(TYPE_NAMES) if type_ not in TYPE_NAMES else [type_]
             for kind in kinds:
                 yield kind, branch if len(kinds) == 1 else {"type": kind}
@@ -143,6 +148,29 @@ class TextCalls:
 
 
 _DEFINITIONS: Final = ("$defs", "definitions")
+
+
+def _type_of(value: object) -> str:
+    """The JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _members_of(kind: str, members: Sequence[object]) -> JsonObject:
+    """The schema of those members that are of one type; of all its values where there are none."""
+    kinds = ("integer", "number") if kind == "number" else (kind,)
+    own = [member for member in members if _type_of(member) in kinds]
+    return {"type": kind, "enum": own} if own else {"type": kind}
 
 
 def _last(node: Node) -> Node:

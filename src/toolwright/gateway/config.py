@@ -26,10 +26,10 @@ from toolwright.probing.findings import Findings
 from toolwright.response_template import ResponseTemplate
 from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES, SIMULATED, Mode, Model
-from toolwright.upstreams.base import Upstream
+from toolwright.upstreams.base import Server, Upstream
 from toolwright.upstreams.chat import ChatUpstream
-from toolwright.upstreams.completions import CHAT_ONLY, CompletionsUpstream
-from toolwright.upstreams.completions import Flavour as ServerFlavour
+from toolwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream
+from toolwright.upstreams.completions import Flavour as RawServer
 from toolwright.upstreams.faults import Faults
 from toolwright.upstreams.http import Timeouts, without_credentials
 from toolwright.upstreams.pool import Pool
@@ -112,14 +112,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `name` `*` takes every name and hands it on. `upstream` is a base URL (`http://localhost:8000/v1`), several of them
     for servers that are alike, or `simulated`; `model` its name for the model; the dialect `auto` is found by that, or
     by the chat template in the file `template`. `response_template` is a file that declares how the model's output
-    reads, for a server that hands on raw text. `server` says which server it is (mode raw needs to know). `options` are
+    reads, for a server that hands on raw text. `server` says which server it is: whose fields are used. `options` are
     the dialect's, `fields` go into every request to the upstream. The key for the upstream comes from the environment
     variable `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments
     without a name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
     `constrain`: whether `server` is sent grammars. `arguments`: how a server that renders natively gets those of calls
     in the history: as text, which is OpenAI's form, or as objects, where it hands them to the chat template as they
     come. `max_requests`: so many at once, the others wait for `queue_s` at most. `faults` (simulated only) makes the
-    model misbehave.
+    model misbehave, `sample` makes random calls of what the request allows.
     """
 
     name: _Text
@@ -129,7 +129,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dialect: str | None = None
     template: _Text | None = None
     response_template: _Text | None = None
-    server: ServerFlavour = "openai"
+    server: Server = "openai"
     options: dict[str, Any] = {}
     fields: dict[str, Any] = {}
     headers: dict[str, str] = {}
@@ -146,6 +146,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_requests: _Count | None = None
     queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
     faults: str = ""
+    sample: bool = False
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -202,10 +203,11 @@ def load_config(path: Path) -> Config:
     return config
 
 
-def simulated_config(server: ServerConfig, faults: str = "") -> Config:
+def simulated_config(server: ServerConfig, faults: str = "", *, sample: bool = False) -> Config:
     """The simulated model in each way of asking it."""
+    given: dict[str, Any] = {"upstream": "simulated", "media": "tell", "faults": faults}
     models = [
-        ModelConfig(name=name, upstream="simulated", mode=mode, dialect=dialect, media="tell", faults=faults)
+        ModelConfig(name=name, mode=mode, dialect=dialect, sample=sample and mode != "native", **given)
         for name, (mode, dialect) in SIMULATED.items()
     ]
     return Config(server=server, models=tuple(models))
@@ -255,6 +257,7 @@ def _made(given: ModelConfig, mode: Mode) -> Model:
         constrain=given.constrain == "auto",
         object_arguments=given.arguments == "object",
         reads=_response_template(given),
+        heeds_choice=given.server != "ollama",
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -278,7 +281,7 @@ def _auto(given: ModelConfig) -> Model:
     if named is None and given.template is not None and (found := detected(given)) is not None:
         named = found.dialect
     model = _made(msgspec.structs.replace(given, dialect=named), "native")
-    server: ServerFlavour | None = given.server if given.server != "openai" else None
+    server = _raw_server(given.server) if given.server != "openai" else None
 
     async def examine(name: str) -> Findings:
         return await probe(
@@ -298,7 +301,7 @@ def _auto(given: ModelConfig) -> Model:
             given,
             upstream=[f"{url.rstrip('/')}/v1" for url in given.servers] if lacks_v1 else given.upstream,
             dialect=advised.dialect,
-            server=advised.server,
+            server=given.server if advised.server == "openai" else advised.server,
             options=given.options if advised.dialect == given.dialect else {},
             fields=fields,
             constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
@@ -359,12 +362,21 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
             f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
             "them out. What goes to the server as it is belongs in fields."
         )
-    if given.constrain == "off" and mode not in ("raw", AUTO):
-        raise ConfigError("constrain: grammars are sent in mode 'raw' only: leave it out.")
+    if mode == "raw" and given.server not in RAW_SERVERS:
+        raise ConfigError(
+            f"server {given.server!r} is asked over its chat endpoint: choose mode 'native' or 'prompt'. Mode 'raw' "
+            f"takes {', '.join(RAW_SERVERS)}."
+        )
+    if given.constrain == "off" and mode == "native" and given.server != "ollama":
+        raise ConfigError("constrain: grammars are sent in the modes 'raw' and 'prompt' only: leave it out.")
+    if given.constrain == "off" and mode == "prompt" and given.server == "openai":
+        raise ConfigError("constrain: no grammar is sent to a server that is not named: leave it out, or add server.")
     if given.arguments == "object" and mode not in ("native", AUTO):
         raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
     if given.faults and given.servers != (_SIMULATED,):
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
+    if given.sample and (given.servers != (_SIMULATED,) or mode == "native"):
+        raise ConfigError("sample is for the simulated model in the modes 'raw' and 'prompt': leave it out.")
     for name in given.fields:
         if name in CONSUMED or name == "prompt":
             raise ConfigError(f"fields.{name}: the gateway sets this field itself for each request: leave it out.")
@@ -377,7 +389,7 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
 
 def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     if given.servers == (_SIMULATED,):
-        return SimulatedUpstream(Faults.parse(given.faults))
+        return SimulatedUpstream(Faults.parse(given.faults), samples=given.sample)
     for url in given.servers:
         check_upstream(url)
     if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
@@ -385,12 +397,17 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     headers = _headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     upstreams: list[Upstream] = [
-        CompletionsUpstream(url, headers, timeouts, flavour=given.server)
+        CompletionsUpstream(url, headers, timeouts, flavour=_raw_server(given.server) or "openai")
         if mode == "raw"
-        else ChatUpstream(url, headers, timeouts)
+        else ChatUpstream(url, headers, timeouts, server=given.server)
         for url in given.servers
     ]
     return upstreams[0] if len(upstreams) == 1 else Pool(upstreams)
+
+
+def _raw_server(server: Server) -> RawServer | None:
+    """The server, if it is one of those that mode raw knows."""
+    return next((known for known in RAW_SERVERS if known == server), None)
 
 
 def _headers(given: ModelConfig) -> dict[str, str]:

@@ -6,7 +6,7 @@ request itself was at fault.
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -15,7 +15,20 @@ from toolwright.conversation import Conversation
 from toolwright.events import FinishReason, Usage
 from toolwright.prompt import Prompt
 
-__all__ = ["Delta", "Generation", "ReasoningText", "Stopped", "TextDelta", "ToolCallDelta", "Upstream"]
+__all__ = [
+    "Delta",
+    "Generation",
+    "ReasoningText",
+    "Server",
+    "Stopped",
+    "TextDelta",
+    "ToolCallDelta",
+    "UnreadCall",
+    "Upstream",
+]
+
+# The servers whose own fields and failings are known; `openai` is any other.
+Server: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio"]
 
 
 class TextDelta(Struct, frozen=True, gc=False):
@@ -43,13 +56,22 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     arguments: str = ""
 
 
+class UnreadCall(Struct, frozen=True, gc=False):
+    """The server's own parser has failed on a call. `text` is what it says that the model wrote, as far as that has not
+    come as text before; `told` is what it says itself.
+    """
+
+    text: str
+    told: str
+
+
 class Stopped(Struct, frozen=True):
     """The model ended (`stop`, also behind calls) or was stopped."""
 
     reason: FinishReason
 
 
-Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | Usage | Stopped
+Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | UnreadCall | Usage | Stopped
 
 
 class Generation(Struct, frozen=True):
@@ -58,7 +80,7 @@ class Generation(Struct, frozen=True):
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
     `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
-    model to it (mode raw).
+    model to it (modes raw and prompt).
     """
 
     model: str

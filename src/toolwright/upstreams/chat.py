@@ -1,57 +1,153 @@
 """Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
 
 Reads what servers really send: reasoning under two names, tool calls without an index, whole calls in one chunk,
-arguments as objects, the old `function_call`, an answer that is not streamed at all.
+arguments as objects, the old `function_call`, an answer that is not streamed at all, and an error of the server's own
+parser where a call should be. What a server cannot do it is not asked for.
 """
 
 import json
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from toolwright.constraint.compile import Compiled
+from toolwright.constraint.shape import Constraint
+from toolwright.conversation import NamedTool
+from toolwright.errors import UpstreamError
 from toolwright.events import FinishReason, Usage
 from toolwright.upstreams.base import (
     Delta,
     Generation,
     ReasoningText,
+    Server,
     Stopped,
     TextDelta,
     ToolCallDelta,
+    UnreadCall,
 )
-from toolwright.upstreams.http import HttpUpstream
+from toolwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
+from toolwright.upstreams.http import Timeouts
 
 __all__ = ["ChatUpstream", "CountedTokens"]
 
 _REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
+# The dialect whose calls are plain JSON. Servers that constrain by a schema hold all dialects to such calls: each reads
+# them where a call is demanded.
+_JSON: Final = "json"
+# Servers whose `tool_choice` is a word. llama.cpp takes an object for `auto`, LM Studio answers 400.
+_CHOICE_IS_A_WORD: Final = ("llamacpp", "lmstudio")
+# Ollama, with the arguments of the call; llama.cpp up to 2026, with the rest of the text; llama.cpp, without any.
+_UNREAD: Final = (
+    re.compile(r"error parsing tool call: raw='(?P<text>.*)', err=", re.DOTALL),
+    re.compile(r"Failed to parse input at pos \d+(?:: (?P<text>.*))?", re.DOTALL),
+    re.compile(r"output that does not match the expected \S+ format(?P<text>)"),
+)
 
 
-class ChatUpstream(HttpUpstream):
-    """A chat endpoint, for the modes native and prompt."""
+class ChatUpstream(ConstrainedUpstream):
+    """A chat endpoint, for the modes native and prompt. `server` says which one it is."""
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
-        """See `Upstream`."""
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        server: Server = "openai",
+    ) -> None:
+        self._server: Server = server
+        super().__init__(url, headers, timeouts)
+
+    def _spelling(self, constraint: Constraint) -> Spelling | None:
+        own = _OWN_FORMAT.get(self._server)
+        if own is not None and constraint.dialect != _JSON:
+            return own
+        return _BY_SCHEMA if self._server != "openai" else None
+
+    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
             "messages": generation.messages,
             "stream": True,
             "stream_options": {"include_usage": True},
+            **_offered(generation, self._server),
+            **constraining,
         }
-        if generation.tools:
-            body["tools"] = generation.tools
-            if generation.tool_choice is not None:
-                body["tool_choice"] = generation.tool_choice
         stopped = False
         reader = _Choices()
-        async with aclosing(self.events("/chat/completions", body, _Chunk)) as events:
-            async for event in events:
-                for delta in reader.read(event):
-                    stopped = stopped or isinstance(delta, Stopped)
-                    yield delta
+        try:
+            async with aclosing(self.events("/chat/completions", body, _Chunk)) as events:
+                async for event in events:
+                    for delta in reader.read(event):
+                        stopped = stopped or isinstance(delta, Stopped)
+                        yield delta
+        except UpstreamError as error:
+            unread = _unread(error.said, said=reader.has_said)
+            if unread is None:
+                raise
+            yield unread
+            yield Stopped("stop")
+            return
         if not stopped:
             raise self.cut()
+
+
+def _offered(generation: Generation, server: Server) -> dict[str, Any]:
+    """The tools and the choice, as far as the server heeds it: a choice that it does not know leaves out tools."""
+    if not generation.tools:
+        return {}
+    tools, choice = generation.tools, generation.tool_choice
+    conversation = generation.conversation
+    wanted = conversation.allowed_tools
+    if isinstance(conversation.tool_choice, NamedTool):
+        by_word = server in _CHOICE_IS_A_WORD
+        wanted, choice = ((conversation.tool_choice.name,), "required") if by_word else (None, choice)
+    if server == "ollama":  # it heeds none at all
+        wanted, choice = () if choice == "none" else wanted, None
+    if wanted is not None and server != "openai":
+        tools = [tool for tool in tools if tool["function"]["name"] in wanted]
+    offered: dict[str, Any] = {"tools": tools} if tools else {}
+    return offered | {"tool_choice": choice} if tools and choice is not None else offered
+
+
+def _unread(words: str, *, said: bool) -> UnreadCall | None:
+    """What a server's error says of a call that it could not read; None where nothing of it is there to be read.
+
+    `said`: the text has come before the error.
+    """
+    for pattern in _UNREAD:
+        if found := pattern.search(words):
+            text = "" if said and pattern is not _UNREAD[0] else found["text"] or ""
+            return UnreadCall(text, words.partition(":")[0]) if text or said else None
+    return None
+
+
+def _schema(found: Compiled) -> dict[str, Any]:
+    schema = {"name": "calls", "schema": msgspec.Raw(found.text.encode()), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _shown_vllm_tag(found: Compiled) -> dict[str, Any]:
+    """With the marks of the calls in the text, which are special tokens in some vocabularies."""
+    return {**vllm_tag(found), "skip_special_tokens": False, "spaces_between_special_tokens": False}
+
+
+def _shown_sglang_tag(found: Compiled) -> dict[str, Any]:
+    return {**sglang_tag(found), "skip_special_tokens": False}
+
+
+_BY_SCHEMA: Final = Spelling("json", _schema)
+# Servers that hold a chat answer to the dialect's own format. llama.cpp's grammars would, too; but the marks of calls
+# that are control tokens vanish from its chat answers.
+_OWN_FORMAT: Final[Mapping[Server, Spelling]] = {
+    "vllm": Spelling("xgrammar", _shown_vllm_tag),
+    "sglang": Spelling("xgrammar", _shown_sglang_tag),
+}
 
 
 class _Function(Struct):
@@ -120,6 +216,7 @@ class _Choices:
         self._calls = 0
         self._number: dict[int, int] = {}  # by the server's index
         self._ids: dict[int, str] = {}
+        self.has_said = False
 
     def read(self, chunk: _Chunk) -> Iterator[Delta]:
         for choice in chunk.choices or ():
@@ -128,6 +225,7 @@ class _Choices:
                 yield ReasoningText(reasoning)
             content = delta.content
             text = "".join(part.text for part in content) if isinstance(content, list) else content
+            self.has_said = self.has_said or bool(text)
             if text or choice.logprobs:
                 yield TextDelta(text or "", choice.logprobs)
             for call in delta.tool_calls or ():

@@ -1,35 +1,29 @@
 """Raw completion endpoints: a prompt with control tokens in, the model's text with its control tokens out.
 
-What must be said so that control tokens survive differs from server to server, and so does how a grammar is sent. A
-server that refuses one is asked again without it: the answer is checked all the same. Sources: the request schemas of
-vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
+What must be said so that control tokens survive differs from server to server, and so does how a grammar is sent.
+Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-import asyncio
-import logging
-import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-import msgspec
 from msgspec import Struct
 
-from toolwright.constraint.compile import Compiled, compiled, key_of, ready
-from toolwright.constraint.project import Engine
+from toolwright.constraint.compile import Compiled
 from toolwright.constraint.shape import Constraint
-from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Usage
 from toolwright.prompt import Prompt
 from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
 from toolwright.upstreams.chat import CountedTokens
-from toolwright.upstreams.http import HttpUpstream, Timeouts
+from toolwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
+from toolwright.upstreams.http import Timeouts
 
-__all__ = ["CHAT_ONLY", "CompletionsUpstream", "Flavour"]
+__all__ = ["CHAT_ONLY", "RAW_SERVERS", "CompletionsUpstream", "Flavour"]
 
-log = logging.getLogger("toolwright.upstreams")
-
+# The servers whose completion endpoint is known; `openai` is any other.
 Flavour: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
+RAW_SERVERS: Final[tuple[Flavour, ...]] = get_args(Flavour)
 
 # Fields of a chat request that a completion endpoint does not know, or knows with another meaning.
 CHAT_ONLY = frozenset(
@@ -40,22 +34,8 @@ CHAT_ONLY = frozenset(
     }
 )
 
-# Fields with which a client constrains the answer itself. Then nothing is added: servers take one constraint.
-_CONSTRAINING = frozenset(
-    {
-        *("structured_outputs", "response_format", "grammar", "json_schema", "regex", "ebnf", "structural_tag"),
-        *("guided_json", "guided_regex", "guided_choice", "guided_grammar"),
-    }
-)
-# How servers speak of a constraint that they do not take.
-_REFUSAL = re.compile(
-    r"grammar|structur(?:ed|al)|response_format|ebnf|guid(?:ed|ance)|constrain|schema|extra (?:inputs|fields)"
-    r"|unknown field|unrecogni[sz]ed",
-    re.IGNORECASE,
-)
 
-
-class CompletionsUpstream(HttpUpstream):
+class CompletionsUpstream(ConstrainedUpstream):
     """A completion endpoint, for mode raw. `flavour` says which server's fields and paths are used."""
 
     def __init__(
@@ -67,62 +47,21 @@ class CompletionsUpstream(HttpUpstream):
         flavour: Flavour = "openai",
     ) -> None:
         self._way = _WAYS[flavour]
-        self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
         super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
-        """See `Upstream`."""
-        constraint = generation.constraint
-        key, begun = b"", False
-        fields: dict[str, Any] = {}
-        if constraint is not None and self._way.engine is not None and not _CONSTRAINING & generation.fields.keys():
-            key = key_of(constraint)
-            fields = await self._constraining(constraint, self._way.engine, key)
-        if fields:
-            try:
-                async with aclosing(self._deltas(generation, fields)) as deltas:
-                    async for delta in deltas:
-                        begun = True
-                        yield delta
-                return
-            except (RequestError, UpstreamError) as error:
-                if begun or not _refuses(error):
-                    raise
-                self._unwilling.add(key)
-                log.warning(
-                    "%s refuses the grammar of a request and is asked without it: %.500r", self.name, str(error)
-                )
-        async with aclosing(self._deltas(generation, {})) as deltas:
-            async for delta in deltas:
-                yield delta
+    def _spelling(self, constraint: Constraint) -> Spelling | None:
+        return self._way.spelling
 
-    async def _deltas(self, generation: Generation, fields: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         stopped = False
         way = self._way
-        async with aclosing(self.events(way.path, {**way.body(generation), **fields}, way.chunk)) as events:
+        async with aclosing(self.events(way.path, {**way.body(generation), **constraining}, way.chunk)) as events:
             async for event in events:
                 for delta in way.read(event):
                     stopped = stopped or isinstance(delta, Stopped)
                     yield delta
         if not stopped:
             raise self.cut()
-
-    async def _constraining(self, constraint: Constraint, engine: Engine, key: bytes) -> dict[str, Any]:
-        """The fields that hold the model to a constraint; none where that cannot be said, or was refused before."""
-        if key in self._unwilling:
-            return {}
-        if ready(key, engine):
-            found = compiled(constraint, engine, key)
-        else:
-            found = await asyncio.to_thread(compiled, constraint, engine, key)
-        return self._way.constraining(found) if found is not None else {}
-
-
-def _refuses(error: RequestError | UpstreamError) -> bool:
-    """Whether a server's error speaks of the constraint. A server that is down, or slow, is not asked again."""
-    if isinstance(error, UpstreamError) and error.fault != "status":
-        return False
-    return _REFUSAL.search(str(error)) is not None
 
 
 def _fields(generation: Generation) -> dict[str, Any]:
@@ -186,23 +125,11 @@ def _llamacpp_body(generation: Generation) -> dict[str, Any]:
     return {**fields, "prompt": prompt.wire_text, "stream": True, "preserved_tokens": list(prompt.controls)}
 
 
-def _constrained_vllm(found: Compiled) -> dict[str, Any]:
-    return {"structured_outputs": {"structural_tag": found.text}}
-
-
-def _constrained_sglang(found: Compiled) -> dict[str, Any]:
-    return {"response_format": msgspec.Raw(found.text.encode())}
-
-
 def _constrained_llamacpp(found: Compiled) -> dict[str, Any]:
     if not found.trigger:
         return {"grammar": found.text}
     trigger = {"type": 1, "value": found.trigger}  # a word
     return {"grammar": found.text, "grammar_lazy": True, "grammar_triggers": [trigger]}
-
-
-def _unconstrained(found: Compiled) -> dict[str, Any]:
-    return {}
 
 
 class _Choice(Struct):
@@ -254,13 +181,14 @@ class _Way(Struct, frozen=True):
     body: Callable[[Generation], dict[str, Any]]
     chunk: type[Any]
     read: Callable[[Any], Iterator[Delta]]
-    engine: Engine | None = None
-    constraining: Callable[[Compiled], dict[str, Any]] = _unconstrained
+    spelling: Spelling | None = None
 
 
-_WAYS: Mapping[Flavour, _Way] = {
+_WAYS: Final[Mapping[Flavour, _Way]] = {
     "openai": _Way("/completions", _openai_body, _Chunk, _read_openai),
-    "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai, "xgrammar", _constrained_vllm),
-    "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai, "xgrammar", _constrained_sglang),
-    "llamacpp": _Way("/completion", _llamacpp_body, _LlamaChunk, _read_llamacpp, "llamacpp", _constrained_llamacpp),
+    "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai, Spelling("xgrammar", vllm_tag)),
+    "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai, Spelling("xgrammar", sglang_tag)),
+    "llamacpp": _Way(
+        "/completion", _llamacpp_body, _LlamaChunk, _read_llamacpp, Spelling("llamacpp", _constrained_llamacpp)
+    ),
 }

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 # A server that sends more than this without a line end does not speak server-sent events.
 _MAX_LINE_BYTES = 16_777_216
-_MAX_ERROR_BYTES = 65_536
+_MAX_ERROR_BYTES = 1_048_576  # in some stands what the model wrote
 _MAX_TOLD = 500
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
@@ -230,7 +230,9 @@ class HttpUpstream:
         told = self._told(failure)
         if _TOO_LONG_WORDS.search(told):
             raise _too_long(told)
-        raise self._failed(f"reports an error: {told}", "status")
+        reported = self._failed(f"reports an error: {told}", "status")
+        reported.said = self._without_secrets(_words(failure))
+        raise reported
 
     async def _refused(
         self, response: aiohttp.ClientResponse, path: str, model: object
@@ -248,7 +250,9 @@ class HttpUpstream:
             code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
         ):
             return RequestError(told, param="model", code="model_not_found", status=_NOT_FOUND)
-        return self._answered(response, path, told)
+        error = self._answered(response, path, told)
+        error.said = self._without_secrets(_words(failure))
+        return error
 
     def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
         """The error for an answer from 300 on that the request is not to blame for."""
@@ -265,11 +269,13 @@ class HttpUpstream:
         return error
 
     def _told(self, failure: object) -> str:
-        """The words of a server's error, whatever form it has, without what must not be told."""
-        told = _words(failure)
+        """The first words of a server's error, whatever form it has, without what must not be told."""
+        return self._without_secrets(_words(failure))[:_MAX_TOLD]
+
+    def _without_secrets(self, words: str) -> str:
         for secret in self._secrets:
-            told = told.replace(secret, "…")
-        return told
+            words = words.replace(secret, "…")
+        return words
 
     def _lied(self, what: str, shown: bytes) -> UpstreamError:
         return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")
@@ -314,8 +320,8 @@ def _words(failure: object) -> str:
             if failure.get(key):
                 return _words(failure[key])
     if isinstance(failure, list):
-        return "; ".join(map(_words, failure))[:_MAX_TOLD]
-    return str(failure).strip().rstrip(".")[:_MAX_TOLD]
+        return "; ".join(map(_words, failure))
+    return str(failure).strip().rstrip(".")
 
 
 def _plain(body: bytes) -> str:

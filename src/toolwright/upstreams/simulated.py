@@ -3,15 +3,17 @@
 It picks a tool by the words of the last user message, fills the arguments from the tool's schema and from what the
 message says, writes the call in the dialect or in the way of a chat server, whichever it is asked in, and answers
 from the outputs. It can be told to misbehave in the ways that real models and servers do
-(`toolwright.upstreams.faults`).
+(`toolwright.upstreams.faults`), and to make random calls where its answer is constrained.
 """
 
 import asyncio
 import hashlib
 import re
 from collections.abc import AsyncGenerator, Sequence
+from random import Random
 from typing import Any, Final
 
+from toolwright.constraint.shape import reasoning_opener
 from toolwright.conversation import (
     AssistantTurn,
     Call,
@@ -38,12 +40,14 @@ from toolwright.upstreams.base import (
     ToolCallDelta,
 )
 from toolwright.upstreams.faults import Fault, Faults
+from toolwright.upstreams.sampled import allows, sampled_turn
 
 __all__ = ["SimulatedUpstream"]
 
 _TOKEN = 4  # characters of text that go out at a time
 _FAILS_AFTER = 3  # so many pieces come before a server fails in the middle
 _MAX_DEPTH = 8
+_DRAWS = 16  # some values are written in a way of their own, which a grammar does not know
 _NAME_WORTH = 3
 _ENOUGH = 2  # a word of the tool's name, or two of its description
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -67,20 +71,24 @@ _STOP_WORDS: Final = frozenset(  # words that say nothing about what is asked fo
 
 
 class SimulatedUpstream:
-    """Answers like a model server. `token_s`: seconds between two pieces of text."""
+    """Answers like a model server. `token_s`: seconds between two pieces of text. `samples`: where a constraint says
+    what the answer must look like, it is a random one of those, by the request's `seed` or else by its number.
+    """
 
     name = "simulated"
 
-    def __init__(self, faults: Faults | None = None, token_s: float = 0.0) -> None:
+    def __init__(self, faults: Faults | None = None, token_s: float = 0.0, *, samples: bool = False) -> None:
         self._faults = faults or Faults()
         self._token_s = token_s
+        self._samples = samples
+        self._asked = 0
 
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
         faults = self._faults.choose(generation.dialect or "")
         server = next((fault.server for fault in faults if fault.server), "")
         await self._refuse(server)
-        deltas = _deltas(generation, faults)
+        deltas = _deltas(generation, self._meant(generation), faults)
         limit = generation.fields.get("max_completion_tokens") or generation.fields.get("max_tokens") or len(deltas)
         for number, delta in enumerate(deltas[:limit]):
             if number == _FAILS_AFTER:
@@ -90,6 +98,21 @@ class SimulatedUpstream:
         await self._fail(server)
         yield Stopped("length" if limit < len(deltas) else "stop")
         yield Usage(prompt_tokens=_prompt_tokens(generation), completion_tokens=min(limit, len(deltas)))
+
+    def _meant(self, generation: Generation) -> AssistantTurn:
+        """What it wants to say or call."""
+        self._asked += 1
+        if generation.constraint is None or not self._samples:
+            return _answer(generation.conversation)
+        seed = generation.fields.get("seed")
+        chooser = Random(f"{self._asked if seed is None else seed}")
+        for _ in range(_DRAWS):
+            turn = sampled_turn(
+                generation.constraint, chooser, lambda tool: _Filler("").arguments(tool.parameters or {})
+            )
+            if allows(generation.constraint, _text(generation, generation.constraint.dialect, turn)):
+                break
+        return turn
 
     async def models(self) -> list[str]:
         """None that could be named."""
@@ -118,26 +141,30 @@ class SimulatedUpstream:
         return UpstreamError(f"The upstream {self.name} {what}.", fault=fault, upstream=self.name, status=status)
 
 
-def _deltas(generation: Generation, faults: Sequence[Fault]) -> list[Delta]:
+def _deltas(generation: Generation, turn: AssistantTurn, faults: Sequence[Fault]) -> list[Delta]:
     """The whole answer in pieces, as the server would send it."""
-    turn = _answer(generation.conversation)
     for fault in faults:
         if fault.meaning:
             turn = fault.meaning(turn, generation.conversation)
     if generation.dialect is None:
         return _native(turn)
+    return [TextDelta(piece) for piece in _pieces(_text(generation, generation.dialect, turn, faults))]
+
+
+def _text(generation: Generation, dialect: str, turn: AssistantTurn, faults: Sequence[Fault] = ()) -> str:
+    """How it is written behind the prompt."""
     prompt = generation.prompt
     if prompt and prompt.prefill:  # the prompt ends in the call, so nothing comes before it
         turn = AssistantTurn(calls=turn.calls)
-    text = _stopped(get_dialect(generation.dialect).write(turn), generation.stops)
+    text = _stopped(get_dialect(dialect).write(turn), generation.stops)
     for fault in faults:
         if fault.writing:
             text = fault.writing(text)
     if prompt:
         text = text.removeprefix(prompt.prefill)
         if prompt.start == "reasoning":
-            text = text.removeprefix("<think>\n")
-    return [TextDelta(piece) for piece in _pieces(text)]
+            text = text.removeprefix(reasoning_opener(dialect))
+    return text
 
 
 def _native(turn: AssistantTurn) -> list[Delta]:

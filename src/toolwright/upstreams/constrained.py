@@ -1,0 +1,132 @@
+"""Servers that can be held to a grammar: it is made off the event loop, sent, and left out where it is refused.
+
+What a grammar says is `toolwright.constraint`'s, in which fields it goes the subclass's. A server that refuses one is
+asked again without it: the answer is checked all the same.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from toolwright.constraint.compile import Compiled, Target, compiled, key_of, ready
+from toolwright.constraint.shape import Constraint
+from toolwright.errors import RequestError, UpstreamError
+from toolwright.upstreams.base import Delta, Generation
+from toolwright.upstreams.http import HttpUpstream, Timeouts
+
+__all__ = ["ConstrainedUpstream", "Spelling", "sglang_tag", "vllm_tag"]
+
+log = logging.getLogger("toolwright.upstreams")
+
+# Fields with which a client constrains the answer itself. Then nothing is added: servers take one constraint.
+_CONSTRAINING: Final = frozenset(
+    {
+        *("structured_outputs", "response_format", "grammar", "json_schema", "regex", "ebnf", "structural_tag"),
+        *("guided_json", "guided_regex", "guided_choice", "guided_grammar"),
+    }
+)
+# How servers speak of a constraint that they do not take.
+_REFUSAL: Final = re.compile(
+    r"grammar|structur(?:ed|al)|response_format|ebnf|guid(?:ed|ance)|constrain|schema|extra (?:inputs|fields)"
+    r"|unknown field|unrecogni[sz]ed",
+    re.IGNORECASE,
+)
+# A request waits no longer for its grammar: it goes without, and the grammar is there for the next one.
+_WAIT_S: Final = 2.0
+# So many grammars of one server may be in the making; requests beyond that go without.
+_MAX_MAKING: Final = 32
+_POOL: Final = ThreadPoolExecutor(2, thread_name_prefix="constraint")
+
+
+class Spelling(Struct, frozen=True):
+    """How a server is told a constraint: for which engine it is written, and in which fields of the request it goes."""
+
+    target: Target
+    fields: Callable[[Compiled], dict[str, Any]]
+
+
+def vllm_tag(found: Compiled) -> dict[str, Any]:
+    """A structural tag in vLLM's field."""
+    return {"structured_outputs": {"structural_tag": found.text}}
+
+
+def sglang_tag(found: Compiled) -> dict[str, Any]:
+    """A structural tag in SGLang's field."""
+    return {"response_format": msgspec.Raw(found.text.encode())}
+
+
+class ConstrainedUpstream(HttpUpstream):
+    """A server that is sent the constraint of a generation, where it takes one."""
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
+        super().__init__(url, headers, timeouts)
+        self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
+        self._making: dict[bytes, asyncio.Future[Compiled | None]] = {}  # by the key
+
+    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+        """See `Upstream`."""
+        constraint, begun = generation.constraint, False
+        spelling = self._spelling(constraint) if constraint is not None else None
+        fields: dict[str, Any] = {}
+        if constraint is not None and spelling is not None and not _CONSTRAINING & generation.fields.keys():
+            key = key_of(constraint)
+            found = await self._made(constraint, spelling.target, key)
+            fields = spelling.fields(found) if found is not None else {}
+        if fields:
+            try:
+                async with aclosing(self._deltas(generation, fields)) as deltas:
+                    async for delta in deltas:
+                        begun = True
+                        yield delta
+                return
+            except (RequestError, UpstreamError) as error:
+                if begun or not _refuses(error):
+                    raise
+                self._unwilling.add(key)
+                log.warning(
+                    "%s refuses the grammar of a request and is asked without it: %.500r", self.name, str(error)
+                )
+        async with aclosing(self._deltas(generation, {})) as deltas:
+            async for delta in deltas:
+                yield delta
+
+    def _spelling(self, constraint: Constraint) -> Spelling | None:
+        """How this server is told the constraint; None where it cannot be."""
+        raise NotImplementedError
+
+    def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+        """Ask, with these fields added to the request."""
+        raise NotImplementedError
+
+    async def _made(self, constraint: Constraint, target: Target, key: bytes) -> Compiled | None:
+        """The constraint as the server takes it; None where it cannot be said, takes too long or was refused before."""
+        if key in self._unwilling:
+            return None
+        if ready(key, target):
+            return compiled(constraint, target, key)
+        making = self._making.get(key)
+        if making is None:
+            if len(self._making) >= _MAX_MAKING:
+                return None
+            making = asyncio.wrap_future(_POOL.submit(compiled, constraint, target, key))
+            making.add_done_callback(lambda _: self._making.pop(key, None))
+            self._making[key] = making
+        try:
+            return await asyncio.wait_for(asyncio.shield(making), _WAIT_S)
+        except TimeoutError:
+            log.warning("%s is asked without a grammar: it takes more than %g s to make it", self.name, _WAIT_S)
+            return None
+
+
+def _refuses(error: RequestError | UpstreamError) -> bool:
+    """Whether a server's error speaks of the constraint. A server that is down, or slow, is not asked again."""
+    if isinstance(error, UpstreamError) and error.fault != "status":
+        return False
+    return _REFUSAL.search(str(error)) is not None
