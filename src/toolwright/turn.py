@@ -277,8 +277,6 @@ async def _attempt(model: Model, generation: Generation, reader: "_Reader") -> A
 
 # What calls in the text of a server with tools of its own are read as: all forms of JSON, marked or not.
 _PRINTED: Final = "json"
-
-
 # Above the numbers that servers give to calls.
 _SALVAGED: Final = 1 << 16
 
