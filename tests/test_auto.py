@@ -72,7 +72,7 @@ def told(log: pytest.LogCaptureFixture) -> list[str]:
 class AutoGateway:
     """A gateway with one model in mode auto."""
 
-    def __init__(self, url: str, name: str, **how: Any) -> None:
+    def __init__(self, url: str | list[str], name: str, **how: Any) -> None:
         self._gateway = Gateway(Config(models=(ModelConfig(name=name, upstream=url, mode="auto", **how),)))
         self.url = self._gateway.url
         self._name = name
@@ -169,6 +169,18 @@ def test_a_dialect_and_a_server_that_are_named_are_kept(posing: PosingServer) ->
     assert used(posing) == RAW
     assert posing.asked[-1].body["skip_special_tokens"] is False
     assert "<think>\n\n</think>" in posing.asked[-1].body["prompt"]
+
+
+def test_of_several_servers_the_first_that_can_be_used_tells_for_all(
+    posing: PosingServer, closed_port: str, log: pytest.LogCaptureFixture
+) -> None:
+    gateway = AutoGateway([closed_port, posing.root], posing.pose.model)
+    with closing(gateway):
+        for _ in range(3):
+            assert gateway.ask().calls == [("get_weather", {"city": "Oslo"})]
+            assert used(posing) == RAW
+    (line,) = told(log)
+    assert line.startswith("model 'openai/gpt-oss-120b' is asked in mode raw harmony: ")
 
 
 # --- servers that are not there ---

@@ -297,12 +297,15 @@ def test_a_dead_port_is_told(closed_port: str) -> None:
     assert findings.requests == 1
 
 
-def test_keys_are_sent_and_never_told(posing: PosingServer) -> None:
+@pytest.mark.parametrize("in_url", [False, True], ids=["key", "password in the URL"])
+def test_keys_are_sent_and_never_told(posing: PosingServer, in_url: bool) -> None:
     echo = whole({"error": {"message": f"Incorrect API key: {KEY}"}}, 401)
     posing.pose = Pose("m", {"/v1/models": echo})
-    findings = found(posing.url, api_key=KEY)
-    assert {name.lower(): value for name, value in posing.asked[0].headers.items()}["authorization"] == f"Bearer {KEY}"
+    findings = found(posing.url.replace("//", f"//user:{KEY}@")) if in_url else found(posing.url, api_key=KEY)
+    sent = {name.lower(): value for name, value in posing.asked[0].headers.items()}["authorization"]
+    assert sent.startswith("Basic ") if in_url else sent == f"Bearer {KEY}"
     assert KEY not in msgspec.json.encode(findings).decode()
+    assert findings.url == posing.url
     assert "Incorrect API key: …" in findings.message
 
 

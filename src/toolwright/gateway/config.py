@@ -20,7 +20,7 @@ from toolwright.errors import ConfigError, RequestError
 from toolwright.gateway.addresses import check_header, check_url
 from toolwright.gateway.auto import Auto
 from toolwright.gateway.callers import KeyConfig
-from toolwright.probing.advice import Advice
+from toolwright.probing.advice import Advice, advice
 from toolwright.probing.examination import probe
 from toolwright.probing.findings import Findings
 from toolwright.response_template import ResponseTemplate
@@ -284,22 +284,22 @@ def _auto(given: ModelConfig) -> Model:
     server = _raw_server(given.server) if given.server != "openai" else None
 
     async def examine(name: str) -> Findings:
-        return await probe(
-            given.servers[0],  # the others are alike
-            model=name,
-            headers=_headers(given),
-            dialect=named,
-            server=server,
-            timeout_s=_PROBING_S,
-            depth="mode",
-        )
+        """Of several servers of one model, the first that can be used tells for all."""
+        for url in given.servers:
+            how: dict[str, Any] = {"dialect": named, "server": server, "depth": "mode"}
+            findings = await probe(url, model=name, headers=_headers(given), timeout_s=_PROBING_S, **how)
+            if advice(findings, server=server).usable:
+                break
+        return findings
 
     def build(findings: Findings, advised: Advice) -> Model:
-        lacks_v1 = findings.url == f"{without_credentials(given.servers[0].rstrip('/'))}/v1"
+        bases = [url.rstrip("/") for url in given.servers]
+        if all(without_credentials(base) != findings.url for base in bases):
+            bases = [base if base.endswith("/v1") else f"{base}/v1" for base in bases]
         fields = {name: value for name, value in given.fields.items() if advised.mode != "raw" or name not in CHAT_ONLY}
         chosen = msgspec.structs.replace(
             given,
-            upstream=[f"{url.rstrip('/')}/v1" for url in given.servers] if lacks_v1 else given.upstream,
+            upstream=bases,
             dialect=advised.dialect,
             server=given.server if advised.server == "openai" else advised.server,
             options=given.options if advised.dialect == given.dialect else {},

@@ -13,7 +13,7 @@ import aiohttp
 from msgspec import Struct
 
 from toolwright.jsontext import NotJsonError, decode, encode
-from toolwright.upstreams.http import told_error, without_credentials
+from toolwright.upstreams.http import credentials_in, told_error, without_credentials
 
 __all__ = ["Asker", "Reply", "dig", "shown"]
 
@@ -53,15 +53,16 @@ class Reply(Struct, frozen=True):
 
 
 class Asker:
-    """Connections to one server. A request may take `request_s` seconds, all of them together `total_s`."""
+    """Connections to the server at a URL. A request may take `request_s` seconds, all of them together `total_s`."""
 
-    def __init__(self, headers: Mapping[str, str], *, request_s: float, total_s: float) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], *, request_s: float, total_s: float) -> None:
         self.headers = dict(headers)
         self.request_s = request_s
         self.requests = 0
         self._ends = time.monotonic() + total_s
         self._free = asyncio.Semaphore(_AT_ONCE)
         values = [part for value in headers.values() for part in value.split()]
+        values += credentials_in(url)
         self._secrets = [value.encode() for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._session: aiohttp.ClientSession | None = None
 

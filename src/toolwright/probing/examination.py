@@ -72,7 +72,7 @@ async def probe(
     """
     began = time.monotonic()
     given = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
-    async with Asker(given, request_s=min(max(_REQUEST_S, timeout_s / 2), timeout_s), total_s=timeout_s) as asker:
+    async with Asker(url, given, request_s=min(max(_REQUEST_S, timeout_s / 2), timeout_s), total_s=timeout_s) as asker:
         place = await _place(asker, url.rstrip("/"), model)
         found = await _examined(asker, place, model, dialect, server, depth)
         return msgspec.structs.replace(found, requests=asker.requests, seconds=round(time.monotonic() - began, 2))

@@ -19,7 +19,7 @@ from msgspec import Struct
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["HttpUpstream", "Timeouts", "told_error", "without_credentials"]
+__all__ = ["HttpUpstream", "Timeouts", "credentials_in", "told_error", "without_credentials"]
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def without_credentials(url: str) -> str:
     return re.sub(r"//[^/@]*@", "//", url)
 
 
-def _credentials(url: str) -> list[str]:
+def credentials_in(url: str) -> list[str]:
     """What must not be told of a URL: its password, and what stands for it in a header."""
     parts = urlsplit(url)
     if not parts.password:
@@ -106,7 +106,7 @@ class HttpUpstream:
         self.name = without_credentials(self.url)
         self._headers = dict(headers or {})
         values = [part for value in self._headers.values() for part in value.split()]
-        values += _credentials(self.url)
+        values += credentials_in(self.url)
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
@@ -164,9 +164,8 @@ class HttpUpstream:
 
     async def _post(self, path: str, body: bytes, way: _Way) -> aiohttp.ClientResponse:
         # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
-        return await self._client().post(
-            self.url + path, data=BytesIO(body), allow_redirects=False, trace_request_ctx=way
-        )
+        client = self._client()
+        return await client.post(self.url + path, data=BytesIO(body), allow_redirects=False, trace_request_ctx=way)
 
     def cut(self) -> UpstreamError:
         """The error for a stream that ended before its answer did."""
