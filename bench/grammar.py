@@ -76,7 +76,9 @@ class Instant(CompletionsUpstream):
         super().__init__("http://localhost/v1", flavour="vllm")
         self._text = text
 
-    async def events(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> AsyncGenerator[Any, None]:
+    async def events(
+        self, path: str, body: Mapping[str, Any], kind: type[Any], headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[Any, None]:
         """The whole text, then the end."""
         encode(body)
         for choice in ({"text": self._text}, {"finish_reason": "stop"}):

@@ -173,13 +173,24 @@ def test_the_simulated_model_misbehaves_as_it_is_told(folder: Path) -> None:
     assert "500" in reply.error["message"]
 
 
+def test_lines_are_json_where_that_is_wanted(folder: Path) -> None:
+    (folder / "json.toml").write_text(
+        '[server]\nport = 0\nlog_format = "json"\n[[models]]\nname = "m"\nupstream = "simulated"\n'
+    )
+    with Serving("toolwright serve --config json.toml", folder) as serving:
+        ask(serving.url, {"model": "m", "messages": [QUESTION]}, stream=False)
+        _, errors = serving.stop(signal.SIGTERM)
+    (line,) = map(json.loads, errors.splitlines())
+    assert (line["level"], line["message"], line["model"], line["status"]) == ("info", "request", "m", 200)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_gateway_that_is_told_to_stop_goes_without_a_word(folder: Path, how: int) -> None:
+def test_a_gateway_that_is_told_to_stop_goes_without_another_word(folder: Path, how: int) -> None:
     with Serving("toolwright serve --port 0", folder) as serving:
         ask(serving.url, {"model": "simulated", "messages": [QUESTION]}, stream=True)
         status, errors = serving.stop(how)
     assert status in (0, 128 + how, -how)
-    assert not errors
+    assert re.fullmatch(r"\S+ \S+ INFO request_id=req_\w+ method=POST path=/v1/chat/completions .*\n", errors)
 
 
 def test_an_upstream_is_asked_with_its_key_and_by_the_name_the_client_gives(

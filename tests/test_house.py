@@ -14,7 +14,7 @@ import toolwright
 from toolwright.dialects.base import dialect_names, get_dialect
 from toolwright.events import PROBLEM_KINDS
 from toolwright.gateway.callers import KeyConfig
-from toolwright.gateway.config import McpConfig, ModelConfig, ServerConfig, StoreConfig
+from toolwright.gateway.config import McpConfig, ModelConfig, RecordConfig, ServerConfig, StoreConfig
 from toolwright.upstreams.faults import FAULTS
 from toolwright.wire.limits import Limits
 
@@ -25,7 +25,10 @@ MAX_LINES = 500
 RUNTIME = tuple(toolwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
-CONFIGS: tuple[type[Struct], ...] = (ServerConfig, StoreConfig, Limits, KeyConfig, ModelConfig, McpConfig)
+CONFIGS: tuple[type[Struct], ...] = (
+    *(ServerConfig, StoreConfig, RecordConfig, Limits),
+    *(KeyConfig, ModelConfig, McpConfig),
+)
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (
     ("errors", "events", "jsontext", "settings"),
@@ -46,10 +49,10 @@ LAYERS = (
     ("parser", "check", "collect", "guarantee", "detection"),
     ("wire",),
     ("upstreams",),
-    ("native",),
-    ("turn",),
+    ("native", "observing"),
+    ("turn", "tracing"),
     ("api", "response_template"),
-    ("bulk",),
+    ("bulk", "records"),
     ("agent",),
     ("probing",),
     ("gateway",),

@@ -115,12 +115,13 @@ class PrintedCalls:
     """Stands before a filter, for calls that are found in the text of an answer whose calls the server reads itself.
 
     A call that the server has handed on as well is left out: it was made once. So a call is held where the server has
-    handed on any.
+    handed on any. `is_leak`: such a call is a problem, because its place is not the text.
     """
 
-    def __init__(self, filter_: Filter, native: NativeCalls) -> None:
+    def __init__(self, filter_: Filter, native: NativeCalls, *, is_leak: bool) -> None:
         self._filter = filter_
         self._native = native
+        self._is_leak = is_leak
         self._held: dict[int, list[Event]] = {}
         self._live: set[int] = set()
 
@@ -133,6 +134,8 @@ class PrintedCalls:
                     if index in self._live or not (self._held.get(index) or self._native.has_calls):
                         self._live.add(index)
                         kept.append(event)
+                        if isinstance(event, CallEnded):
+                            kept += self._told(index)
                         continue
                     self._held.setdefault(index, []).append(event)
                     if isinstance(event, CallEnded):
@@ -146,11 +149,15 @@ class PrintedCalls:
         self._filter.finish(reason, out)
 
     def _judged(self, events: list[Event]) -> list[Event]:
-        name = next(event.name for event in events if isinstance(event, CallStarted))
+        started = next(event for event in events if isinstance(event, CallStarted))
+        index, name = started.index, started.name
         arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
         if self._native.has_made(name, arguments):
             return [Problem("call_repeated", f"a call of {name!r} stands in the text, too", text=arguments)]
-        return events
+        return events + self._told(index)
+
+    def _told(self, index: int) -> list[Event]:
+        return [Problem("call_in_text", "the server left the call in the answer", call=index)] if self._is_leak else []
 
 
 def _same(one: str, other: str) -> bool:

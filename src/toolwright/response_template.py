@@ -23,6 +23,7 @@ class ResponseTemplate:
     """
 
     def __init__(self, template: Mapping[str, Any]) -> None:
+        self.template = template
         self._plan = Plan(read_template(template))
         self._before = ""
 
@@ -47,6 +48,7 @@ class ResponseTemplate:
         thought, is read before it, and belongs to it.
         """
         made = object.__new__(ResponseTemplate)
+        made.template = self.template
         made._plan = self._plan
         made._before = prompt[last_end(self._plan.anchor, prompt) :]
         return made

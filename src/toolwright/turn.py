@@ -7,7 +7,7 @@ out of the stream, before or after the first event. Where a call does not hold t
 
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
 
 import msgspec
@@ -25,6 +25,7 @@ from toolwright.guarantee import Guarantee, Unmet
 from toolwright.history import shaped, with_told_media
 from toolwright.jsontext import decode
 from toolwright.native import NativeCalls, PrintedCalls
+from toolwright.observing import Observation, Observer, Raw
 from toolwright.parser import OutputParser, Reads
 from toolwright.recover import Found, Prose, recover_arguments
 from toolwright.toolset import Toolset
@@ -42,7 +43,7 @@ from toolwright.wire.chat import write_messages
 from toolwright.wire.choice import write_tool_choice
 from toolwright.wire.formats import write_response_format
 
-__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Chooser", "Mode", "Model", "plan", "run_turn"]
+__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Chooser", "Mode", "Model", "Reader", "plan", "run_turn"]
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
@@ -70,7 +71,7 @@ class Model(Struct, frozen=True):
     `heeds_choice`: the server knows `tool_choice`; one that does not is asked in mode prompt where a call is demanded.
     `object_arguments`: a server that renders natively gets the arguments in a history as objects. `reads` reads the
     text of a server that renders but does not parse (mode native). `chooser`: mode and dialect are chosen when the
-    model is asked, by what its server can do; until then the mode is `native`.
+    model is asked, by what its server can do; until then the mode is `native`. `observers` see each turn.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Model(Struct, frozen=True):
     heeds_choice: bool = True
     reads: Reads | None = None
     chooser: "Chooser | None" = None
+    observers: tuple[Observer, ...] = ()
 
     async def close(self) -> None:
         """Give back all connections."""
@@ -214,62 +216,100 @@ async def run_turn(
     `streamed`: the events are sent on as they come; otherwise all of them may wait for a better answer. Raises
     `UpstreamError` when the upstream fails, `RequestError` when it says that the request was wrong.
     """
-    chooser = model.chooser
-    if chooser is not None:
-        model = await chooser.choose(model)
-    asked = conversation
-    guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
-    deadline = time.monotonic() + model.retry_s
-    counted: Usage | None = None
-    has_sent = False
-    more: list[Item] | None = []
-    while more is not None:
-        conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
-        generation = plan(model, conversation, fields, today)
-        reader = _Reader(model, generation)
+    seen = _observed(model, conversation, fields, streamed) if model.observers else None
+    with seen or nullcontext():
+        chooser = model.chooser
+        if chooser is not None:
+            model = await chooser.choose(model)
+        asked = conversation
+        guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
+        deadline = time.monotonic() + model.retry_s
+        counted: Usage | None = None
+        has_sent = False
+        more: list[Item] | None = []
+        while more is not None:
+            conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
+            generation, raw = plan(model, conversation, fields, today), None
+            if seen is not None:
+                generation, raw = seen.asks(generation, model.mode, model.dialect)
+            reader = Reader(model, generation)
+            try:
+                async with aclosing(_attempt(model, generation, reader, raw)) as events:
+                    async for event in events:
+                        if isinstance(event, Usage):
+                            counted = event if counted is None else counted.plus(event)
+                            continue
+                        for certain in guarantee.push(event):
+                            has_sent = True
+                            if seen is not None:
+                                seen.event(certain)
+                            yield certain
+            except (RequestError, UpstreamError) as error:
+                if seen is not None:
+                    seen.failed(error)
+                other = await chooser.instead(model, error) if chooser is not None else None
+                if other is not None and not has_sent:
+                    model, conversation, more = other, asked, []
+                    guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
+                    continue
+                if isinstance(error, UpstreamError):
+                    left = reader.abandoned()
+                    if raw is not None:
+                        raw.end("failed", left)
+                    for event in left:
+                        for certain in guarantee.push(event):
+                            if seen is not None:
+                                seen.event(certain)
+                            yield certain
+                if not guarantee.give_up():
+                    raise
+                break
+            more = guarantee.again(in_time=time.monotonic() < deadline)
         try:
-            async with aclosing(_attempt(model, generation, reader)) as events:
-                async for event in events:
-                    if isinstance(event, Usage):
-                        counted = event if counted is None else counted.plus(event)
-                        continue
-                    for certain in guarantee.push(event):
-                        has_sent = True
-                        yield certain
-        except (RequestError, UpstreamError) as error:
-            other = await chooser.instead(model, error) if chooser is not None else None
-            if other is not None and not has_sent:
-                model, conversation, more = other, asked, []
-                guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
-                continue
-            if isinstance(error, UpstreamError):
-                for event in reader.abandoned():
-                    for certain in guarantee.push(event):
-                        yield certain
-            if not guarantee.give_up():
-                raise
-            break
-        more = guarantee.again(in_time=time.monotonic() < deadline)
-    try:
-        held = guarantee.finish()
-    except Unmet as unmet:
-        raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
-    for event in held:
-        yield event
-    if counted is not None:
-        yield counted
+            last: list[Event | Usage] = [*guarantee.finish()]
+        except Unmet as unmet:
+            raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
+        if counted is not None:
+            last.append(counted)
+        for event in last:
+            if seen is not None:
+                seen.event(event)
+            yield event
 
 
-async def _attempt(model: Model, generation: Generation, reader: "_Reader") -> AsyncGenerator[Event | Usage, None]:
+def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any], streamed: bool) -> Observation:
+    return Observation(
+        model=model.name,
+        upstream=model.upstream.name,
+        upstream_model=model.upstream_model,
+        mode=model.mode,
+        dialect=model.dialect,
+        reads=model.reads,
+        hints=model.hints,
+        conversation=conversation,
+        fields=fields,
+        streamed=streamed,
+    ).begin(model.observers)
+
+
+async def _attempt(
+    model: Model, generation: Generation, reader: "Reader", raw: Raw | None
+) -> AsyncGenerator[Event | Usage, None]:
     usage: Usage | None = None
     async with aclosing(model.upstream.stream(generation)) as deltas:
         async for delta in deltas:
             if isinstance(delta, Usage):
                 usage = delta
                 continue
-            for event in reader.read(delta):
+            events = reader.read(delta)
+            if raw is not None:
+                raw.add(delta, events)
+            for event in events:
                 yield event
-    for event in reader.finish():
+    events = reader.finish()
+    if raw is not None:
+        raw.end("whole", events)
+    for event in events:
         yield event
     if usage is not None:
         yield usage
@@ -287,8 +327,8 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
     return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
 
 
-class _Reader:
-    """Turns the deltas of one generation into checked events."""
+class Reader:
+    """Turns the deltas of one generation into checked events: those that each makes certain, then the rest."""
 
     def __init__(self, model: Model, generation: Generation) -> None:
         conversation = generation.conversation
@@ -313,13 +353,15 @@ class _Reader:
             if prompt and prompt.prefill:
                 self._early = self._parser.feed(prompt.prefill)
         elif model.reads is not None:
-            self._parser = OutputParser(model.reads, tools, PrintedCalls(self._check, self._native))
+            self._parser = OutputParser(model.reads, tools, PrintedCalls(self._check, self._native, is_leak=False))
         elif _may_print_calls(conversation, generation.fields):
             # Servers whose own parser fails print the call into the text.
             printed = Toolset(conversation.tools, conversation.tool_choice, hints=model.hints, infers=False)
-            self._parser = OutputParser(get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native))
+            filter_ = PrintedCalls(self._check, self._native, is_leak=True)
+            self._parser = OutputParser(get_dialect(_PRINTED), printed, filter_)
 
     def read(self, delta: Delta) -> list[Event]:
+        """Read more of what the upstream sent."""
         early, self._early = self._early, []
         match delta:
             case TextDelta(text, logprobs):
@@ -361,6 +403,7 @@ class _Reader:
         return [event for event in self.finish() if isinstance(event, ContentDelta | ReasoningDelta)]
 
     def finish(self) -> list[Event]:
+        """The upstream has sent all of it."""
         if self._parser is not None:
             return self._early + self._native.end(cut=self._reason == "length") + self._parser.finish(self._reason)
         out = self._native.end(cut=self._reason == "length")

@@ -19,6 +19,7 @@ from toolwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, 
 from toolwright.collect import Turn, collect
 from toolwright.errors import UpstreamError
 from toolwright.events import Event, Finished, Usage
+from toolwright.tracing import with_spans
 from toolwright.turn import Model, run_turn
 
 __all__ = ["Driver"]
@@ -50,7 +51,7 @@ class Driver:
 
     def __init__(self, agent: Agent, model: Model, hidden: Mapping[str, Any], *, streamed: bool) -> None:
         self._agent = agent
-        self._model = model
+        self._model = with_spans(model)
         self._hidden = hidden
         self._streamed = streamed
         self._today = date.today().isoformat()

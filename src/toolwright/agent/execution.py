@@ -24,6 +24,7 @@ from toolwright.agent.state import NOT_RUN
 from toolwright.agent.threads import in_thread
 from toolwright.agent.tools import Tool
 from toolwright.conversation import Item
+from toolwright.tracing import tool_span
 
 __all__ = ["Execution", "abandon", "call_function"]
 
@@ -164,6 +165,10 @@ class Execution:
     async def _value(self, call: ReadyCall, context: Context) -> Any:
         """What the function returns, awaited and, of a generator, its last value."""
         tool = call.tool
+        with tool_span(call.ready.name, call.ready.id, tool.definition.description):
+            return await self._returned(call, tool, context)
+
+    async def _returned(self, call: ReadyCall, tool: Tool, context: Context) -> Any:
         try:
             values = {**call.values, **await _filled(tool, self._hidden, context)}
             if _is_async(tool.function):

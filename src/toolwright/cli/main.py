@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import json
-import logging
 import os
 import socket
 import sys
@@ -21,6 +20,7 @@ from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
 from toolwright.cli.doctor import doctor
 from toolwright.cli.options import checked, option_of, server_options
+from toolwright.cli.replay import replay
 from toolwright.collect import collect
 from toolwright.detection import by_name, by_template
 from toolwright.dialects.base import dialect_names, get_dialect, read_options
@@ -31,6 +31,7 @@ from toolwright.gateway.config import (
     ANY_MODEL,
     Config,
     ModelConfig,
+    RecordConfig,
     ServerConfig,
     StoreConfig,
     detected,
@@ -38,6 +39,7 @@ from toolwright.gateway.config import (
     simulated_config,
 )
 from toolwright.gateway.hosts import is_loopback
+from toolwright.gateway.logs import configure as configure_logs
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.response_template import ResponseTemplate
 from toolwright.turn import AUTO
@@ -80,6 +82,7 @@ main.add_command(bulk)
 main.add_command(codex)
 main.add_command(chat)
 main.add_command(doctor)
+main.add_command(replay)
 
 
 @main.command()
@@ -95,6 +98,7 @@ main.add_command(doctor)
 @click.option("--sample", is_flag=True, help="Let the simulated model make random calls of what is allowed.")
 @click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
 @click.option("--openresponses", is_flag=True, help="Speak the Open Responses dialect on /v1/responses.")
+@click.option("--record", metavar="DIR", help="Write each turn into a file there, for `toolwright replay`.")
 def serve(
     upstream: str | None,
     model: str | None,
@@ -109,6 +113,7 @@ def serve(
     sample: bool,
     store: str | None,
     openresponses: bool,
+    record: str | None,
 ) -> None:
     """Start the gateway. Without an upstream it serves a simulated model.
 
@@ -129,7 +134,10 @@ def serve(
     store_ = settings.store or StoreConfig(url=_default_store())
     if store:
         store_ = msgspec.structs.replace(store_, url=store)
-    _run(msgspec.structs.replace(settings, server=server_, store=store_))
+    record_ = settings.record
+    if record:
+        record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
+    _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_))
 
 
 def _default_store() -> str:
@@ -171,8 +179,7 @@ def _run(config: Config) -> None:
     from toolwright.gateway.app import create_app  # here, so that the other commands start without it
     from toolwright.gateway.serving import serve as serve_app
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    configure_logs(config.server.log_level, config.server.log_format)
     app = create_app(config)
     asyncio.run(_check_store(config.store))
     listener = _listen(config.server.host, config.server.port)
@@ -220,6 +227,8 @@ def _welcome(config: Config, address: str) -> None:
         where = without_credentials(config.store.url).removeprefix("sqlite:///")
         kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")
         click.echo(f"  responses and conversations {kept}")
+    if config.record is not None:
+        click.echo(f"  turns are recorded, word for word, in {config.record.dir}")
     key = "YOUR_KEY" if config.keys else "any"
     click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
     if not config.keys and not is_loopback(config.server.host):

@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing, suppress
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -14,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Problem
+from toolwright.gateway.exchanges import current
 from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.wire.errors import error_body, json_fault, upstream_status
 from toolwright.wire.limits import Limits, check_depth, check_limits
@@ -24,14 +24,12 @@ __all__ = [
     "OUR_FAULT",
     "PROBLEMS_HEADER",
     "ClientLeft",
-    "Counted",
     "EventStream",
     "Peeked",
     "decoded",
     "error_response",
     "given_up",
     "json_response",
-    "new_request_id",
     "off_loop",
     "problems_told",
     "read_body",
@@ -40,8 +38,6 @@ __all__ = [
 
 log = logging.getLogger("toolwright.gateway")
 T = TypeVar("T")
-# Counts problems by kind, over all requests.
-Counted: TypeAlias = Callable[[Iterable[Problem]], Counter[str]]
 # Says what was wrong with an answer, and that it was mended or asked for again.
 PROBLEMS_HEADER = "x-toolwright-problems"
 OUR_FAULT = RequestError(
@@ -92,7 +88,10 @@ async def read_body(request: Request, limit: int) -> bytes:
             code="request_too_large",
             status=413,
         )
-    return b"".join(pieces)
+    body = b"".join(pieces)
+    if (exchange := current()) is not None and exchange.keeps_body:
+        exchange.body = body
+    return body
 
 
 def decoded(body: bytes | str, limits: Limits) -> object:
@@ -112,13 +111,9 @@ async def off_loop(read: Callable[[], T], *, slow: bool) -> T:
     return await asyncio.to_thread(read) if slow else read()
 
 
-def new_request_id() -> str:
-    """The id by which a request is known in the answer's headers and in the log."""
-    return f"req_{secrets.token_hex(16)}"
-
-
-def problems_told(kinds: Mapping[str, int]) -> str:
+def problems_told(problems: Iterable[Problem]) -> str:
     """Kinds of problems in a header: `argument_coerced=2, json_repaired=1`."""
+    kinds = Counter(problem.kind for problem in problems)
     return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
 
 

@@ -4,8 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -18,19 +17,18 @@ from starlette.routing import Route, WebSocketRoute
 
 import toolwright
 from toolwright.errors import RequestError, UpstreamError, did_you_mean
-from toolwright.events import Problem
 from toolwright.gateway.answers import (
     OUR_FAULT,
     ClientLeft,
     error_response,
     given_up,
     json_response,
-    new_request_id,
 )
 from toolwright.gateway.callers import Keys, caller
 from toolwright.gateway.chat import ChatEndpoint
 from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfig, build_models
 from toolwright.gateway.conversations import ConversationsEndpoint
+from toolwright.gateway.exchanges import Watched, current
 from toolwright.gateway.guard import Guard
 from toolwright.gateway.lane import Lane
 from toolwright.gateway.mcp_servers import McpServers
@@ -38,6 +36,7 @@ from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
 from toolwright.gateway.store import Store, StoreError
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Turns
+from toolwright.gateway.watch import Watch
 from toolwright.gateway.websocket import ResponsesSocket
 from toolwright.turn import Model
 
@@ -60,7 +59,7 @@ def create_app(config: Config) -> Starlette:
 
     endpoints = gateway.endpoints()
     routes = [
-        Route(path + slash, gateway.answer(handler), methods=[method])
+        Route(path + slash, gateway.answer(handler, path), methods=[method])
         for method, path, handler in endpoints
         for slash in ("/", "")
     ]
@@ -72,13 +71,16 @@ def create_app(config: Config) -> Starlette:
             known[shown] = f"{known[shown]} or {method} {shown}" if shown in known else f"{method} {shown}"
 
     async def no_route(request: Request, _: Exception) -> Response:
-        return _identified(error_response(_invalid_url(request, known)), new_request_id())
+        return _identified(error_response(_invalid_url(request, known)))
 
     app = Starlette(
         routes=[*routes, *sockets],
         lifespan=lifespan,
         exception_handlers={404: no_route, 405: no_route},
-        middleware=[Middleware(Guard, gateway.keys, gateway.traffic, (*config.server.hosts, config.server.host))],
+        middleware=[
+            Middleware(Watched, gateway.watch.exchanges),
+            Middleware(Guard, gateway.keys, gateway.traffic, (*config.server.hosts, config.server.host)),
+        ],
     )
     app.state.traffic = gateway.traffic
     app.router.redirect_slashes = False  # a redirect would have no body that a client could show
@@ -105,8 +107,9 @@ def _ends(asked: str, path: str) -> bool:
     return re.search(f"{pattern}$", asked) is not None
 
 
-def _identified(response: Response, request_id: str) -> Response:
-    response.headers["x-request-id"] = request_id
+def _identified(response: Response) -> Response:
+    if (exchange := current()) is not None:
+        response.headers["x-request-id"] = exchange.id
     return response
 
 
@@ -114,23 +117,26 @@ class _Gateway:
     def __init__(self, config: Config) -> None:
         self._server = config.server
         self.traffic = Traffic(config.server.max_requests)
+        self.watch = Watch(config)
         self._models = {
-            given.name: self._behind_lane(model, given)
+            given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, build_models(config).values(), strict=True)
         }
         self.keys = Keys(config.keys, self._models)
         self._started = int(time.time())
         store = config.store or StoreConfig(url="sqlite://")
-        self._store = None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name)
+        told = self.watch.metrics.store_operation
+        self._store = (
+            None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
+        )
         self._pruning: asyncio.Task[None] | None = None
-        self.problems: Counter[str] = Counter()  # by kind, since the start
         self._mcp = McpServers(config.mcp)
         mends = config.server.history == "mend"
         turns = Turns(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
-        self._chat = ChatEndpoint(self._model, config.server, self._counted, config.limits)
-        self._responses = ResponsesEndpoint(turns, self._store, config.server, self._counted, self.traffic)
+        self._chat = ChatEndpoint(self._model, config.server, config.limits)
+        self._responses = ResponsesEndpoint(turns, self._store, config.server, self.traffic)
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
-        self.socket = ResponsesSocket(turns, config.server, self._counted, self.traffic)
+        self.socket = ResponsesSocket(turns, config.server, self.traffic, self.watch.exchanges)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
         lane = Lane(model.upstream, self.traffic, given.max_requests, given.queue_s)
@@ -163,9 +169,11 @@ class _Gateway:
             ("GET", "/v1/models", self.list_models),
             ("GET", "/v1/models/{name:path}", self.show_model),
             ("GET", "/healthz", self.healthz),
+            *([("GET", "/metrics", self.watch.show)] if self._server.metrics else []),
         ]
 
     async def open(self) -> None:
+        self.watch.open()
         for model in self._models.values():
             if model.chooser is not None:
                 model.chooser.start()
@@ -183,6 +191,7 @@ class _Gateway:
             await model.close()
         if self._store is not None:
             await self._store.close()
+        await self.watch.close()
 
     async def _prune(self, store: Store) -> None:
         """Erase what the retention lets go, now and every hour."""
@@ -193,25 +202,30 @@ class _Gateway:
                 log.warning("old responses could not be erased: %s", error)
             await asyncio.sleep(_PRUNED_EVERY_S)
 
-    def answer(self, handler: Handler) -> Handler:
-        """A handler whose errors are told the way OpenAI's API tells them."""
+    def answer(self, handler: Handler, endpoint: str) -> Handler:
+        """A handler whose errors are told the way OpenAI's API tells them. `endpoint` is the path of its route."""
 
         async def answered(request: Request) -> Response:
-            request_id = new_request_id()
+            exchange = current()
+            assert exchange is not None
+            exchange.endpoint = endpoint
             try:
                 response = await handler(request)
             except (RequestError, UpstreamError) as error:
-                log.info("%s %.200r refused: %.500r", request_id, request.url.path, str(error))
+                log.debug("%s refused: %.500r", endpoint, str(error))
+                exchange.failed(error)
                 response = error_response(error)
             except ClientLeft:
                 response = Response(status_code=499)
             except StoreError as error:
-                log.error("%s %.200r failed: %s", request_id, request.url.path, error)
+                log.error("%s failed: %s", endpoint, error)
+                exchange.failed(OUR_FAULT)
                 response = error_response(OUR_FAULT)
             except Exception:
-                log.exception("%s %.200r failed", request_id, request.url.path)
+                log.exception("%s failed", endpoint)
+                exchange.failed(OUR_FAULT)
                 response = error_response(OUR_FAULT)
-            return _identified(response, request_id)
+            return _identified(response)
 
         return answered
 
@@ -230,7 +244,8 @@ class _Gateway:
             except UpstreamError as error:
                 if not names:
                     raise
-                log.info("%s lists the configured models only: %.500r", request.url.path, str(error))
+                log.info("the configured models only are listed: the upstream fails (%s)", error.fault)
+                log.debug("the upstream says: %.500r", str(error))
         allowed = filter(caller().may_use, names)
         return json_response({"object": "list", "data": [self._described(name) for name in allowed]})
 
@@ -260,9 +275,3 @@ class _Gateway:
 
     def _described(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._started, "owned_by": "toolwright"}
-
-    def _counted(self, problems: Iterable[Problem]) -> Counter[str]:
-        """The kinds of some problems with their numbers, which are counted over all requests, too."""
-        kinds: Counter[str] = Counter(problem.kind for problem in problems)
-        self.problems.update(kinds)
-        return kinds

@@ -151,8 +151,9 @@ class Auto:
             return
         known.advice, known.failed = advised, failed
         dialect = f" {advised.dialect}" if advised.dialect else ""
-        told = (model.upstream_model, advised.mode, dialect, model.mode, error)
-        log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed: %s", *told)
+        told = (model.upstream_model, advised.mode, dialect, model.mode)
+        log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed", *told)
+        log.debug("its server said: %s", error)
 
     def _made(self, model: Model, known: _Known) -> Model:
         advised = known.advice

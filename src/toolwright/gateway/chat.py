@@ -18,7 +18,6 @@ from toolwright.gateway.answers import (
     LARGE,
     OUR_FAULT,
     PROBLEMS_HEADER,
-    Counted,
     EventStream,
     Peeked,
     decoded,
@@ -44,14 +43,11 @@ Events = AsyncGenerator[Event | Usage, None]
 
 
 class ChatEndpoint:
-    """Answers chat requests. `counted` counts problems by kind over all requests."""
+    """Answers chat requests."""
 
-    def __init__(
-        self, find_model: Callable[[str], Model], server: ServerConfig, counted: Counted, limits: Limits
-    ) -> None:
+    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, limits: Limits) -> None:
         self._find_model = find_model
         self._server = server
-        self._counted = counted
         self._limits = limits
 
     async def create(self, request: Request) -> Response:
@@ -68,7 +64,7 @@ class ChatEndpoint:
         chunks = self._chunks(chat)
         peeked = Peeked(events)
         await peeked.begin(request.receive, self._server.heartbeat_s)
-        stream = _stream(chunks, peeked.events(), self._counted)
+        stream = _stream(chunks, peeked.events())
         return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 
     async def _whole(self, chat: ChatRequest, events: Events) -> Response:
@@ -88,7 +84,7 @@ class ChatEndpoint:
             reasoning=self._server.reasoning,
             **self._identity(chat),
         )
-        told = problems_told(self._counted(turn.problems))
+        told = problems_told(turn.problems)
         return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
 
     def _chunks(self, chat: ChatRequest) -> ChatChunks:
@@ -108,7 +104,7 @@ class ChatEndpoint:
         }
 
 
-async def _stream(chunks: ChatChunks, events: Events, counted: Counted) -> AsyncGenerator[bytes, None]:
+async def _stream(chunks: ChatChunks, events: Events) -> AsyncGenerator[bytes, None]:
     """The chunks of a turn. A failure becomes an event.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
@@ -126,7 +122,7 @@ async def _stream(chunks: ChatChunks, events: Events, counted: Counted) -> Async
                 for chunk in chunks.event(event):
                     yield chunk
     except (RequestError, UpstreamError) as error:
-        log.info("stream failed: %.500r", str(error))
+        log.debug("stream failed: %.500r", str(error))
         yield data(encode(error_body(error)))
     except Exception:
         log.exception("stream failed")
@@ -134,7 +130,7 @@ async def _stream(chunks: ChatChunks, events: Events, counted: Counted) -> Async
     else:
         if usage_chunk := chunks.usage(usage):
             yield usage_chunk
-    if told := problems_told(counted(problems)):
+    if told := problems_told(problems):
         yield comment(f"{PROBLEMS_HEADER}: {told}")
     yield DONE
 

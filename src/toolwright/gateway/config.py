@@ -20,6 +20,7 @@ from toolwright.errors import ConfigError, RequestError
 from toolwright.gateway.addresses import check_header, check_url
 from toolwright.gateway.auto import Auto
 from toolwright.gateway.callers import KeyConfig
+from toolwright.gateway.logs import LogFormat, LogLevel
 from toolwright.probing.advice import Advice, advice
 from toolwright.probing.examination import probe
 from toolwright.probing.findings import Findings
@@ -44,6 +45,7 @@ __all__ = [
     "Config",
     "McpConfig",
     "ModelConfig",
+    "RecordConfig",
     "ServerConfig",
     "StoreConfig",
     "build_models",
@@ -72,7 +74,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     together are refused as OpenAI does, or mended. `responses`: the dialect of the Responses API. `hosts`: the names
     under which pages and clients may reach a gateway without keys. `max_requests`: more at once are refused.
     `stall_s`: a client that reads nothing for so long is given up. `drain_s`: how long what is under way may go on when
-    the gateway is told to end.
+    the gateway is told to end. `metrics`: whether `GET /metrics` is there. `traces`: spans are made where OpenTelemetry
+    is installed, or never.
     """
 
     host: _Text = "127.0.0.1"
@@ -86,6 +89,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     reasoning: ReasoningField = "both"
     history: Literal["strict", "mend"] = "strict"
     responses: Flavour = "openai"
+    log_level: LogLevel = "info"
+    log_format: LogFormat = "plain"
+    metrics: bool = True
+    traces: Literal["auto", "off"] = "auto"
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,6 +104,18 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     url: _Text
     retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
+
+
+class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[record]`: each turn is written into a file below `dir`, as `toolwright replay` reads it.
+
+    In bytes: what one turn may take, when a new file is begun, how much all may take before the oldest goes.
+    """
+
+    dir: _Text
+    max_turn_bytes: Annotated[int, Meta(ge=1_024)] = 4_194_304
+    max_file_bytes: Annotated[int, Meta(ge=1_024)] = 67_108_864
+    max_total_bytes: Annotated[int, Meta(ge=1_024)] = 1_073_741_824
 
 
 class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,6 +199,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     server: ServerConfig = ServerConfig()
     store: StoreConfig | None = None
+    record: RecordConfig | None = None
     limits: Limits = Limits()
     keys: tuple[KeyConfig, ...] = ()
     models: tuple[ModelConfig, ...] = ()

@@ -14,8 +14,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolwright.errors import RequestError
-from toolwright.gateway.answers import error_response, new_request_id
+from toolwright.gateway.answers import error_response
 from toolwright.gateway.callers import Caller, Keys, asking
+from toolwright.gateway.exchanges import current, new_request_id
 from toolwright.gateway.hosts import host_of, is_address, is_loopback
 from toolwright.gateway.traffic import Traffic
 
@@ -49,6 +50,8 @@ class Guard:
                 await _refuse(error, scope, receive, send)
                 return
             asking(who)
+            if (exchange := current()) is not None:
+                exchange.caller = who.name
             await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
 
     def _admitted(self, scope: Scope, place: ExitStack) -> Caller:
@@ -103,8 +106,12 @@ def _telling(who: Caller, send: Send) -> Send:
 
 
 async def _refuse(error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
-    request_id = new_request_id()
-    log.info("%s %.200r refused: %s", request_id, scope["path"], error.code)
+    exchange = current()
     response = error_response(error)
-    response.headers["x-request-id"] = request_id
+    if exchange is not None:
+        exchange.failed(error)
+        response.headers["x-request-id"] = exchange.id
+    else:
+        request_id = response.headers["x-request-id"] = new_request_id()
+        log.info("%s %.200r refused: %s", request_id, scope["path"], error.code)
     await response(scope, receive, send)

@@ -16,7 +16,6 @@ from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Usage
 from toolwright.gateway.answers import (
     PROBLEMS_HEADER,
-    Counted,
     EventStream,
     Peeked,
     given_up,
@@ -66,15 +65,12 @@ def _is_unmet(error: BaseException | None) -> bool:
 
 
 class ResponsesEndpoint:
-    """Answers requests of the Responses API. `counted` counts problems by kind over all requests."""
+    """Answers requests of the Responses API."""
 
-    def __init__(
-        self, turns: Turns, store: Store | None, server: ServerConfig, counted: Counted, traffic: Traffic
-    ) -> None:
+    def __init__(self, turns: Turns, store: Store | None, server: ServerConfig, traffic: Traffic) -> None:
         self._turns = turns
         self._store = store
         self._server = server
-        self._counted = counted
         self._traffic = traffic
         self._background: dict[str, asyncio.Task[None]] = {}
 
@@ -96,7 +92,7 @@ class ResponsesEndpoint:
         if prepared.request.background:
             return await self._in_background(prepared)
         answer = await unless_left(request.receive, self._turns.whole(prepared))
-        told = problems_told(self._counted(prepared.problems))
+        told = problems_told(prepared.problems)
         return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
 
     async def show(self, request: Request) -> Response:
@@ -161,7 +157,7 @@ class ResponsesEndpoint:
             async with aclosing(self._turns.streamed(prepared, peeked.events())) as events:
                 async for event in events:
                     is_last = event["type"].removeprefix("response.") in _OVER
-                    if is_last and (told := problems_told(self._counted(prepared.problems))):
+                    if is_last and (told := problems_told(prepared.problems)):
                         yield comment(f"{PROBLEMS_HEADER}: {told}")
                     yield written(event)
             if flavour == "open_responses":
@@ -196,7 +192,6 @@ class ResponsesEndpoint:
             await self._set_status(stored, "cancelled")
             raise
         finally:
-            self._counted(prepared.problems)
             self._background.pop(prepared.id, None)
 
     async def _make_to_its_end(self, prepared: Prepared) -> None:

@@ -7,6 +7,7 @@ The store knows nothing of the API: what an item means, how a reference is resol
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -37,10 +38,19 @@ class Store:
     caller is cancelled: a client that leaves takes nothing with it.
     """
 
-    def __init__(self, url: str, retention_days: float | None = None, owner: Callable[[], str] = lambda: "") -> None:
+    def __init__(
+        self,
+        url: str,
+        retention_days: float | None = None,
+        owner: Callable[[], str] = lambda: "",
+        *,
+        told: Callable[..., None] | None = None,
+    ) -> None:
         """`retention_days`: for how long `prune` leaves responses alone; None is for ever. `owner` says on whose behalf
-        a method is called: it stores for that owner, and sees what that owner has.
+        a method is called: it stores for that owner, and sees what that owner has. `told(operation, seconds, failed=…)`
+        is called after each transaction.
         """
+        self._told = told
         self._url = url
         self._retention_days = retention_days
         self._owner = owner
@@ -170,10 +180,18 @@ class Store:
             async with engine.begin() as connection:
                 return await connection.run_sync(query, *args, **options)
 
+        begun = time.monotonic()
         task = asyncio.ensure_future(transaction())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        if (told := self._told) is not None:
+            operation = query.__name__
+            task.add_done_callback(lambda task: told(operation, time.monotonic() - begun, failed=_has_failed(task)))
         try:
             return await asyncio.shield(task)
         except SQLAlchemyError as error:
             raise StoreError(f"The store failed: {self._database.told(error)}.") from error
+
+
+def _has_failed(task: asyncio.Task[Any]) -> bool:
+    return task.cancelled() or task.exception() is not None

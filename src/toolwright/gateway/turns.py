@@ -209,7 +209,7 @@ class Turns:
             ending = prepared.finish()
             await self._keep(prepared, memory)
         except (RequestError, UpstreamError) as error:
-            log.info("%s failed: %.500r", prepared.id, str(error))
+            log.debug("%s failed: %.500r", prepared.id, str(error))
             ending = ending[:-1] + writer.fail(*_failure(error))
         except Exception:
             log.exception("%s failed", prepared.id)

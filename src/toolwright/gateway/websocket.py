@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 import re
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any, Final
@@ -11,9 +12,10 @@ from typing import Any, Final
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.gateway.answers import OUR_FAULT, Counted, decoded, given_up
+from toolwright.gateway.answers import OUR_FAULT, decoded, given_up
 from toolwright.gateway.callers import caller
 from toolwright.gateway.config import ServerConfig
+from toolwright.gateway.exchanges import Exchange, Exchanges, current
 from toolwright.gateway.responses import event_bytes, flavour_of
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Memory, Prepared, Turns
@@ -21,9 +23,10 @@ from toolwright.jsontext import encode
 from toolwright.wire.errors import error_body, missing, upstream_status
 from toolwright.wire.response_answer import ResponseEvent
 
-__all__ = ["ResponsesSocket"]
+__all__ = ["ENDPOINT", "ResponsesSocket"]
 
 log = logging.getLogger("toolwright.gateway")
+ENDPOINT: Final = "/v1/responses (websocket)"
 _MAX_WAITING: Final = 32  # requests that wait for the one that is answered
 _LONGEST_S: Final = 3_600.0
 _LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
@@ -46,16 +49,16 @@ _TOO_MANY: Final = RequestError(
 class ResponsesSocket:
     """Serves connections; see the module's docstring."""
 
-    def __init__(self, turns: Turns, server: ServerConfig, counted: Counted, traffic: Traffic) -> None:
+    def __init__(self, turns: Turns, server: ServerConfig, traffic: Traffic, exchanges: Exchanges) -> None:
         self._turns = turns
         self._server = server
-        self._counted = counted
         self._traffic = traffic
+        self._exchanges = exchanges
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""
         await websocket.accept()
-        connection = _Connection(websocket, self._turns, self._server, self._counted, self._traffic)
+        connection = _Connection(websocket, self._turns, self._server, self._traffic, self._exchanges)
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await connection.run()
@@ -73,13 +76,13 @@ class ResponsesSocket:
 
 class _Connection:
     def __init__(
-        self, websocket: WebSocket, turns: Turns, server: ServerConfig, counted: Counted, traffic: Traffic
+        self, websocket: WebSocket, turns: Turns, server: ServerConfig, traffic: Traffic, exchanges: Exchanges
     ) -> None:
         self._websocket = websocket
         self._turns = turns
         self._server = server
-        self._counted = counted
         self._traffic = traffic
+        self._exchanges = exchanges
         self._answering = asyncio.Lock()
         self._memory = Memory()
         self._flavour = flavour_of(websocket.url.path, server)
@@ -132,21 +135,37 @@ class _Connection:
                 await self._take(text)
 
     async def _take(self, text: str) -> None:
+        scope = self._websocket.scope
+        with self._exchanges.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as exchange:
+            exchange.endpoint = ENDPOINT
+            exchange.caller = caller().name
+            if exchange.keeps_body:
+                exchange.body = text
+            exchange.status = await self._answered(text, exchange)
+            exchange.is_whole = True
+
+    async def _answered(self, text: str, exchange: Exchange) -> int:
+        """Answer a frame, or refuse it. The status that it would have over HTTP."""
         lane: str | None = None
+        error: RequestError | UpstreamError
         try:
             given = decoded(text, self._turns.limits)
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
             lane = _lane(given)
             await self._answer(given, text, lane)
-        except (RequestError, UpstreamError) as error:
-            log.info("websocket request refused: %.500r", str(error))
-            await self.refuse(error, lane)
+            return 200
+        except (RequestError, UpstreamError) as refused:
+            log.debug("websocket request refused: %.500r", str(refused))
+            error = refused
         except (WebSocketDisconnect, asyncio.CancelledError):
             raise
         except Exception:
             log.exception("websocket request failed")
-            await self.refuse(OUR_FAULT, lane)
+            error = OUR_FAULT
+        exchange.failed(error)
+        await self.refuse(error, lane)
+        return error.status if isinstance(error, RequestError) else upstream_status(error)
 
     async def _answer(self, given: dict[str, Any], text: str, lane: str | None) -> None:
         kind = given.get("type")
@@ -187,7 +206,6 @@ class _Connection:
             async for event in beating:
                 kind = event["type"]
                 await self._send_event(event, next(numbers), lane)
-        self._counted(prepared.problems)
         return kind in ("response.completed", "response.incomplete")
 
     async def _with_heartbeats(
@@ -211,6 +229,8 @@ class _Connection:
 
     async def _send(self, frame: bytes) -> None:
         if self._websocket.application_state is WebSocketState.CONNECTED:
+            if (exchange := current()) is not None and exchange.first_s is None:
+                exchange.first_s = time.monotonic()
             try:
                 async with asyncio.timeout(self._server.stall_s):
                     await self._websocket.send_text(frame.decode())

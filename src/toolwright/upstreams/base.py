@@ -80,7 +80,7 @@ class Generation(Struct, frozen=True):
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
     `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
-    model to it (modes raw and prompt).
+    model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own.
     """
 
     model: str
@@ -94,6 +94,7 @@ class Generation(Struct, frozen=True):
     stops: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     constraint: Constraint | None = None
+    headers: Mapping[str, str] = {}
 
 
 class Upstream(Protocol):

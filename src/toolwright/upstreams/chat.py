@@ -81,7 +81,7 @@ class ChatUpstream(ConstrainedUpstream):
         stopped = False
         reader = _Choices()
         try:
-            async with aclosing(self.events("/chat/completions", body, _Chunk)) as events:
+            async with aclosing(self.events("/chat/completions", body, _Chunk, generation.headers)) as events:
                 async for event in events:
                     for delta in reader.read(event):
                         stopped = stopped or isinstance(delta, Stopped)

@@ -55,7 +55,8 @@ class CompletionsUpstream(ConstrainedUpstream):
     async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         stopped = False
         way = self._way
-        async with aclosing(self.events(way.path, {**way.body(generation), **constraining}, way.chunk)) as events:
+        body = {**way.body(generation), **constraining}
+        async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as events:
             async for event in events:
                 for delta in way.read(event):
                     stopped = stopped or isinstance(delta, Stopped)

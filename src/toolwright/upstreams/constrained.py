@@ -90,9 +90,8 @@ class ConstrainedUpstream(HttpUpstream):
                 if begun or not _refuses(error):
                     raise
                 self._unwilling.add(key)
-                log.warning(
-                    "%s refuses the grammar of a request and is asked without it: %.500r", self.name, str(error)
-                )
+                log.warning("%s refuses the grammar of a request and is asked without it", self.name)
+                log.debug("%s says: %.500r", self.name, str(error))
         async with aclosing(self._deltas(generation, {})) as deltas:
             async for delta in deltas:
                 yield delta

@@ -131,13 +131,15 @@ class HttpUpstream:
             await self._session.close()
             self._session = None
 
-    async def events(self, path: str, body: Mapping[str, Any], kind: type[T]) -> AsyncGenerator[T, None]:
+    async def events(
+        self, path: str, body: Mapping[str, Any], kind: type[T], headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[T, None]:
         """POST and answer each event as a `kind`; of a server that does not stream, its whole answer as the only one.
 
         The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
         """
         with self._named_failures(self._timeouts.idle_s):
-            async with await self._posted(path, encode(body)) as response:
+            async with await self._posted(path, encode(body), headers) as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
@@ -150,22 +152,25 @@ class HttpUpstream:
                     what = f"answered {response.content_type} instead of events"
                     raise self._lied(what, await response.content.read(_MAX_TOLD))
 
-    async def _posted(self, path: str, body: bytes) -> aiohttp.ClientResponse:
+    async def _posted(self, path: str, body: bytes, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
         """The answer to a POST. A connection that was kept may be closed by the server just now, as llama.cpp does
         behind some answers without having said so: what ends without a byte on such a one is sent once more.
         """
         way = _Way()
         try:
-            return await self._post(path, body, way)
+            return await self._post(path, body, headers, way)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if not way.was_kept:
                 raise
-        return await self._post(path, body, way)
+        return await self._post(path, body, headers, way)
 
-    async def _post(self, path: str, body: bytes, way: _Way) -> aiohttp.ClientResponse:
+    async def _post(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, way: _Way
+    ) -> aiohttp.ClientResponse:
         # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
-        client = self._client()
-        return await client.post(self.url + path, data=BytesIO(body), allow_redirects=False, trace_request_ctx=way)
+        return await self._client().post(
+            self.url + path, data=BytesIO(body), headers=headers, allow_redirects=False, trace_request_ctx=way
+        )
 
     def cut(self) -> UpstreamError:
         """The error for a stream that ended before its answer did."""
