@@ -246,9 +246,9 @@ def test_a_parser_that_fails_later_is_done_without(
     lines = told(log)
     assert len(lines) == 2
     assert lines[1].startswith(
-        "model 'qwen3:8b' is asked in mode prompt hermes from now on, because mode native failed: "
+        "model 'qwen3:8b' is asked in mode prompt hermes from now on, because mode native failed"
     )
-    assert PARSER_FAILURE in lines[1]
+    assert PARSER_FAILURE not in log.text  # which may hold what the model wrote
 
 
 @both
@@ -265,7 +265,6 @@ def test_what_was_sent_is_not_taken_back_but_the_next_request_goes_another_way(
         reply = request(gateway.url + CHAT, body)
         if stream:
             assert "Let me see." in reply.text
-            assert PARSER_FAILURE in reply.text
         posing.pose = POSES["ollama"]
         gateway.ask(stream=stream)
         assert used(posing) == PROMPT
@@ -380,8 +379,7 @@ def test_llama_cpps_own_parser_fails_and_is_done_without(llama: TinyLlama, log: 
 
     asyncio.run(fails())
     (_, line) = told(log)
-    assert line.startswith("model 'm' is asked in mode prompt json from now on, because mode native failed: ")
-    assert PARSER_FAILURE in line
+    assert line.startswith("model 'm' is asked in mode prompt json from now on, because mode native failed")
 
 
 @both

@@ -68,11 +68,11 @@ SERVERS = [
     ("vllm behind a proxy", "vllm", "1", "native", None, "vllm", True),
     ("sglang", "sglang", "0.5.23", "raw", "hermes", "sglang", True),
     ("sglang behind a proxy", "sglang", "0.5.23", "raw", "hermes", "sglang", False),
-    ("ollama", "ollama", "0.33.0", "native", None, None, True),
-    ("ollama, no tools", "ollama", "0.33.0", "prompt", "json", None, True),
-    ("lm studio", "unknown", None, "native", None, None, True),
-    ("calls are printed", "unknown", None, "prompt", "json", None, True),
-    ("no calls in a stream", "unknown", None, "prompt", "json", None, True),
+    ("ollama", "ollama", "0.33.0", "native", None, "ollama", True),
+    ("ollama, no tools", "ollama", "0.33.0", "prompt", "json", "ollama", False),
+    ("lm studio", "unknown", None, "native", None, "openai", True),
+    ("calls are printed", "unknown", None, "prompt", "json", "openai", True),
+    ("no calls in a stream", "unknown", None, "prompt", "json", "openai", True),
 ]
 
 
@@ -86,7 +86,7 @@ def test_each_server_is_known_and_the_mode_is_the_one_that_works(
     version: str | None,
     mode: str,
     dialect: str | None,
-    flavour: str | None,
+    flavour: str,
     constrain: bool,
 ) -> None:
     posing.pose = POSES[pose]
@@ -94,9 +94,7 @@ def test_each_server_is_known_and_the_mode_is_the_one_that_works(
     advised = advice(findings)
     assert (findings.server, findings.version, findings.message) == (server, version, "")
     assert (advised.usable, advised.mode, advised.dialect) == (True, mode, dialect), advised
-    assert advised.constrain is constrain
-    if mode == "raw":
-        assert advised.server == flavour
+    assert (advised.server, advised.constrain) == (flavour, constrain)
     assert findings.url == posing.url
     assert len(posing.asked) == findings.requests
 
@@ -184,7 +182,7 @@ def test_a_model_that_is_named_is_the_one_that_is_asked(posing: PosingServer) ->
 
 
 def test_choosing_a_mode_takes_few_requests(posing: PosingServer) -> None:
-    for pose, most in (("vllm", 4), ("sglang", 4), ("ollama", 9), ("calls are printed", 8)):
+    for pose, most in (("vllm", 4), ("sglang", 4), ("ollama", 10), ("calls are printed", 8)):
         posing.pose = POSES[pose]
         assert found(posing.url, depth="mode").requests <= most, pose
 
@@ -326,7 +324,9 @@ def test_the_command_tells_it_and_what_it_prints_is_a_configuration(posing: Posi
 
 
 @pytest.mark.parametrize("pose", POSES)
-def test_the_json_holds_everything(posing: PosingServer, pose: str) -> None:
+def test_the_json_holds_everything_and_a_configuration_that_can_be(
+    posing: PosingServer, tmp_path: Path, pose: str
+) -> None:
     posing.pose = POSES[pose]
     result = doctor(posing.url, "--json")
     told = json.loads(result.stdout)
@@ -335,6 +335,9 @@ def test_the_json_holds_everything(posing: PosingServer, pose: str) -> None:
     assert {"group", "probe", "status", "evidence"} == told["findings"]["results"][0].keys()
     (entry,) = tomllib.loads(told["advice"]["toml"])["models"]
     assert entry["mode"] == told["advice"]["mode"] == told["advice"]["choices"]["mode"]["value"]
+    (tmp_path / "toolwright.toml").write_text(told["advice"]["toml"])
+    (model,) = build_models(load_config(tmp_path / "toolwright.toml")).values()
+    assert (model.mode, model.dialect) == (told["advice"]["mode"], told["advice"]["dialect"])
 
 
 def test_nothing_usable_is_exit_status_1(closed_port: str) -> None:

@@ -118,8 +118,10 @@ class Chooser(Protocol):
         """The model as it is to be asked now."""
         ...
 
-    async def instead(self, model: Model, error: RequestError | UpstreamError) -> Model | None:
-        """Another way to ask a model that has failed; None where the failure is not of the way."""
+    async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
+        """Another way to ask a model that has failed, or whose server could not read a call (`call_unread`); None where
+        the failure is not of the way.
+        """
         ...
 
     async def close(self) -> None:
@@ -239,6 +241,8 @@ async def run_turn(
                         if isinstance(event, Usage):
                             counted = event if counted is None else counted.plus(event)
                             continue
+                        if chooser is not None and isinstance(event, Problem) and event.kind == "call_unread":
+                            await chooser.instead(model, event)  # this answer is read here, the next asked for anew
                         for certain in guarantee.push(event):
                             has_sent = True
                             if seen is not None:

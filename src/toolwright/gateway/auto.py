@@ -17,10 +17,11 @@ import msgspec
 from msgspec import Struct
 
 from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import Problem
 from toolwright.probing.advice import Advice, advice
 from toolwright.probing.findings import Findings
 from toolwright.turn import Mode, Model
-from toolwright.upstreams.completions import Flavour
+from toolwright.upstreams.base import Server
 
 __all__ = ["Auto"]
 
@@ -63,7 +64,7 @@ class Auto:
         probe: Probe,
         build: Build,
         *,
-        server: Flavour | None = None,
+        server: Server | None = None,
         patience_s: float = _PATIENCE_S,
     ) -> None:
         self._name = name
@@ -74,7 +75,7 @@ class Auto:
         self._rests_until = 0.0
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._probing: dict[str, asyncio.Task[None]] = {}
-        self._built: dict[tuple[Mode, str | None, Flavour, bool, str], Model] = {}
+        self._built: dict[tuple[Mode, str | None, Server, bool, str], Model] = {}
         self._told: str | None = None
 
     def start(self) -> None:
@@ -90,18 +91,19 @@ class Auto:
         known = self._known.get(name)
         return model if known is None else self._made(model, known)
 
-    async def instead(self, model: Model, error: RequestError | UpstreamError) -> Model | None:
+    async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
         """See `Chooser`."""
         known = self._known.get(model.upstream_model)
-        if known is None or isinstance(error, RequestError):
+        if known is None or isinstance(failure, RequestError):
             return None
-        if error.fault == "unreachable":  # when it is there again, it may be another server
-            del self._known[model.upstream_model]
-            return None
-        if _PARSER_FAILED.search(error.message) is None:
-            return None
+        if isinstance(failure, UpstreamError):
+            if failure.fault == "unreachable":  # when it is there again, it may be another server
+                del self._known[model.upstream_model]
+                return None
+            if _PARSER_FAILED.search(failure.message) is None:
+                return None
         if model.mode == known.advice.mode:  # else another request was first
-            self._change(model, known, error)
+            self._change(model, known, failure.detail if isinstance(failure, Problem) else failure.message)
         return self._made(model, known) if known.advice.mode != model.mode else None
 
     async def close(self) -> None:
@@ -143,7 +145,7 @@ class Auto:
         finally:
             del self._probing[name]
 
-    def _change(self, model: Model, known: _Known, error: UpstreamError) -> None:
+    def _change(self, model: Model, known: _Known, why: str) -> None:
         """Choose without the mode that has failed, if there is another."""
         failed = (*known.failed, model.mode)
         advised = advice(known.findings, without=failed, server=self._server)
@@ -153,7 +155,7 @@ class Auto:
         dialect = f" {advised.dialect}" if advised.dialect else ""
         told = (model.upstream_model, advised.mode, dialect, model.mode)
         log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed", *told)
-        log.debug("its server said: %s", error)
+        log.debug("its server said: %s", why)
 
     def _made(self, model: Model, known: _Known) -> Model:
         advised = known.advice

@@ -301,7 +301,7 @@ def _auto(given: ModelConfig) -> Model:
     if named is None and given.template is not None and (found := detected(given)) is not None:
         named = found.dialect
     model = _made(msgspec.structs.replace(given, dialect=named), "native")
-    server = _raw_server(given.server) if given.server != "openai" else None
+    server: Server | None = given.server if given.server != "openai" else None
 
     async def examine(name: str) -> Findings:
         """Of several servers of one model, the first that can be used tells for all."""
@@ -321,7 +321,7 @@ def _auto(given: ModelConfig) -> Model:
             given,
             upstream=bases,
             dialect=advised.dialect,
-            server=given.server if advised.server == "openai" else advised.server,
+            server=advised.server,
             options=given.options if advised.dialect == given.dialect else {},
             fields=fields,
             constrain="auto" if advised.constrain and given.constrain == "auto" else "off",

@@ -10,15 +10,16 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from toolwright.probing.fields import RAW_FIELDS
+from toolwright.probing.fields import CHAT_FIELDS, CHAT_SCHEMA, RAW_FIELDS
 from toolwright.probing.findings import Findings
 from toolwright.probing.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from toolwright.turn import UNKNOWN, Mode
-from toolwright.upstreams.completions import Flavour
+from toolwright.upstreams.base import Server
+from toolwright.upstreams.completions import RAW_SERVERS, Flavour
 
-__all__ = ["Advice", "Choice", "advice", "flavour_of", "raw_works"]
+__all__ = ["Advice", "Choice", "advice", "constraining", "flavour_of", "raw_works", "server_of"]
 
-_PLAIN: Final[Flavour] = "openai"
+_PLAIN: Final = "openai"
 
 
 class Choice(Struct, frozen=True):
@@ -34,22 +35,37 @@ class Advice(Struct, frozen=True):
     usable: bool
     mode: Mode = "native"
     dialect: str | None = None
-    server: Flavour = _PLAIN
+    server: Server = _PLAIN
     constrain: bool = True
     choices: dict[str, Choice] = {}
     toml: str = ""
 
 
-def flavour_of(findings: Findings) -> Flavour:
+def server_of(findings: Findings) -> Server:
     """The setting `server` for a server."""
-    return next((name for name in get_args(Flavour) if name == findings.server), _PLAIN)
+    return next((name for name in get_args(Server) if name == findings.server), _PLAIN)
+
+
+def flavour_of(server: Server) -> Flavour:
+    """The same for mode raw, which knows some of them."""
+    return next((name for name in RAW_SERVERS if name == server), _PLAIN)
+
+
+def constraining(mode: Mode, dialect: str | None, server: Server) -> str | None:
+    """The probe of the field in which calls are constrained; None where none is sent, or nobody knows how."""
+    if server == _PLAIN or (mode == "native" and server != "ollama"):
+        return None
+    if mode == "raw":
+        return next((probe for known, probe in RAW_FIELDS.items() if known == server), None)
+    own = next((probe for known, probe in CHAT_FIELDS.items() if known == server), None)
+    return own if own and dialect not in (None, UNKNOWN) else CHAT_SCHEMA
 
 
 def advice(
     findings: Findings,
     *,
     without: Collection[Mode] = (),
-    server: Flavour | None = None,
+    server: Server | None = None,
     api_key_env: str | None = None,
 ) -> Advice:
     """How to ask. `without` are modes that have failed; `server` is what the user says that it is."""
@@ -62,14 +78,16 @@ def advice(
     if dialect is not None:
         reason = findings.dialect_reason or "neither its name nor a template tells more; json works with any model"
         choices["dialect"] = Choice(dialect, reason)
-    flavour: Flavour = server or flavour_of(findings)
-    constrain = True
+    asked: Server = server or server_of(findings)
     if chosen == "raw":
-        choices["server"] = Choice(flavour, findings.sign or "nothing tells which server it is")
-        constrain, why = _constrain(findings, flavour)
+        asked = flavour_of(asked)
+    if asked != _PLAIN:
+        choices["server"] = Choice(asked, "it was given" if server else findings.sign)
+    constrain, why = _constrain(findings, constraining(chosen, dialect, asked))
+    if why:
         choices["constrain"] = Choice("auto" if constrain else "off", why)
     toml = _toml(findings, {name: choice.value for name, choice in choices.items()}, api_key_env)
-    return Advice(True, chosen, dialect, flavour, constrain, choices, toml)
+    return Advice(True, chosen, dialect, asked, constrain, choices, toml)
 
 
 def _mode(findings: Findings, without: Collection[Mode]) -> Choice | None:
@@ -114,23 +132,20 @@ def _why_none(findings: Findings) -> str:
     return findings.message or f"no endpoint works: chat: {_words(findings, CHAT)}"
 
 
-def _constrain(findings: Findings, flavour: Flavour) -> tuple[bool, str]:
-    """Whether grammars are sent in mode raw."""
-    field = next((field for server, field in RAW_FIELDS.items() if server == flavour), None)
-    if field is None:
-        return True, "none is sent: it is not known how this server takes a grammar"
-    status = findings.status(field)
+def _constrain(findings: Findings, probe: str | None) -> tuple[bool, str]:
+    """Whether a demanded call is constrained, and why."""
+    status = findings.status(probe) if probe else None
+    if status is None:
+        return True, ""
     if status in ("ignored", "refused"):
-        return False, f"{field}: {_words(findings, field)}"
+        return False, f"{probe}: {_words(findings, probe or '')}"
     if status == "enforced":
-        return True, f"{field} is enforced"
-    return True, f"{field}: {_words(findings, field)}; a grammar that is not enforced does no harm"
+        return True, f"{probe} is enforced"
+    return True, f"{probe}: {_words(findings, probe or '')}; a grammar that is not enforced does no harm"
 
 
 def _toml(findings: Findings, chosen: dict[str, str], api_key_env: str | None) -> str:
     settings = {"name": findings.model or "*", "upstream": findings.url, **chosen}
-    if settings.get("server") == _PLAIN:
-        del settings["server"]
     if settings.get("constrain") == "auto":
         del settings["constrain"]
     if api_key_env:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from toolwright.detection import Detected, by_name, by_template
-from toolwright.probing.advice import flavour_of, raw_works
+from toolwright.probing.advice import constraining, flavour_of, raw_works, server_of
 from toolwright.probing.asking import Asker, Reply, dig, shown
-from toolwright.probing.fields import FIELDS, LLGUIDANCE, RAW_FIELDS, Field
+from toolwright.probing.fields import FIELDS, LLGUIDANCE, Field
 from toolwright.probing.findings import Findings, Identity, Result
 from toolwright.probing.probes import (
     CHAT,
@@ -28,7 +28,8 @@ from toolwright.probing.probes import (
     tools_streamed,
 )
 from toolwright.probing.signs import MODELS, OWN_PATHS, PATHS, context_of, identify, model_names, template_of
-from toolwright.upstreams.completions import Flavour
+from toolwright.turn import Mode
+from toolwright.upstreams.base import Server
 from toolwright.upstreams.http import without_credentials
 
 __all__ = ["Depth", "probe"]
@@ -61,7 +62,7 @@ async def probe(
     api_key: str | None = None,
     headers: Mapping[str, str] | None = None,
     dialect: str | None = None,
-    server: Flavour | None = None,
+    server: Server | None = None,
     timeout_s: float = 60.0,
     depth: Depth = "all",
 ) -> Findings:
@@ -133,7 +134,7 @@ def _unusable(listed: Reply, model: str | None) -> str:
 
 
 async def _examined(
-    asker: Asker, place: _Place, model: str | None, dialect: str | None, server: Flavour | None, depth: Depth
+    asker: Asker, place: _Place, model: str | None, dialect: str | None, server: Server | None, depth: Depth
 ) -> Findings:
     names = place.names or ()
     identity = place.identity
@@ -158,34 +159,42 @@ async def _examined(
         dialect_reason=spoken.reason if spoken else "",
     )
     target = Target(asker, place.base, place.root, found.model or "")
-    flavour: Flavour = server or flavour_of(found)
-    results = _quick(target, found, flavour) if depth == "mode" else _whole(target, found, flavour)
+    asked: Server = server or server_of(found)
+    results = _quick(target, found, asked) if depth == "mode" else _whole(target, found, asked)
     return await results
 
 
-async def _quick(target: Target, found: Findings, flavour: Flavour) -> Findings:
+async def _quick(target: Target, found: Findings, server: Server) -> Findings:
     """Only what decides, best first: each of these makes the next unnecessary."""
     results: list[Result] = []
     generous = msgspec.structs.replace(target, thinks=True)  # it is not known that it does not
+    flavour = flavour_of(server)
     if found.dialect is not None:
-        field = next((one for one in FIELDS if RAW_FIELDS.get(one.server) == one.probe and one.server == flavour), None)
-        if field is not None:
-            results.append(await constraint(target, field))
+        results += await _constrained(target, constraining("raw", found.dialect, flavour))
         constrain = not results or results[0].status == "enforced"
         results += await raw_call(generous, found.dialect, flavour, constrain=constrain)
     if not raw_works(msgspec.structs.replace(found, results=tuple(results))):
-        results.append(await tools_streamed(generous))
-        if results[-1].status not in ("works", "ignored"):
+        streamed = await tools_streamed(generous)
+        results.append(streamed)
+        if streamed.status not in ("works", "ignored"):
             results.append((await chat(target))[0])
+        mode: Mode = "native" if streamed.status == "works" else "prompt"
+        results += await _constrained(generous, constraining(mode, found.dialect, server))
     return msgspec.structs.replace(found, results=tuple(results))
 
 
-async def _whole(target: Target, found: Findings, flavour: Flavour) -> Findings:
+async def _constrained(target: Target, probe: str | None) -> list[Result]:
+    """The result of one probe of a constraint, if it is to be asked for."""
+    field = next((field for field in FIELDS if field.probe == probe), None)
+    return [await constraint(target, field)] if field is not None else []
+
+
+async def _whole(target: Target, found: Findings, server: Server) -> Findings:
     (told, reasoning), completed = await asyncio.gather(chat(target), completions(target))
     results = [told, completed]
     has_chat, has_completions = told.status == "works", completed.status == "works"
     target = msgspec.structs.replace(target, thinks=reasoning is not None)
-    # llama.cpp's own raw endpoint is another one.
+    flavour = flavour_of(server)  # llama.cpp's own raw endpoint is another one
     if found.dialect is not None and (has_completions or flavour == "llamacpp"):
         results += await raw_call(target, found.dialect, flavour)
     if has_chat:

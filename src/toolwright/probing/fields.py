@@ -14,7 +14,18 @@ from msgspec import Struct
 
 from toolwright.probing.findings import ServerName
 
-__all__ = ["ENDPOINTS", "FIELDS", "LLGUIDANCE", "PROMPT", "RAW_FIELDS", "Endpoint", "Field", "holds"]
+__all__ = [
+    "CHAT_FIELDS",
+    "CHAT_SCHEMA",
+    "ENDPOINTS",
+    "FIELDS",
+    "LLGUIDANCE",
+    "PROMPT",
+    "RAW_FIELDS",
+    "Endpoint",
+    "Field",
+    "holds",
+]
 
 PROMPT: Final = "Write the word banana three times."
 TARGET: Final = "ok-7f3"
@@ -211,6 +222,12 @@ RAW_FIELDS: Final[Mapping[ServerName, str]] = {
     "sglang": f"completions: {_RESPONSE_TAG}",
     "llamacpp": "/completion: grammar",
 }
+# And over chat: in the dialect's own format, or as a schema of plain JSON calls.
+CHAT_FIELDS: Final[Mapping[ServerName, str]] = {
+    "vllm": "chat: structured_outputs structural_tag",
+    "sglang": f"chat: {_RESPONSE_TAG}",
+}
+CHAT_SCHEMA: Final = f"chat: {_RESPONSE_JSON}"
 LLGUIDANCE: Final = "/completion: grammar in Lark"
 
 
