@@ -339,6 +339,9 @@ class Stalled:
         finally:
             self.closed = True
 
+    async def open(self) -> None:
+        pass
+
     async def models(self) -> list[str]:
         return []
 

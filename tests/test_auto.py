@@ -20,7 +20,8 @@ from tests.tiny_llama import HERMES, TinyLlama
 from toolwright.conversation import Conversation, FunctionTool, Message, TextPart
 from toolwright.errors import ConfigError, UpstreamError
 from toolwright.gateway.auto import Auto
-from toolwright.gateway.config import Config, ModelConfig, build_models
+from toolwright.gateway.config import Config, ModelConfig
+from toolwright.gateway.models import build_models
 from toolwright.probing.findings import Findings, Result
 from toolwright.turn import Model, run_turn
 from toolwright.upstreams.chat import ChatUpstream

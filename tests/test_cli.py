@@ -19,6 +19,7 @@ from tests.bad_configs import CONFIG, CONFIGS
 from tests.conftest import Served
 from tests.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
 from tests.servers import HOST, ModelServer, completion, said
+from tests.tiny_gguf import write_model
 from toolwright.cli import main
 from toolwright.gateway.config import ModelConfig
 
@@ -52,6 +53,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the files that the examples speak of."""
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS_FILE))
     (tmp_path / "toolwright.toml").write_text(CONFIG)
+    write_model(tmp_path / "model.gguf")
     return tmp_path
 
 
@@ -150,6 +152,8 @@ class Serving:
 
 @pytest.mark.parametrize("example", examples("serve"))
 def test_the_examples_of_serve_start_a_gateway(folder: Path, example: str) -> None:
+    if "gguf" in example:
+        pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
     with Serving(f"{example} --port 0", folder) as serving:
         assert request(f"{serving.url}/healthz", method="GET").status == 200
         assert serving.welcome.splitlines()[0] == f"Toolwright {toolwright.__version__} at {serving.url}/v1"

@@ -34,11 +34,15 @@ from tests.tiny_llama import TinyLlama
 from toolwright.constraint.compile import compiled, key_of
 from toolwright.constraint.gbnf import gbnf
 from toolwright.constraint.project import Engine
-from toolwright.constraint.sentence import Json
+from toolwright.constraint.sentence import Json, Until
 from toolwright.constraint.shape import Constraint
 from toolwright.constraint.structural_tag import structural_tag
+from toolwright.constraint.texts import input_words
 from toolwright.conversation import NamedTool
+from toolwright.custom import custom_tool
 from toolwright.gateway.config import ModelConfig
+from toolwright.grammar.user import Grammar
+from toolwright.prompt import Text as PlainText
 from toolwright.toolset import Toolset
 
 Judge: TypeAlias = Callable[[str], Callable[[str], bool]]
@@ -219,3 +223,71 @@ def test_random_weights_make_the_call_that_is_demanded(
         ((name, arguments),) = said.calls
         assert name in names
         assert arguments.keys() == {"unit", "days"}
+
+
+# --- inputs of custom tools ---
+
+HELD: dict[str, tuple[str, str]] = {
+    "classes": ("regex", r"[A-Z]{2}-\d{3}( (red|blue))?"),
+    "what JSON escapes": ("regex", r'"[\\"\n\t]{1,4}"\\x'),
+    "anchors, any case": ("regex", r"^(?i)(yes|no)[^a-z\s]{1,3}$"),
+    "groups and codes": ("regex", r"(?:\x41|\u{42})(?P<rest>[c-e&]+|[^\W\d]{2})"),
+    "a dot": ("regex", r"a.{2,5}z"),
+    "a sum": (
+        "lark",
+        'start: "total " sum\nsum: NUMBER (OP NUMBER)~1..3\nOP: " + " | " \\"-\\" "\nNUMBER: /[0-9]{1,4}/\n',
+    ),
+    "ignored blanks": (
+        "lark",
+        'start: "a"i [NAME] INT\nNAME: "x".."z"\n%import common.INT\n%import common.WS_INLINE\n%ignore WS_INLINE',
+    ),
+    "recursion": ("lark", 'start: value\n?value: "[" [value ("," value)*] "]"\n  | WORD -> word\nWORD: /[ab]{1,3}/'),
+    "lines": (
+        "lark",
+        'start: begin line+ end\nbegin: "*** A" LF\nline: /[+ -][^\\n]{0,5}/ LF\nend: "*** End" LF?\n%import common.LF',
+    ),
+    "imports": ("lark", 'start: (A | CNAME){1,3}\nA: NUMBER ";"\n%import common (NUMBER, CNAME)\n'),
+}
+UNSAYABLE: dict[str, tuple[str, str]] = {
+    "a class of Unicode": ("regex", r"\p{Greek}+"),
+    "a union of classes": ("regex", r"[a-z&&[^b]]+"),
+    "too many": ("regex", r"(?:[ab]{60}){60}"),
+    "a call of itself at its begin": ("lark", 'start: start "a" | "b"'),
+    "the same behind what may be empty": ("lark", 'start: x\nx: "c"? y "a" | "b"\ny: x?'),
+}
+
+
+def inputs(syntax: str, definition: str) -> tuple[Json, Until]:
+    """An input in JSON, and as a text up to its end."""
+    tool = custom_tool("write", None, Grammar(syntax, definition))
+    words = input_words(tool)
+    assert tool.parameters is not None
+    return Json(tool.parameters, words), Until((PlainText("\n</input>"),), words)
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_gbnf_holds_inputs_to_their_grammar(llama: TinyLlama, case: str) -> None:
+    grammar = Grammar(*HELD[case])
+    in_json, as_text = inputs(*HELD[case])
+    complete = 0
+    for seed in range(8):
+        answered = [
+            llama.complete(prompt="Hi", grammar=gbnf(node).grammar, n_predict=200, seed=seed)
+            for node in (in_json, as_text)
+        ]
+        assert not [answer["error"] for answer in answered if "error" in answer]
+        found = [answer["content"].removesuffix("<|im_end|>") for answer in answered if answer["stop_type"] != "limit"]
+        texts_ = [
+            json.loads(text)["input"] if text.startswith("{") else text.removesuffix("\n</input>") for text in found
+        ]
+        complete += len(texts_)
+        assert not [text for text in texts_ if "\N{REPLACEMENT CHARACTER}" not in text and not grammar.accepts(text)]
+    assert complete > 1
+
+
+@pytest.mark.parametrize("case", UNSAYABLE)
+def test_what_gbnf_cannot_say_is_free(llama: TinyLlama, case: str) -> None:
+    for node in inputs(*UNSAYABLE[case]):
+        held, free = gbnf(node).grammar, gbnf(msgspec.structs.replace(node, words=None)).grammar
+        assert held == free
+        assert "error" not in llama.complete(prompt="Hi", grammar=held, n_predict=4)

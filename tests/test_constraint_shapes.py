@@ -26,7 +26,7 @@ from tests.constraining import (
     wrong_calls,
 )
 from tests.engines import Llguidance
-from toolwright.constraint.lark import lark
+from toolwright.constraint.lark import Vocabulary, lark
 from toolwright.constraint.sentence import Until
 from toolwright.constraint.shape import Constraint, sentence
 from toolwright.conversation import AssistantTurn, Call, FunctionTool, NamedTool
@@ -47,7 +47,7 @@ FEW = ("harmony", "hermes", "qwen3_coder", "kimi_k2", "deepseek_v32")
 def judge(given: Constraint, controls: tuple[str, ...] = ()) -> Llguidance:
     node = sentence(shape(given), stop=True)
     assert node is not None
-    return Llguidance(lark(node, controls), controls)
+    return Llguidance(lark(node, Vocabulary({control: control for control in controls})), controls)
 
 
 def test_the_dialects_without_a_shape_are_known() -> None:

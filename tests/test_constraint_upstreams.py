@@ -11,7 +11,8 @@ from tests.conftest import Served
 from tests.outputs import QUESTION, TEXT, TOOLS, played, spoken
 from tests.servers import Answer, ModelServer, completion, sse, whole
 from toolwright.errors import ConfigError
-from toolwright.gateway.config import Config, ModelConfig, build_models
+from toolwright.gateway.config import Config, ModelConfig
+from toolwright.gateway.models import build_models
 from toolwright.upstreams import constrained
 
 FIELDS = {"structured_outputs", "response_format", "grammar", "grammar_lazy", "grammar_triggers", "json_schema", "ebnf"}

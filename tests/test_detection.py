@@ -5,7 +5,8 @@ import pytest
 from toolwright.detection import by_name, by_template
 from toolwright.dialects.base import dialect_names, get_dialect
 from toolwright.errors import ConfigError
-from toolwright.gateway.config import Config, ModelConfig, build_models
+from toolwright.gateway.config import Config, ModelConfig
+from toolwright.gateway.models import build_models
 
 NAMES = {
     "openai/gpt-oss-120b": "harmony",

@@ -20,7 +20,8 @@ from tests.posing import POSES, Pose, PosingServer, models_of
 from tests.servers import Answer, whole
 from tests.tiny_llama import HERMES, TinyLlama
 from toolwright.cli import main
-from toolwright.gateway.config import build_models, load_config
+from toolwright.gateway.config import load_config
+from toolwright.gateway.models import build_models
 from toolwright.probing.advice import advice
 from toolwright.probing.examination import Depth, probe
 from toolwright.probing.fields import ENDPOINTS, FIELDS

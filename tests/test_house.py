@@ -15,6 +15,7 @@ from toolwright.dialects.base import dialect_names, get_dialect
 from toolwright.events import PROBLEM_KINDS
 from toolwright.gateway.callers import KeyConfig
 from toolwright.gateway.config import McpConfig, ModelConfig, RecordConfig, ServerConfig, StoreConfig
+from toolwright.upstreams.embedded import EngineOptions
 from toolwright.upstreams.faults import FAULTS
 from toolwright.wire.limits import Limits
 
@@ -27,7 +28,7 @@ RUNTIME = tuple(toolwright._RUNTIME)
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
 CONFIGS: tuple[type[Struct], ...] = (
     *(ServerConfig, StoreConfig, RecordConfig, Limits),
-    *(KeyConfig, ModelConfig, McpConfig),
+    *(KeyConfig, ModelConfig, McpConfig, EngineOptions),
 )
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (

@@ -141,6 +141,9 @@ class Server:
             await self.hold.wait()
         yield Stopped("stop")
 
+    async def open(self) -> None:
+        pass
+
     async def models(self) -> list[str]:
         if self.lists is not None:
             raise self.lists

@@ -18,7 +18,8 @@ from tests.servers import ModelServer, chat, said
 from toolwright import ConfigError, Parser, ResponseTemplate, collect
 from toolwright.dialects._response_template.pattern import PatternError, compile_pattern
 from toolwright.dialects._response_template.search import Matcher, Search
-from toolwright.gateway.config import Config, ModelConfig, build_models
+from toolwright.gateway.config import Config, ModelConfig
+from toolwright.gateway.models import build_models
 
 FOLDER = Path(__file__).parent / "response_templates"
 TEMPLATES = {path.stem: ResponseTemplate.load(path) for path in sorted(FOLDER.glob("*.json"))}

@@ -39,6 +39,8 @@ def read_settings(given: Mapping[str, Any], kind: type[T]) -> T:
 
 def _check_names(given: object, type_: inspect.Type, path: str) -> None:
     """msgspec names an unknown name only, not the one that was meant; nor does it know how TOML writes tables."""
+    if isinstance(type_, inspect.UnionType):  # a table that may be left out
+        type_ = next((one for one in type_.types if isinstance(one, inspect.StructType)), type_)
     is_list = isinstance(type_, inspect.VarTupleType) and isinstance(type_.item_type, inspect.StructType)
     if is_list and isinstance(given, Mapping):
         raise SlipError(path, f"expected an array of tables, got one table: write [[{path}]] instead of [{path}].")

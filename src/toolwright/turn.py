@@ -43,7 +43,19 @@ from toolwright.wire.chat import write_messages
 from toolwright.wire.choice import write_tool_choice
 from toolwright.wire.formats import write_response_format
 
-__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Chooser", "Mode", "Model", "Reader", "plan", "run_turn"]
+__all__ = [
+    "AUTO",
+    "MODES",
+    "SIMULATED",
+    "UNKNOWN",
+    "Chooser",
+    "Mode",
+    "Model",
+    "Reader",
+    "open_models",
+    "plan",
+    "run_turn",
+]
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
@@ -127,6 +139,15 @@ class Chooser(Protocol):
     async def close(self) -> None:
         """Give back connections."""
         ...
+
+
+async def open_models(models: Mapping[str, Model]) -> None:
+    """Make ready the models that need it, one after the other. Raises `ConfigError` that names the one that fails."""
+    for model in models.values():
+        try:
+            await model.upstream.open()
+        except ConfigError as error:
+            raise ConfigError(f"Model {model.name!r}: {error}") from error
 
 
 def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:

@@ -21,8 +21,10 @@ from toolwright.cli.options import checked, server_options
 from toolwright.cli.tools_file import load_tools
 from toolwright.cli.transcript import Transcript
 from toolwright.errors import ConfigError, ToolwrightError, did_you_mean
-from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, build_models
-from toolwright.turn import AUTO, SIMULATED, Model
+from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig
+from toolwright.gateway.models import build_models, default_name
+from toolwright.turn import AUTO, SIMULATED, Model, open_models
+from toolwright.upstreams.gguf import is_file
 
 __all__ = ["chat"]
 
@@ -39,7 +41,11 @@ _FIRST_LINE: Final = 90
 
 
 @click.command()
-@click.option("--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server; without it: simulated.")
+@click.option(
+    "--upstream",
+    metavar="URL",
+    help="Base URL of an OpenAI-compatible server, or a model.gguf to run; without it: simulated.",
+)
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
 @server_options
 @click.option(
@@ -70,6 +76,7 @@ def chat(
     Examples:
       toolwright chat --tools tools.py
       toolwright chat --upstream http://localhost:8000/v1 --mcp "uvx mcp-server-time"
+      toolwright chat --upstream model.gguf
       echo "What is the weather in Oslo?" | toolwright chat --tools tools.py
     """
     given = {"model": model, "dialect": dialect, "mode": mode, "server": server, "api_key_env": key_env}
@@ -109,15 +116,19 @@ def _config(upstream: str | None, given: Mapping[str, Any]) -> ModelConfig:
         settings = rest or {"mode": mode, **({"dialect": dialect} if dialect else {})}
         settings |= {"name": name, "upstream": "simulated", "media": "tell"}
     else:
-        settings = {"name": given.get("model", ANY_MODEL), "upstream": upstream, **given}
+        settings = {"name": given.get("model", default_name(upstream)), "upstream": upstream, **given}
+        if is_file(upstream):  # which has no name of its own for it
+            settings.pop("model", None)
     return checked(settings, ModelConfig)
 
 
 @asynccontextmanager
 async def _model(config: ModelConfig) -> AsyncGenerator[Model, None]:
     """The model. Asks the server for its names where none was given."""
-    model = build_models(Config(models=(config,)))[config.name]
+    models = build_models(Config(models=(config,)))
+    model = models[config.name]
     try:
+        await open_models(models)
         if config.name == ANY_MODEL:
             names = await model.upstream.models()
             if not names:

@@ -14,7 +14,7 @@ import msgspec
 from toolwright.cli.doctor_page import page
 from toolwright.dialects.base import get_dialect
 from toolwright.errors import ConfigError
-from toolwright.gateway.config import check_upstream
+from toolwright.gateway.models import check_upstream
 from toolwright.probing.advice import Advice, advice
 from toolwright.probing.examination import probe
 from toolwright.probing.findings import GROUPS, Findings, Result, Status

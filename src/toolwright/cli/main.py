@@ -34,15 +34,16 @@ from toolwright.gateway.config import (
     RecordConfig,
     ServerConfig,
     StoreConfig,
-    detected,
     load_config,
     simulated_config,
 )
 from toolwright.gateway.hosts import is_loopback
 from toolwright.gateway.logs import configure as configure_logs
+from toolwright.gateway.models import build_models, default_name, detected, mode_of
 from toolwright.jsontext import NotJsonError, decode
 from toolwright.response_template import ResponseTemplate
-from toolwright.turn import AUTO
+from toolwright.turn import AUTO, open_models
+from toolwright.upstreams.gguf import is_file
 from toolwright.upstreams.http import without_credentials
 from toolwright.wire.chat import read_conversation
 from toolwright.wire.errors import json_fault
@@ -86,7 +87,9 @@ main.add_command(replay)
 
 
 @main.command()
-@click.option("--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1.")
+@click.option(
+    "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
+)
 @click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
 @server_options
 @click.option(
@@ -123,6 +126,7 @@ def serve(
       toolwright serve --upstream http://localhost:8000/v1
       toolwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
           --mode raw --dialect harmony --server vllm
+      toolwright serve --upstream model.gguf
       toolwright serve --config toolwright.toml
     """
     settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults, sample=sample)
@@ -171,7 +175,9 @@ def _settings(
     for option, asked in (("--faults", faults), ("--sample", sample)):
         if asked:
             raise ConfigError(f"{option} is for the simulated model: leave out --upstream.")
-    given |= {"name": ANY_MODEL if model is None else model, "upstream": upstream}
+    if is_file(upstream):  # which has no name of its own for it
+        given.pop("model", None)
+    given |= {"name": default_name(upstream) if model is None else model, "upstream": upstream}
     return Config(models=(checked(given, ModelConfig),))
 
 
@@ -180,12 +186,13 @@ def _run(config: Config) -> None:
     from toolwright.gateway.serving import serve as serve_app
 
     configure_logs(config.server.log_level, config.server.log_format)
-    app = create_app(config)
+    models = build_models(config)
     asyncio.run(_check_store(config.store))
-    listener = _listen(config.server.host, config.server.port)
-    host, port = listener.getsockname()[:2]
-    _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    serve_app(app, config.server, listener)
+    with _listen(config.server.host, config.server.port) as listener:
+        asyncio.run(open_models(models))
+        host, port = listener.getsockname()[:2]
+        _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        serve_app(create_app(config, models), config.server, listener)
 
 
 async def _check_store(config: StoreConfig | None) -> None:
@@ -217,10 +224,11 @@ def _welcome(config: Config, address: str) -> None:
     width = max(len(model.name) for model in config.models)
     click.echo(f"Toolwright {toolwright.__version__} at {address}/v1")
     for model in config.models:
-        mode = model.mode or ("prompt" if model.dialect else "native")
+        mode = model.mode or mode_of(model)
+        dialect = model.dialect or (AUTO if model.file else None)
         name = "(any)" if model.name == ANY_MODEL else model.name
-        found = detected(model) if model.dialect == AUTO and model.name != ANY_MODEL else None
-        how = f"{mode} {found.dialect if found else model.dialect}" if model.dialect else mode
+        found = detected(model) if dialect == AUTO and model.name != ANY_MODEL else None
+        how = f"{mode} {found.dialect if found else dialect}" if dialect else mode
         where = ", ".join(map(without_credentials, model.servers))
         click.echo(f"  {name:{width}}  {how:16} {where}{f'  ({found.reason})' if found else ''}")
     if config.store is not None:

@@ -9,10 +9,11 @@ from collections import OrderedDict
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+from llguidance import LLMatcher
 
 from toolwright.constraint.gbnf import gbnf
 from toolwright.constraint.json_schema import calls_schema
-from toolwright.constraint.lark import lark
+from toolwright.constraint.lark import Vocabulary, lark
 from toolwright.constraint.project import Engine
 from toolwright.constraint.shape import Constraint, marks_answers, sentence, shape_of
 from toolwright.constraint.structural_tag import structural_tag
@@ -79,14 +80,18 @@ def ready(key: bytes, target: Target) -> bool:
     return (key, target) in _kept
 
 
-def compiled(constraint: Constraint, target: Target, key: bytes) -> Compiled | None:
-    """The constraint, of this key, for a target; None when the dialect's format has no shape, or it gets too long."""
+def compiled(
+    constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
+) -> Compiled | None:
+    """The constraint, of this key, for a target; None when the dialect's format has no shape, it gets too long, or
+    llguidance does not take it. `vocabulary` is for llguidance; for another one there is another key.
+    """
     place = (key, target)
     with _lock:
         if place in _kept:
             _kept.move_to_end(place)
             return _kept[place]
-    found = _compile(constraint, target)
+    found = _compile(constraint, target, vocabulary)
     if found is not None and len(found.text) > _MAX_CHARS:
         found = None
     with _lock:
@@ -96,16 +101,18 @@ def compiled(constraint: Constraint, target: Target, key: bytes) -> Compiled | N
     return found
 
 
-def _compile(constraint: Constraint, target: Target) -> Compiled | None:
+def _compile(constraint: Constraint, target: Target, vocabulary: Vocabulary | None) -> Compiled | None:
     if target == "json":
         return Compiled(encode(calls_schema(constraint.tools, parallel=constraint.parallel)).decode())
     shape = shape_of(constraint)
-    node = sentence(shape, stop=target == "llguidance") if shape is not None else None
+    stop = target == "llguidance" and not (vocabulary and vocabulary.ends)
+    node = sentence(shape, stop=stop) if shape is not None else None
     if node is None:
         return None
     match target:
         case "llguidance":
-            return Compiled(lark(node))
+            text = lark(node, vocabulary)
+            return Compiled(text) if not LLMatcher.validate_grammar(text) else None
         case "xgrammar":
             return Compiled(encode(structural_tag(node)).decode())
         case "llamacpp":

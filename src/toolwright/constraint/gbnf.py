@@ -5,12 +5,16 @@ for tokens. The stop token behind the last call is left out: end-of-generation t
 Free text with calls in it is a lazy grammar, which begins where its trigger is written.
 """
 
+import json
 from typing import Final, assert_never
 
 from msgspec import Struct
 
+from toolwright.constraint.gbnf_lark import lark_rules
+from toolwright.constraint.gbnf_pieces import UnsayableError
+from toolwright.constraint.gbnf_regex import expression
 from toolwright.constraint.gbnf_schema import SchemaRules
-from toolwright.constraint.gbnf_text import Ranges, class_of, quoted, without
+from toolwright.constraint.gbnf_text import IN_TEXTS, class_of, quoted, without
 from toolwright.constraint.pieces import Fixed, Number
 from toolwright.constraint.project import projected
 from toolwright.constraint.sentence import (
@@ -24,13 +28,15 @@ from toolwright.constraint.sentence import (
     Text,
     Triggered,
     Until,
+    Words,
 )
+from toolwright.custom import INPUT
 from toolwright.prompt import Control
 
 __all__ = ["Gbnf", "gbnf"]
 
-# Characters of a text, as ranges: no control characters, no halves of surrogate pairs.
-_CHARACTERS: Final[Ranges] = ((9, 10), (13, 13), (32, 0xD7FF), (0xE000, 0xFFFC), (0x10000, 0x10FFFF))
+
+_QUOTE: Final = r'"\""'
 
 
 class Gbnf(Struct, frozen=True):
@@ -63,12 +69,14 @@ class _Writer:
     def _of(self, node: Node) -> str:
         if isinstance(node, Literal):
             return _fixed(node.fixed)
-        if isinstance(node, Until):
-            return self._until("".join(piece.text for piece in node.end if not isinstance(piece, Number)))
+        if isinstance(node, Until) and id(node) not in self._names:
+            end = "".join(piece.text for piece in node.end if not isinstance(piece, Number))
+            held = self._words(node.words, in_json=False) if node.words is not None else None
+            self._names[id(node)] = self._until(end) if held is None else f"{held} {quoted(end)}"
         if id(node) not in self._names:
             self._names[id(node)] = name = f"n{len(self._names)}"
             if isinstance(node, Json):
-                self._schemas.add(projected(node.schema, "llamacpp"), name)
+                self._json(node, name)
             else:
                 self._rules[name] = ""
                 self._rules[name] = self._body(node)
@@ -77,7 +85,7 @@ class _Writer:
     def _body(self, node: Node) -> str:
         match node:
             case Text():
-                return f"{class_of(_CHARACTERS)}*"
+                return f"{class_of(IN_TEXTS)}*"
             case Row(nodes):
                 return " ".join(map(self._of, nodes)) or '""'
             case Choice(nodes):
@@ -91,6 +99,27 @@ class _Writer:
             case _:
                 assert_never(node)
 
+    def _json(self, node: Json, name: str) -> None:
+        held = self._words(node.words, in_json=True) if node.words is not None else None
+        if held is None:
+            self._schemas.add(projected(node.schema, "llamacpp"), name)
+            return
+        key = quoted(json.dumps(INPUT))
+        self._rules[name] = f'"{{" {key} {self._schemas.shared("colon")} {_QUOTE} {held} {_QUOTE} "}}"'
+
+    def _words(self, words: Words, *, in_json: bool) -> str | None:
+        """The rule of a text that is held to an expression or a grammar; None where that cannot be said."""
+        name = f"w{len(self._rules)}"
+        try:
+            if words.lark is not None:
+                return lark_rules(words.lark, self._rules, name, in_json=in_json)
+            if words.pattern is not None:
+                self._rules[name] = expression(words.pattern, in_json=in_json).text
+                return name
+        except UnsayableError:
+            pass
+        return None
+
     def _until(self, end: str) -> str:
         """Free text up to the first `end`: a rule for each part of `end` that may have been read."""
         if end in self._ends:
@@ -99,7 +128,7 @@ class _Writer:
         self._ends[end] = f"{name}-0"
         fallback = _fallbacks(end)
         known = sorted(set(end))
-        others = class_of(without(_CHARACTERS, known))
+        others = class_of(without(IN_TEXTS, known))
         for state in range(len(end)):
             ways = [f"{others} {name}-0"]
             for character in known:

@@ -8,7 +8,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from toolwright.constraint.gbnf_regex import expression
 from toolwright.constraint.gbnf_text import other_keys, quoted
+from toolwright.constraint.patterns import whole_pattern
 
 __all__ = ["SchemaRules"]
 
@@ -101,6 +103,8 @@ class SchemaRules:
                 return self._object(schema, name)
             case "array":
                 return self._array(schema, name)
+            case "string" if "pattern" in schema:
+                return rf'"\"" {expression(whole_pattern(schema["pattern"]) or "", in_json=True).text} "\""'
             case "string" if len(schema) > 1:
                 times = f"{{{schema.get('minLength', 0)},{schema.get('maxLength', '')}}}"
                 return rf'"\"" {self.shared("char")}{times} "\""'

@@ -3,15 +3,17 @@
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
-__all__ = ["Ranges", "class_of", "other_keys", "quoted", "without"]
+__all__ = ["IN_STRINGS", "IN_TEXTS", "Ranges", "class_of", "other_keys", "quoted", "without"]
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
 # What a JSON string holds as it is.
-_IN_STRINGS: Final[Ranges] = (
+IN_STRINGS: Final[Ranges] = (
     *((32, 33), (35, 91), (93, 126), (0xA0, 0xD7FF)),
     *((0xE000, 0xFFFC), (0x10000, 0x10FFFF)),
 )
+# Characters of a text: no control characters, no halves of surrogate pairs.
+IN_TEXTS: Final[Ranges] = ((9, 10), (13, 13), (32, 0xD7FF), (0xE000, 0xFFFC), (0x10000, 0x10FFFF))
 _ESCAPED: Final = r'"\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _QUOTE: Final = r'"\""'
@@ -58,7 +60,7 @@ def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> s
         following[begin[:-1]].append(begin[-1])
     for begin, rule in place.items():
         after = following[begin]
-        ways = [f"({class_of(without(_IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
+        ways = [f"({class_of(without(IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
         ways += [f"{quoted(character)} {place[begin + character]}" for character in after]
         ways += [] if begin in keys else [_QUOTE]
         rules[rule] = " | ".join(ways)
@@ -67,7 +69,7 @@ def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> s
 
 
 def _holds(character: str) -> bool:
-    return any(low <= ord(character) <= high for low, high in _IN_STRINGS)
+    return any(low <= ord(character) <= high for low, high in IN_STRINGS)
 
 
 def _code(code: int) -> str:

@@ -1,12 +1,15 @@
 """A shape as Lark for llguidance: in-process, vLLM and SGLang with that backend, llama.cpp built with it.
 
-`tokens` are the literals that are special tokens in the engine's vocabulary. They are written as tokens: neither text
-nor JSON ever swallows one, and a text never matches one.
+Literals that are special tokens in the engine's vocabulary are written as tokens: neither text nor JSON ever swallows
+one, and a text never matches one.
 """
 
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any, Final, assert_never
+
+import msgspec
 
 from toolwright.constraint.pieces import Fixed, Number
 from toolwright.constraint.project import projected
@@ -21,30 +24,44 @@ from toolwright.constraint.sentence import (
     Text,
     Triggered,
     Until,
+    Words,
 )
 from toolwright.custom import INPUT
 from toolwright.prompt import Control
 
-__all__ = ["lark"]
+__all__ = ["Vocabulary", "lark"]
 
-# A blank behind comma and colon is free, others are not: unbounded ones are a known way to never end.
-_SPACING: Final[Mapping[str, Any]] = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
+# One blank is free between two parts, or none: unbounded ones are a known way to never end. (The separators that newer
+# versions take as expressions are literal texts in older ones, which llama.cpp is built with.)
+_SPACING: Final[Mapping[str, Any]] = {"whitespace_flexible": True, "whitespace_pattern": " ?"}
 _TEXT: Final = "TEXT"
 
 
-def lark(node: Node, tokens: Collection[str] = ()) -> str:
+class Vocabulary(msgspec.Struct, frozen=True):
+    """What is known of an engine's tokens: how literals are written that are special tokens (`<|call|>`, `<[257]>`),
+    and how the tokens with which the model ends. Where none are given the engine knows its end by itself.
+    """
+
+    specials: Mapping[str, str] = {}
+    ends: tuple[str, ...] = ()
+
+
+def lark(node: Node, vocabulary: Vocabulary | None = None) -> str:
     """The grammar; its first line says what it is, which llama.cpp needs."""
-    return _Writer(frozenset(tokens)).write(node)
+    return _Writer(vocabulary or Vocabulary()).write(node)
 
 
 class _Writer:
-    def __init__(self, tokens: frozenset[str]) -> None:
-        self._tokens = tokens
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._tokens = vocabulary.specials
+        self._ends = vocabulary.ends
         self._rules: dict[int, str] = {}  # by the node
         self._lines: list[str] = []
 
     def write(self, node: Node) -> str:
         start = self._of(node)
+        if self._ends:
+            start = f"{start} ({' | '.join(self._ends)})"
         return "\n".join(["%llguidance {}", f"start: {start}", f"{_TEXT}: /(.|\\n)*/", *self._lines]) + "\n"
 
     def _of(self, node: Node) -> str:
@@ -57,10 +74,10 @@ class _Writer:
 
     def _rule(self, name: str, node: Node) -> None:
         match node:
-            case Json(schema, pattern):
-                self._say(name, f"%json {json.dumps(self._schema(schema, pattern), ensure_ascii=False)}")
-            case Until(end):
-                self._until(name, end)
+            case Json(schema, words):
+                self._say(name, f"%json {json.dumps(self._schema(schema, words), ensure_ascii=False)}")
+            case Until(end, words):
+                self._until(name, end, words)
             case Text():
                 self._say(name, _TEXT)
             case Row(nodes):
@@ -81,22 +98,26 @@ class _Writer:
     def _say(self, name: str, body: str) -> None:
         self._lines.append(f"{name}: {body}")
 
-    def _until(self, name: str, end: Fixed) -> None:
-        """Free text before a special token ends by itself; before a text it has to be lazy."""
+    def _until(self, name: str, end: Fixed, words: Words | None) -> None:
+        """Free text before a special token ends by itself; before a text it has to be lazy, or must not hold that."""
         texts: list[str] = []
         rest = list(end)
         while rest and not isinstance(rest[0], Number) and rest[0].text not in self._tokens:
             texts.append(rest.pop(0).text)  # type: ignore[union-attr]
-        behind = self._fixed(tuple(rest))
-        if not texts:
-            self._say(name, f"{_TEXT} {behind}")
-            return
-        self._say(f"{name}_text[lazy]", f"/(.|\\n)*{_escaped(''.join(texts))}/")
+        behind, mark = self._fixed(tuple(rest)), _escaped("".join(texts))
+        if words is not None:
+            free = f" & ~/(.|\\n)*{mark}(.|\\n)+/" if mark else ""
+            self._say(f"{name.upper()}_TEXT", f"/(?:{_expression(words)}){mark}/{free}")
+            self._say(f"{name}_text", f"{name.upper()}_TEXT")
+        elif texts:
+            self._say(f"{name}_text[lazy]", f"/(.|\\n)*{mark}/")
+        else:
+            self._say(f"{name}_text", _TEXT)
         self._say(name, f"{name}_text {behind}".rstrip())
 
     def _triggered(self, name: str, trigger: str, rest: str, times: str) -> None:
         if trigger in self._tokens:
-            self._say(name, f"({_TEXT} {trigger} {rest}){times} {_TEXT}")
+            self._say(name, f"({_TEXT} {self._tokens[trigger]} {rest}){times} {_TEXT}")
             return
         mark = _escaped(trigger)
         self._say(f"{name.upper()}_REST", f"/(.|\\n)*/ & ~/(.|\\n)*{mark}(.|\\n)*/")
@@ -111,17 +132,26 @@ class _Writer:
                 out += [_quoted(text), f"/[0-9]{f'{{{piece.digits}}}' if piece.digits else '+'}/"]
                 text = ""
             elif isinstance(piece, Control) and piece.text in self._tokens:
-                out += [_quoted(text), piece.text]
+                out += [_quoted(text), self._tokens[piece.text]]
                 text = ""
             else:
                 text += piece.text
         return " ".join(filter(None, [*out, _quoted(text)]))
 
-    def _schema(self, schema: Mapping[str, Any], pattern: str | None) -> dict[str, Any]:
-        if pattern is not None:
+    def _schema(self, schema: Mapping[str, Any], words: Words | None) -> dict[str, Any]:
+        if words is not None and words.pattern is not None:
             # `\d` and its like mean ASCII here, and Unicode in a custom tool's expression: narrower, on purpose.
-            schema = {**schema, "properties": {INPUT: {"type": "string", "pattern": f"^(?:{pattern})$"}}}
+            schema = {**schema, "properties": {INPUT: {"type": "string", "pattern": f"^(?:{words.pattern})$"}}}
         return {**projected(schema, "llguidance"), "x-guidance": _SPACING}
+
+
+def _expression(words: Words) -> str:
+    """A whole text as an expression. A custom tool's Lark is any text: it may hold what ends the text, and JSON escapes
+    it.
+    """
+    if words.pattern is None:
+        return f"(.|\\n){{{words.least},{'' if words.most is None else words.most}}}"
+    return re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], words.pattern, flags=re.DOTALL)
 
 
 def _quoted(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from llguidance import LLMatcher
 
+from toolwright.constraint.gbnf_regex import is_sayable
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
@@ -141,8 +142,10 @@ class _Projection:
         if self._engine == "xgrammar":
             return {}  # its bounded strings let raw control characters in and escapes not
         out: dict[str, Any] = dict(self._lengths(schema, "minLength", "maxLength"))
+        pattern = schema.get("pattern")
+        if self._engine == "llamacpp" and isinstance(pattern, str) and is_sayable(pattern):
+            return {"pattern": pattern}  # of this and the lengths only one can be said
         if self._engine == "llguidance":
-            pattern = schema.get("pattern")
             if isinstance(pattern, str) and _compiles(pattern):
                 out["pattern"] = pattern
             if schema.get("format") in _FORMATS:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from toolwright.constraint.pieces import Fixed
 from toolwright.conversation import JsonObject
 
-__all__ = ["Choice", "Json", "Literal", "Maybe", "Node", "Repeated", "Row", "Text", "Triggered", "Until"]
+__all__ = ["Choice", "Json", "Literal", "Maybe", "Node", "Repeated", "Row", "Text", "Triggered", "Until", "Words"]
 
 
 class Literal(Struct, frozen=True, eq=False):
@@ -19,17 +19,30 @@ class Literal(Struct, frozen=True, eq=False):
     fixed: Fixed
 
 
+class Words(Struct, frozen=True, eq=False):
+    """What a text may be, for engines that can hold it: so many characters, or what an expression or a grammar allows.
+
+    `pattern` is a regular expression in Rust's syntax for the whole text, `lark` a custom tool's grammar.
+    """
+
+    least: int = 0
+    most: int | None = None
+    pattern: str | None = None
+    lark: str | None = None
+
+
 class Json(Struct, frozen=True, eq=False):
-    """A JSON value that fits a schema. `pattern`: what a custom tool's regular expression makes of its `input`."""
+    """A JSON value that fits a schema. `words`: what a custom tool's grammar makes of its `input`."""
 
     schema: JsonObject
-    pattern: str | None = None
+    words: Words | None = None
 
 
 class Until(Struct, frozen=True, eq=False):
     """Free text up to and with the first `end`."""
 
     end: Fixed
+    words: Words | None = None
 
 
 class Text(Struct, frozen=True, eq=False):

@@ -32,7 +32,7 @@ from toolwright.constraint.sentence import (
     Until,
 )
 from toolwright.constraint.sentence import Text as FreeText
-from toolwright.constraint.texts import TextCalls
+from toolwright.constraint.texts import TextCalls, input_words
 from toolwright.conversation import Call, Conversation, FunctionTool, JsonObject, Message, TextPart
 from toolwright.dialects.base import Dialect, get_dialect
 from toolwright.prompt import Control, Text
@@ -141,7 +141,7 @@ def shape_of(constraint: Constraint) -> Shape | None:
 def _call(dialect: Dialect, cut: Splitter, tool: FunctionTool) -> tuple[CallShape, Frame] | None:
     call = Call(tool.name, MARK)
     frame = frame_of(dialect, cut, call, MARK)
-    arguments: Node | None = Json(arguments_schema(tool), _pattern(tool))
+    arguments: Node | None = Json(arguments_schema(tool), input_words(tool))
     end: Fixed | None = None
     if frame is None:
         texts = TextCalls(dialect, cut, tool)
@@ -164,11 +164,6 @@ def arguments_schema(tool: FunctionTool) -> JsonObject:
     if tool.parameters is None:
         return _NOTHING
     return {**tool.parameters, "type": "object"}
-
-
-def _pattern(tool: FunctionTool) -> str | None:
-    grammar = tool.custom.grammar if tool.custom else None
-    return grammar.definition if grammar is not None and grammar.syntax == "regex" else None
 
 
 @lru_cache(256)

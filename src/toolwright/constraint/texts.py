@@ -14,17 +14,20 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolwright.constraint.derive import MARK, written
+from toolwright.constraint.patterns import whole_pattern, without_anchors
 from toolwright.constraint.pieces import Atoms, Splitter, shared_start
-from toolwright.constraint.project import enumerated
-from toolwright.constraint.sentence import Choice, Json, Literal, Maybe, Node, Row, Until
+from toolwright.constraint.project import enumerated, projected
+from toolwright.constraint.sentence import Choice, Json, Literal, Maybe, Node, Row, Until, Words
 from toolwright.conversation import Call, FunctionTool, JsonObject
 from toolwright.dialects.base import Dialect
 from toolwright.prompt import Text
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import TYPE_NAMES, branches, wanted
 
-__all__ = ["TextCalls"]
+__all__ = ["TextCalls", "input_words"]
 
+# The engine counts characters by states: a longer text is not counted.
+_MAX_COUNTED: Final = 2_000
 _TEXT: Final = 'a "b" \\c/\n\td'  # what a text has to be written as: itself
 _SAMPLES: Final[Mapping[str, Any]] = {
     "integer": 7391,
@@ -34,6 +37,16 @@ _SAMPLES: Final[Mapping[str, Any]] = {
     "array": ["v", 7391],
     "object": {"k": ["v", True]},
 }
+
+
+def input_words(tool: FunctionTool) -> Words | None:
+    """What the grammar of a custom tool makes of its input."""
+    grammar = tool.custom.grammar if tool.custom else None
+    if grammar is None:
+        return None
+    if grammar.syntax == "lark":
+        return Words(lark=grammar.definition)
+    return Words(pattern=without_anchors(grammar.definition))
 
 
 class TextCalls:
@@ -92,13 +105,15 @@ class TextCalls:
     def _parameter(self, name: str, schema: object, lead: str) -> Node | None:
         """One parameter; `lead` stands before it."""
         ways: dict[tuple[str, str], Node] = {}
-        for type_, branch in self._types(schema):
+        types = list(self._types(schema))
+        for type_, branch in types:
             sides = self._sides(name, type_)
             if sides is None:
                 return None
             sides = lead + sides[0], sides[1]
             if type_ == "string" and not branch.get("enum"):
-                ways[sides] = self._text(sides)  # any text: what else begins like this is one, too
+                # Any text: what else begins like this is one, too. So it is bounded only where it stands alone.
+                ways[sides] = self._text(sides, self._words(branch) if len(types) == 1 else None)
             elif sides not in ways or not isinstance(_last(ways[sides]), Until):
                 node = self._value(sides, type_, branch)
                 ways[sides] = Choice((ways[sides], node)) if sides in ways else node
@@ -134,9 +149,21 @@ class TextCalls:
                 return before, behind
         return None
 
-    def _text(self, sides: tuple[str, str]) -> Node:
+    def _text(self, sides: tuple[str, str], words: Words | None) -> Node:
         before, behind = (self._cut.fixed(self._cut.atoms(side)) for side in sides)
-        return Row((Literal(before), Until(behind)))
+        return Row((Literal(before), Until(behind, words)))
+
+    def _words(self, schema: JsonObject) -> Words | None:
+        """What a text of this schema may be, as far as an engine can be told; None = any."""
+        if self._tool.custom is not None:
+            return input_words(self._tool)
+        bounds = projected(schema, "llguidance")
+        if "pattern" in bounds and (pattern := whole_pattern(bounds["pattern"])) is not None:
+            return Words(pattern=pattern)
+        least, most = bounds.get("minLength", 0), bounds.get("maxLength")
+        if max(least, most or 0) > _MAX_COUNTED or (not least and most is None):
+            return None
+        return Words(least, most)
 
     def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject) -> Node:
         before, behind = (Literal(self._cut.fixed(self._cut.atoms(side))) for side in sides)

@@ -26,19 +26,20 @@ from toolwright.gateway.answers import (
 )
 from toolwright.gateway.callers import Keys, caller
 from toolwright.gateway.chat import ChatEndpoint
-from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfig, build_models
+from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfig
 from toolwright.gateway.conversations import ConversationsEndpoint
 from toolwright.gateway.exchanges import Watched, current
 from toolwright.gateway.guard import Guard
 from toolwright.gateway.lane import Lane
 from toolwright.gateway.mcp_servers import McpServers
+from toolwright.gateway.models import build_models
 from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
 from toolwright.gateway.store import Store, StoreError
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Turns
 from toolwright.gateway.watch import Watch
 from toolwright.gateway.websocket import ResponsesSocket
-from toolwright.turn import Model
+from toolwright.turn import Model, open_models
 
 __all__ = ["create_app"]
 
@@ -47,9 +48,12 @@ Handler = Callable[[Request], Awaitable[Response]]
 _PRUNED_EVERY_S: Final = 3_600.0
 
 
-def create_app(config: Config) -> Starlette:
-    """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work."""
-    gateway = _Gateway(config)
+def create_app(config: Config, models: Mapping[str, Model] | None = None) -> Starlette:
+    """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
+
+    `models`: those of the configuration, where they have been built, and opened, already.
+    """
+    gateway = _Gateway(config, build_models(config) if models is None else models)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -114,13 +118,13 @@ def _identified(response: Response) -> Response:
 
 
 class _Gateway:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, models: Mapping[str, Model]) -> None:
         self._server = config.server
         self.traffic = Traffic(config.server.max_requests)
         self.watch = Watch(config)
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
-            for given, model in zip(config.models, build_models(config).values(), strict=True)
+            for given, model in zip(config.models, models.values(), strict=True)
         }
         self.keys = Keys(config.keys, self._models)
         self._started = int(time.time())
@@ -174,6 +178,7 @@ class _Gateway:
 
     async def open(self) -> None:
         self.watch.open()
+        await open_models(self._models)
         for model in self._models.values():
             if model.chooser is not None:
                 model.chooser.start()

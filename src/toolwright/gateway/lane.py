@@ -27,6 +27,10 @@ class Lane:
         """See `Upstream`."""
         return self._upstream.name
 
+    async def open(self) -> None:
+        """See `Upstream`."""
+        await self._upstream.open()
+
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`. Raises `RequestError` (429) when its turn does not come."""
         async with self._place(generation.model), aclosing(self._upstream.stream(generation)) as deltas:

@@ -186,7 +186,7 @@ class _Overheard:
         self.name = upstream.name
         self.texts: list[str] = []
         self.controls: tuple[str, ...] = ()
-        self.models, self.close = upstream.models, upstream.close
+        self.open, self.models, self.close = upstream.open, upstream.models, upstream.close
 
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""

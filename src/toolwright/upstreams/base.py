@@ -105,6 +105,12 @@ class Upstream(Protocol):
         """How errors name it: its address without credentials."""
         ...
 
+    async def open(self) -> None:
+        """Make ready what takes time, such as weights to load. Raises `ConfigError` when that cannot be. What has been
+        opened can be opened again.
+        """
+        ...
+
     def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """Ask, and answer deltas as they come. Closing the generator ends the generation on the server."""
         ...

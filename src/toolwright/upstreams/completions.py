@@ -19,7 +19,7 @@ from toolwright.upstreams.chat import CountedTokens
 from toolwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
 from toolwright.upstreams.http import Timeouts
 
-__all__ = ["CHAT_ONLY", "RAW_SERVERS", "CompletionsUpstream", "Flavour"]
+__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "Flavour"]
 
 # The servers whose completion endpoint is known; `openai` is any other.
 Flavour: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
@@ -176,7 +176,7 @@ def _read_llamacpp(chunk: _LlamaChunk) -> Iterator[Delta]:
 
 
 class _Way(Struct, frozen=True):
-    """How one server is asked and read."""
+    """How one server is asked and read. `chunk` is a piece of its answer."""
 
     path: str
     body: Callable[[Generation], dict[str, Any]]
@@ -193,3 +193,5 @@ _WAYS: Final[Mapping[Flavour, _Way]] = {
         "/completion", _llamacpp_body, _LlamaChunk, _read_llamacpp, Spelling("llamacpp", _constrained_llamacpp)
     ),
 }
+# llama.cpp where it is called, not connected to: the prompt of its own endpoint, the answers of OpenAI's.
+IN_PROCESS: Final = _Way("", _llamacpp_body, _Chunk, _read_openai, Spelling("llamacpp", _constrained_llamacpp))

@@ -16,12 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from toolwright.constraint.compile import Compiled, Target, compiled, key_of, ready
+from toolwright.constraint.lark import Vocabulary
 from toolwright.constraint.shape import Constraint
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.upstreams.base import Delta, Generation
 from toolwright.upstreams.http import HttpUpstream, Timeouts
 
-__all__ = ["ConstrainedUpstream", "Spelling", "sglang_tag", "vllm_tag"]
+__all__ = ["ConstrainedUpstream", "Grammars", "Spelling", "constrains_itself", "sglang_tag", "vllm_tag"]
 
 log = logging.getLogger("toolwright.upstreams")
 
@@ -62,22 +63,55 @@ def sglang_tag(found: Compiled) -> dict[str, Any]:
     return {"response_format": msgspec.Raw(found.text.encode())}
 
 
+def constrains_itself(generation: Generation) -> bool:
+    """Whether the client has a constraint of its own in the request."""
+    return not _CONSTRAINING.isdisjoint(generation.fields)
+
+
+class Grammars:
+    """Makes the grammars of one server off the event loop; `name` is the server's."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._making: dict[bytes, asyncio.Future[Compiled | None]] = {}  # by the key
+
+    async def made(
+        self, constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
+    ) -> Compiled | None:
+        """The constraint as the server takes it; None where it cannot be said, or takes too long."""
+        if ready(key, target):
+            return compiled(constraint, target, key, vocabulary)
+        making = self._making.get(key)
+        if making is None:
+            if len(self._making) >= _MAX_MAKING:
+                return None
+            making = asyncio.wrap_future(_POOL.submit(compiled, constraint, target, key, vocabulary))
+            making.add_done_callback(lambda _: self._making.pop(key, None))
+            self._making[key] = making
+        try:
+            return await asyncio.wait_for(asyncio.shield(making), _WAIT_S)
+        except TimeoutError:
+            log.warning("%s is asked without a grammar: it takes more than %g s to make it", self._name, _WAIT_S)
+            return None
+
+
 class ConstrainedUpstream(HttpUpstream):
     """A server that is sent the constraint of a generation, where it takes one."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
         super().__init__(url, headers, timeouts)
         self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
-        self._making: dict[bytes, asyncio.Future[Compiled | None]] = {}  # by the key
+        self._grammars = Grammars(self.name)
 
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
         constraint, begun = generation.constraint, False
         spelling = self._spelling(constraint) if constraint is not None else None
         fields: dict[str, Any] = {}
-        if constraint is not None and spelling is not None and not _CONSTRAINING & generation.fields.keys():
+        if constraint is not None and spelling is not None and not constrains_itself(generation):
             key = key_of(constraint)
-            found = await self._made(constraint, spelling.target, key)
+            refused = key in self._unwilling
+            found = None if refused else await self._grammars.made(constraint, spelling.target, key)
             fields = spelling.fields(found) if found is not None else {}
         if fields:
             try:
@@ -103,25 +137,6 @@ class ConstrainedUpstream(HttpUpstream):
     def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         """Ask, with these fields added to the request."""
         raise NotImplementedError
-
-    async def _made(self, constraint: Constraint, target: Target, key: bytes) -> Compiled | None:
-        """The constraint as the server takes it; None where it cannot be said, takes too long or was refused before."""
-        if key in self._unwilling:
-            return None
-        if ready(key, target):
-            return compiled(constraint, target, key)
-        making = self._making.get(key)
-        if making is None:
-            if len(self._making) >= _MAX_MAKING:
-                return None
-            making = asyncio.wrap_future(_POOL.submit(compiled, constraint, target, key))
-            making.add_done_callback(lambda _: self._making.pop(key, None))
-            self._making[key] = making
-        try:
-            return await asyncio.wait_for(asyncio.shield(making), _WAIT_S)
-        except TimeoutError:
-            log.warning("%s is asked without a grammar: it takes more than %g s to make it", self.name, _WAIT_S)
-            return None
 
 
 def _refuses(error: RequestError | UpstreamError) -> bool:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["HttpUpstream", "Timeouts", "credentials_in", "told_error", "without_credentials"]
+__all__ = ["HttpUpstream", "Timeouts", "credentials_in", "maybe_too_long", "told_error", "without_credentials"]
 
 T = TypeVar("T")
 
@@ -110,6 +110,9 @@ class HttpUpstream:
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Nothing: connections are made when they are needed."""
 
     async def models(self) -> list[str]:
         """What `GET /models` lists. Raises `UpstreamError` when the server does not answer a list of models."""
@@ -232,8 +235,8 @@ class HttpUpstream:
         except NotJsonError as error:
             raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
         told = self._told(failure)
-        if _TOO_LONG_WORDS.search(told):
-            raise _too_long(told)
+        if too_long := maybe_too_long(told):
+            raise too_long
         reported = self._failed(f"reports an error: {told}", "status")
         reported.said = self._without_secrets(_words(failure))
         raise reported
@@ -287,6 +290,11 @@ class HttpUpstream:
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         end = "" if what.endswith("?") else "."
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+def maybe_too_long(told: str) -> RequestError | None:
+    """The caller's error, where a server's words say that the conversation is too long for the model."""
+    return _too_long(told) if _TOO_LONG_WORDS.search(told) else None
 
 
 def _too_long(told: str) -> RequestError:

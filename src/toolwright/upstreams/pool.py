@@ -81,6 +81,11 @@ class Pool:
         """The names of all of them."""
         return ", ".join(member.upstream.name for member in self._members)
 
+    async def open(self) -> None:
+        """Open all of them."""
+        for member in self._members:
+            await member.upstream.open()
+
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
         left = list(self._members)

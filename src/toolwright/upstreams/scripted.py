@@ -20,6 +20,9 @@ class ScriptedUpstream:
         self._answers = iter(answers)
         self.asked: list[Generation] = []
 
+    async def open(self) -> None:
+        """Nothing to make ready."""
+
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
         self.asked.append(generation)

@@ -114,6 +114,9 @@ class SimulatedUpstream:
                 break
         return turn
 
+    async def open(self) -> None:
+        """Nothing to make ready."""
+
     async def models(self) -> list[str]:
         """None that could be named."""
         return []

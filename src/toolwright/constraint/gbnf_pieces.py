@@ -1,0 +1,93 @@
+"""Parts of GBNF that are put together: how they are written, how large they grow, how they can begin."""
+
+from collections.abc import Collection, Mapping
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["Piece", "UnsayableError", "calls_itself_first", "either", "repeated", "row"]
+
+# llama.cpp takes no more, counted through repetitions in repetitions.
+_MAX_REPEATED: Final = 2_000
+_MAX_STARTS: Final = 500
+# Here something is read.
+_READ: Final = "!"
+
+# The ways in which a part can begin: names of rules, one after the other, until something is read for sure.
+Starts: TypeAlias = frozenset[tuple[str, ...]]
+
+
+class UnsayableError(Exception):
+    """Something that the notation has no words for, or too many."""
+
+
+class Piece(Struct, frozen=True):
+    """A part as it may stand in a row; `size` is what it grows to where it is repeated."""
+
+    text: str
+    size: int = 1
+    starts: Starts = frozenset({(_READ,)})
+
+    @classmethod
+    def named(cls, rule: str) -> "Piece":
+        """A rule by its name."""
+        return cls(rule, starts=frozenset({(rule,)}))
+
+
+def row(parts: Collection[Piece]) -> Piece:
+    """One after the other."""
+    starts: Starts = frozenset({()})
+    for part in parts:
+        starts = frozenset(a if a[-1:] == (_READ,) else a + b for a in starts for b in part.starts)
+        if len(starts) > _MAX_STARTS:
+            raise UnsayableError
+    text = " ".join(part.text for part in parts if part.text) or '""'
+    return Piece(text, max(sum(part.size for part in parts), 1), starts)
+
+
+def either(parts: Collection[Piece]) -> Piece:
+    """One of these."""
+    if len(parts) == 1:
+        return next(iter(parts))
+    text = " | ".join(part.text for part in parts)
+    return Piece(f"({text})", sum(part.size for part in parts), frozenset().union(*(part.starts for part in parts)))
+
+
+_TIMES: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+
+
+def repeated(piece: Piece, least: int, most: int | None) -> Piece:
+    """So many of them. A maximum that is too large is none."""
+    if most is not None and most * piece.size > _MAX_REPEATED:
+        most = None
+    if least * piece.size > _MAX_REPEATED:
+        raise UnsayableError
+    times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
+    starts = piece.starts if least else piece.starts | {()}
+    return Piece(f"({piece.text}){times}", piece.size * max(most or least, 1), starts)
+
+
+def calls_itself_first(rules: Mapping[str, Piece]) -> bool:
+    """Whether a rule can come to itself before anything is read: GBNF has no such rules."""
+    empty: set[str] = set()
+    while more := {name for name, piece in rules.items() if any(empty.issuperset(way) for way in piece.starts)} - empty:
+        empty |= more
+    firsts: dict[str, set[str]] = {}
+    for name, piece in rules.items():
+        firsts[name] = set()
+        for way in piece.starts:
+            for step in way:
+                if step != _READ:
+                    firsts[name].add(step)
+                if step not in empty:
+                    break
+    for name in rules:
+        waiting, seen = [name], set[str]()
+        while waiting:
+            for other in firsts.get(waiting.pop(), ()):
+                if other == name:
+                    return True
+                if other not in seen:
+                    seen.add(other)
+                    waiting.append(other)
+    return False
