@@ -1,16 +1,26 @@
 """What stands before the endpoints, over HTTP and WebSocket: strangers, too many at once, clients that do not read."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
 from tests.responding import RESPONSES
 from tests.servers import EVENTS, Answer, Gate, Gateway, ModelServer, chunk, said, sse
+from toolwright.conversation import Conversation
+from toolwright.errors import RequestError, UpstreamError
 from toolwright.gateway.config import Config, ModelConfig, ServerConfig
+from toolwright.gateway.lane import Lane, LaneChooser
+from toolwright.gateway.traffic import Traffic
+from toolwright.turn import Model
+from toolwright.upstreams.base import Generation
+from toolwright.upstreams.scripted import ScriptedUpstream
 
 Started = Callable[..., str]
 BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
@@ -171,6 +181,49 @@ def test_one_more_than_a_model_takes_waits_for_its_turn(started: Started, model:
                 assert b"Hi" in b"".join(first.pieces())
                 assert second.status == (200 if name == "patient" else 429)
                 assert list(second.pieces())
+
+
+class Other:
+    """Chooses this upstream instead of the model's own, whatever happens."""
+
+    def __init__(self, upstream: ScriptedUpstream) -> None:
+        self._upstream = upstream
+
+    def start(self) -> None:
+        pass
+
+    async def choose(self, model: Model) -> Model:
+        return msgspec.structs.replace(model, upstream=self._upstream)
+
+    async def instead(self, model: Model, error: Exception) -> Model | None:
+        return msgspec.structs.replace(model, upstream=self._upstream)
+
+    async def close(self) -> None:
+        pass
+
+
+def test_what_mode_auto_chooses_is_held_to_the_same_limits() -> None:
+    async def story() -> None:
+        traffic = Traffic(10)
+        own, other = ScriptedUpstream(["own"]), ScriptedUpstream(["other", "another"])
+        lane = Lane(own, traffic, 1, 0)
+        model = Model("m", lane, "m")
+        chooser = LaneChooser(Other(other), lane)
+        chosen = await chooser.choose(model)
+        instead = await chooser.instead(model, RuntimeError())  # type: ignore[arg-type]  # it does not look at it
+        assert instead is not None
+        asked = Generation("m", Conversation())
+        async with aclosing(chosen.upstream.stream(asked)) as first:
+            await anext(first)
+            for taken in (lane, instead.upstream):
+                with pytest.raises(RequestError, match="answers 1 requests already"):
+                    await anext(taken.stream(asked))
+        traffic.end()
+        with pytest.raises(UpstreamError, match="shutting down"):
+            await anext(instead.upstream.stream(asked))
+        assert (len(own.asked), len(other.asked)) == (0, 1)
+
+    asyncio.run(story())
 
 
 # --- clients that do not read ---

@@ -30,7 +30,7 @@ from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfi
 from toolwright.gateway.conversations import ConversationsEndpoint
 from toolwright.gateway.exchanges import Watched, current
 from toolwright.gateway.guard import Guard
-from toolwright.gateway.lane import Lane
+from toolwright.gateway.lane import Lane, LaneChooser
 from toolwright.gateway.mcp_servers import McpServers
 from toolwright.gateway.models import build_models
 from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
@@ -144,7 +144,8 @@ class _Gateway:
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
         lane = Lane(model.upstream, self.traffic, given.max_requests, given.queue_s)
-        return msgspec.structs.replace(model, upstream=lane)
+        chooser = LaneChooser(model.chooser, lane) if model.chooser is not None else None
+        return msgspec.structs.replace(model, upstream=lane, chooser=chooser)
 
     def endpoints(self) -> list[tuple[str, str, Handler]]:
         """Method, path and handler of everything that is served over HTTP."""

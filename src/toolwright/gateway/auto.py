@@ -155,7 +155,7 @@ class Auto:
         dialect = f" {advised.dialect}" if advised.dialect else ""
         told = (model.upstream_model, advised.mode, dialect, model.mode)
         log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed", *told)
-        log.debug("its server said: %s", why)
+        log.debug("its server said: %.500r", why)
 
     def _made(self, model: Model, known: _Known) -> Model:
         advised = known.advice

@@ -1,15 +1,20 @@
 """The way to a model's server: so many at once, counted for who asks, and ended when the gateway ends."""
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
+import msgspec
+
+from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Usage
 from toolwright.gateway.callers import caller
 from toolwright.gateway.traffic import Traffic, busy
+from toolwright.turn import Chooser, Model
 from toolwright.upstreams.base import Delta, Generation, Upstream
 
-__all__ = ["Lane"]
+__all__ = ["Lane", "LaneChooser"]
 
 
 class Lane:
@@ -47,6 +52,12 @@ class Lane:
         """See `Upstream`."""
         await self._upstream.close()
 
+    def over(self, upstream: Upstream) -> "Lane":
+        """The same lane, with the same places on it, for another way to the server."""
+        lane = copy.copy(self)
+        lane._upstream = upstream
+        return lane
+
     @asynccontextmanager
     async def _place(self, model: str) -> AsyncIterator[None]:
         if self._free is None:
@@ -63,3 +74,32 @@ class Lane:
             yield
         finally:
             self._free.release()
+
+
+class LaneChooser:
+    """Chooses as another chooser does (mode `auto`); whatever that chooses is asked on the lane."""
+
+    def __init__(self, chooser: Chooser, lane: Lane) -> None:
+        self._chooser = chooser
+        self._lane = lane
+
+    def start(self) -> None:
+        """See `Chooser`."""
+        self._chooser.start()
+
+    async def choose(self, model: Model) -> Model:
+        """See `Chooser`."""
+        chosen = await self._chooser.choose(model)
+        return chosen if chosen is model else self._on_lane(chosen)
+
+    async def instead(self, model: Model, error: RequestError | UpstreamError) -> Model | None:
+        """See `Chooser`."""
+        chosen = await self._chooser.instead(model, error)
+        return None if chosen is None else self._on_lane(chosen)
+
+    async def close(self) -> None:
+        """See `Chooser`."""
+        await self._chooser.close()
+
+    def _on_lane(self, model: Model) -> Model:
+        return msgspec.structs.replace(model, upstream=self._lane.over(model.upstream))
