@@ -202,9 +202,12 @@ def test_an_upstream_that_sends_the_gateway_elsewhere_is_not_followed(
 
 def test_what_openai_would_run_itself_is_not_run_here(serve: Served, model: ModelServer) -> None:
     url = serve(ModelConfig(name="m", upstream=model.url))
-    for tool in ({"type": "mcp", "server_label": "s"}, {"type": "code_interpreter", "container": {"type": "auto"}}):
+    for tool, field in (
+        ({"type": "mcp", "server_label": "s"}, "server_label"),
+        ({"type": "code_interpreter", "container": {"type": "auto"}}, "type"),
+    ):
         reply = request(url + RESPONSES, {"model": "m", "input": "hi", "tools": [tool]})
-        assert (reply.status, reply.error["param"]) == (400, "tools[0].type")
+        assert (reply.status, reply.error["param"]) == (400, f"tools[0].{field}")
     model.plays(said("Hi"))
     request(url + RESPONSES, {"model": "m", "input": "hi", "tools": [{"type": "web_search"}]})
     assert "tools" not in model.body
