@@ -15,6 +15,7 @@ from tests.responding import RESPONSES
 from tests.servers import EVENTS, Answer, Gate, Gateway, ModelServer, chunk, said, sse
 from toolwright.conversation import Conversation
 from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import Problem
 from toolwright.gateway.config import Config, ModelConfig, ServerConfig
 from toolwright.gateway.lane import Lane, LaneChooser
 from toolwright.gateway.traffic import Traffic
@@ -195,7 +196,7 @@ class Other:
     async def choose(self, model: Model) -> Model:
         return msgspec.structs.replace(model, upstream=self._upstream)
 
-    async def instead(self, model: Model, error: Exception) -> Model | None:
+    async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
         return msgspec.structs.replace(model, upstream=self._upstream)
 
     async def close(self) -> None:
@@ -210,7 +211,7 @@ def test_what_mode_auto_chooses_is_held_to_the_same_limits() -> None:
         model = Model("m", lane, "m")
         chooser = LaneChooser(Other(other), lane)
         chosen = await chooser.choose(model)
-        instead = await chooser.instead(model, RuntimeError())  # type: ignore[arg-type]  # it does not look at it
+        instead = await chooser.instead(model, RequestError("It does not look at it."))
         assert instead is not None
         asked = Generation("m", Conversation())
         async with aclosing(chosen.upstream.stream(asked)) as first:
