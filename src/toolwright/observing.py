@@ -32,7 +32,7 @@ from toolwright.events import (
     Usage,
 )
 from toolwright.parser import Reads
-from toolwright.upstreams.base import Delta, Generation, ReasoningText, TextDelta, ToolCallDelta
+from toolwright.upstreams.base import Delta, Generation, ReasoningText, TextDelta, ToolCallDelta, UnreadCall
 
 __all__ = ["Asked", "Ended", "Observation", "Observer", "Raw", "SeenCall"]
 
@@ -77,13 +77,18 @@ class Raw(Struct):
 
 
 class Asked(Struct):
-    """One generation that was asked for, and in which mode. `failure`: why there is none, or not all of it."""
+    """One generation that was asked for. `failure`: why there is none, or not all of it."""
 
     generation: Generation
-    mode: str
-    dialect: str | None
     raw: Raw | None = None
     failure: UpstreamError | RequestError | None = None
+
+    @property
+    def mode(self) -> Literal["native", "prompt", "raw"]:
+        """Who renders and reads."""
+        if self.generation.dialect is None:
+            return "native"
+        return "prompt" if self.generation.prompt is None else "raw"
 
 
 class Observation(Struct):
@@ -132,15 +137,13 @@ class Observation(Struct):
                 self.endings.append(ended)
         return self
 
-    def asks(self, generation: Generation, mode: str, dialect: str | None) -> tuple[Generation, Raw | None]:
-        """The model is asked, or asked again, in this mode; answers what it is asked for, and where what its server
-        sends is kept.
-        """
-        self.mode, self.dialect = mode, dialect
+    def asks(self, generation: Generation) -> tuple[Generation, Raw | None]:
+        """The model is asked, or asked again; answers what it is asked for, and where what its server sends is kept."""
         if self.headers:
             generation = msgspec.structs.replace(generation, headers={**generation.headers, **self.headers})
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
-        self.asked.append(Asked(generation, mode, dialect, raw))
+        self.asked.append(Asked(generation, raw))
+        self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
 
     def failed(self, error: UpstreamError | RequestError) -> None:
@@ -193,4 +196,6 @@ def _size(delta: Delta) -> int:
             return len(text) + 32
         case ToolCallDelta():
             return len(delta.arguments) + len(delta.name or "") + 64
+        case UnreadCall(text, told):
+            return len(text) + len(told) + 32
     return 32

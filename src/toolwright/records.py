@@ -157,9 +157,9 @@ def _attempt(asked: Asked) -> Attempt:
     prompt = generation.prompt
     assert raw is not None
     return Attempt(
-        mode=asked.mode,  # type: ignore[arg-type]
+        mode=asked.mode,
         ended=raw.ended,
-        dialect=asked.dialect,
+        dialect=generation.dialect,
         deltas=[(round(at, 6), _typed(delta)) for at, delta in raw.deltas],
         events=[_typed(event) for event in raw.events],
         prompt=prompt.text if prompt else None,
@@ -251,11 +251,10 @@ def _reread(
 ) -> Reread | None:
     if record.is_cut or attempt.is_cut:
         return None
-    as_ = attempt.dialect if attempt.mode == "native" else dialect or attempt.dialect
-    model = msgspec.structs.replace(model, mode=attempt.mode, dialect=as_)
     generation = Generation(
         model=model.upstream_model,
         conversation=conversation,
+        dialect=attempt.dialect if attempt.mode == "native" else dialect or attempt.dialect,
         fields={"logprobs": record.logprobs},
         prompt=None if attempt.start is None else Prompt((), (), attempt.start, attempt.prefill),
     )

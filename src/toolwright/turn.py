@@ -254,7 +254,7 @@ async def run_turn(
             conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
             generation, raw = plan(model, conversation, fields, today), None
             if seen is not None:
-                generation, raw = seen.asks(generation, model.mode, model.dialect)
+                generation, raw = seen.asks(generation)
             reader = Reader(model, generation)
             try:
                 async with aclosing(_attempt(model, generation, reader, raw)) as events:
