@@ -290,8 +290,8 @@ def _headers(given: ModelConfig) -> dict[str, str]:
 def check_upstream(url: str) -> None:
     """Raise `ConfigError` for what is no base URL of a server."""
     shown = without_credentials(url)
-    kinds = "a URL such as http://localhost:8000/v1, a model.gguf or 'simulated'"
-    check_url(url, f"Upstream {shown!r}: expected {kinds}")
+    expected = "expected 'simulated' or a URL such as http://localhost:8000/v1 (or a model.gguf)"
+    check_url(url, f"Upstream {shown!r}: {expected}")
 
 
 def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
