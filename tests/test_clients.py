@@ -5,6 +5,7 @@ The simulated model answers in each dialect and mode, the scripted server with w
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.servers import ModelServer
 
 pytestmark = pytest.mark.clients
 
+PAGES = Path(__file__).parent.parent / "docs" / "clients"
 SCRIPT = Path(__file__).parent / "clients" / "openai_two_turns.py"
 QUESTION = "What is the weather in Paris?"
 RESULT = "18 °C, sunny"
@@ -54,6 +56,15 @@ def run_script(python: str, major: str, base_url: str, *models: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
+
+
+@pytest.mark.parametrize(("page", "printed"), [("langchain", "'city': 'Paris'"), ("agents-sdk", "18 degrees in Paris")])
+def test_the_pages_of_clients_work_as_printed(simulated: str, page: str, printed: str) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    code = code.replace("http://127.0.0.1:8080", simulated)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout
 
 
 @pytest.mark.parametrize(("python", "major"), interpreters())
