@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from tests import conftest, outputs
+from tests.conftest import Served
 from tests.outputs import played
 from tests.servers import ModelServer
+from toolwright.gateway.config import ServerConfig, simulated_config
 
 pytestmark = pytest.mark.clients
 
@@ -59,9 +61,9 @@ def run_script(python: str, major: str, base_url: str, *models: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "printed"), [("langchain", "'city': 'Paris'"), ("agents-sdk", "18 degrees in Paris")])
-def test_the_pages_of_clients_work_as_printed(simulated: str, page: str, printed: str) -> None:
+def test_the_pages_of_clients_work_as_printed(serve: Served, page: str, printed: str) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
-    code = code.replace("http://127.0.0.1:8080", simulated)
+    code = code.replace("http://127.0.0.1:8080", serve(*simulated_config(ServerConfig()).models))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout
