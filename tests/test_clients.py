@@ -3,7 +3,6 @@
 The simulated model answers in each dialect and mode, the scripted server with what gpt-oss and Qwen models write.
 """
 
-import asyncio
 import os
 import re
 import subprocess
@@ -17,14 +16,13 @@ from tests import conftest, outputs
 from tests.conftest import Served
 from tests.outputs import played
 from tests.servers import ModelServer
+from tests.talking import QUESTION, RESULT, talk_with_pydantic_ai
 from toolwright.gateway.config import ServerConfig, simulated_config
 
 pytestmark = pytest.mark.clients
 
 PAGES = Path(__file__).parent.parent / "docs" / "clients"
 SCRIPT = Path(__file__).parent / "clients" / "openai_two_turns.py"
-QUESTION = "What is the weather in Paris?"
-RESULT = "18 °C, sunny"
 STYLES = 3  # in which the script asks each model
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -145,46 +143,15 @@ def test_langchain_talks_with_real_outputs(gateway: str, model: ModelServer, way
 # --- pydantic-ai ---
 
 
-def talk_with_pydantic_ai(base_url: str, name: str, *, stream: bool) -> None:
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
-    from openai import AsyncOpenAI
-    from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    asked: list[str] = []
-
-    def get_weather(city: str) -> str:
-        """The weather in a city."""
-        asked.append(city)
-        return RESULT
-
-    async def talk() -> None:
-        async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key="any", max_retries=0) as client:
-            agent = Agent(OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), tools=[get_weather])
-            if stream:
-                async with agent.run_stream(QUESTION) as run:
-                    answer, usage = await run.get_output(), run.usage
-            else:
-                done = await agent.run(QUESTION)
-                answer, usage = done.output, done.usage
-        assert asked == ["Paris"]
-        assert "18 °C" in answer
-        assert usage.requests == 2
-        assert usage.output_tokens > 0
-
-    asyncio.run(talk())
-
-
 @both
 @simulated_ways
 def test_pydantic_ai_talks_with_the_simulated_model(simulated: str, way: str, stream: bool) -> None:
-    talk_with_pydantic_ai(simulated, way, stream=stream)
+    talk_with_pydantic_ai(simulated, way, "OpenAIChatModel", stream=stream)
 
 
 @both
 @scripted_ways
 def test_pydantic_ai_talks_with_real_outputs(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
     model.plays(played(way, "call"), played(way, "text"))
-    talk_with_pydantic_ai(gateway, way, stream=stream)
+    talk_with_pydantic_ai(gateway, way, "OpenAIChatModel", stream=stream)
     assert len(model.asked) == 2

@@ -21,7 +21,8 @@ import toolwright
 from tests import conftest, outputs
 from tests.outputs import FEW_WAYS, played, spoken
 from tests.servers import Answer, ModelServer, calling
-from tests.test_clients import QUESTION, RESULT, both, interpreters, scripted_ways, simulated_ways
+from tests.talking import QUESTION, RESULT, talk_with_pydantic_ai
+from tests.test_clients import both, interpreters, scripted_ways, simulated_ways
 
 pytestmark = pytest.mark.clients
 
@@ -366,56 +367,24 @@ def test_langchain_calls_a_custom_tool(simulated: str, way: str, stream: bool) -
 # --- pydantic-ai ---
 
 
-def talk_with_pydantic_ai(base_url: str, name: str, *, stream: bool, settings: dict[str, Any] | None = None) -> None:
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
-    from openai import AsyncOpenAI
-    from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    asked: list[str] = []
-
-    def get_weather(city: str) -> str:
-        """The weather in a city."""
-        asked.append(city)
-        return RESULT
-
-    async def talk() -> None:
-        async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key="any", max_retries=0) as client:
-            model = OpenAIResponsesModel(name, provider=OpenAIProvider(openai_client=client))
-            agent = Agent(model, tools=[get_weather], model_settings=settings)  # type: ignore[arg-type]
-            if stream:
-                async with agent.run_stream(QUESTION) as run:
-                    answer, usage = await run.get_output(), run.usage
-            else:
-                done = await agent.run(QUESTION)
-                answer, usage = done.output, done.usage
-        assert asked == ["Paris"]
-        assert "18 °C" in answer
-        assert usage.requests == 2
-        assert usage.output_tokens > 0
-
-    asyncio.run(talk())
-
-
 @both
 @simulated_ways
 def test_pydantic_ai_talks_with_the_simulated_model(simulated: str, way: str, stream: bool) -> None:
-    talk_with_pydantic_ai(simulated, way, stream=stream)
+    talk_with_pydantic_ai(simulated, way, "OpenAIResponsesModel", stream=stream)
 
 
 @both
 @scripted_ways
 def test_pydantic_ai_talks_with_real_outputs(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
     model.plays(played(way, "call"), played(way, "text"))
-    talk_with_pydantic_ai(gateway, way, stream=stream)
+    talk_with_pydantic_ai(gateway, way, "OpenAIResponsesModel", stream=stream)
     assert len(model.asked) == 2
 
 
 @both
 def test_pydantic_ai_goes_on_by_reference(simulated: str, stream: bool) -> None:
     settings = {"openai_previous_response_id": "auto", "openai_reasoning_summary": "auto"}
-    talk_with_pydantic_ai(simulated, "raw-harmony", stream=stream, settings=settings)
+    talk_with_pydantic_ai(simulated, "raw-harmony", "OpenAIResponsesModel", stream=stream, settings=settings)
 
 
 @pytest.mark.parametrize("by", ["tool", "schema"])
