@@ -262,6 +262,33 @@ def test_a_request_that_the_engine_refuses_is_the_callers_fault(engine: None, fo
     run(work)
 
 
+# Requests in llama.cpp's own words that would end its process, or mix several answers into one.
+HARMFUL: dict[str, dict[str, Any]] = {
+    "an unknown trigger": {"grammar_lazy": True, "grammar_triggers": [{"type": 99, "value": "x"}]},
+    "several answers": {"n_cmpl": 3},
+}
+
+
+@pytest.mark.parametrize("title", HARMFUL)
+def test_what_would_end_the_engine_does_not_reach_it(engine: None, folder: Path, title: str) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            plain = await counted(model, max_tokens=5, seed=1)
+            harmed = await counted(model, max_tokens=5, seed=1, **HARMFUL[title])
+            assert harmed.completion_tokens == plain.completion_tokens
+
+    run(work)
+
+
+def test_a_grammar_that_is_too_deep_is_refused(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            with pytest.raises(RequestError, match="parentheses inside of each other"):
+                await counted(model, grammar=f"root ::= {'(' * 100_000}")
+
+    run(work)
+
+
 # --- demanded calls ---
 
 CASES = ("required", "named", "allowed", "regex", "lark")

@@ -224,8 +224,10 @@ class _Owner:
         why = owner._why() if was_over else f"it did not answer within {timeout_s:g} s"
         if owner._reader is not None:
             await asyncio.to_thread(owner._reader.join, 0.5)
-        said = f" Its last words: {' | '.join(owner._last_lines)}" if owner._last_lines else ""
-        raise ConfigError(f"The MCP server {target} cannot be used: {why}.{said}")
+        error = ConfigError(f"The MCP server {target} cannot be used: {why}.")
+        if owner._last_lines:  # a note, for who runs the server: whoever else is told the message is not told its keys
+            error.add_note(f"Its last words: {' | '.join(owner._last_lines)}")
+        raise error
 
     @property
     def is_over(self) -> bool:

@@ -103,6 +103,7 @@ class Batch:
         return Batch, (self._work,)
 
     def _one(self, row: Row) -> Row:
+        row = {name: value for name, value in row.items() if name != "error"}  # of an earlier run
         try:
             return self._do(self._work, row)
         except RequestError as error:

@@ -14,10 +14,11 @@ import msgspec
 from toolwright.cli.doctor_page import page
 from toolwright.dialects.base import get_dialect
 from toolwright.errors import ConfigError
-from toolwright.gateway.models import check_upstream
+from toolwright.gateway.addresses import check_url
 from toolwright.probing.advice import Advice, advice
 from toolwright.probing.examination import probe
 from toolwright.probing.findings import GROUPS, Findings, Result, Status
+from toolwright.upstreams.http import without_credentials
 
 __all__ = ["doctor"]
 
@@ -67,7 +68,7 @@ def doctor(
       toolwright doctor http://localhost:8000
       toolwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
     """
-    check_upstream(url)
+    check_url(url, f"{without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
     findings = asyncio.run(probe(url, model=model, api_key=_key(api_key_env), dialect=dialect, timeout_s=timeout))

@@ -66,7 +66,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (ConfigError, RequestError) as error:
-            click.echo(f"Error: {error}", err=True)
+            click.echo(" ".join((f"Error: {error}", *getattr(error, "__notes__", ()))), err=True)
             ctx.exit(2)
         except ToolwrightError as error:
             click.echo(f"Error: {error}", err=True)
@@ -255,9 +255,11 @@ def key(name: str) -> None:
     Example:
       toolwright key anna
     """
+    if not name or not name.isprintable():
+        raise ConfigError(f"NAME: expected a name in printable characters, got {name!r}.")
     made = new_key()
     click.echo(f"{made}\n\nThe client sends it; it is written down nowhere else. For the configuration:\n")
-    click.echo(f'[[keys]]\nname = "{name}"\nsha256 = "{hash_of(made)}"')
+    click.echo(f'[[keys]]\nname = {json.dumps(name, ensure_ascii=False)}\nsha256 = "{hash_of(made)}"')
 
 
 @main.command()

@@ -5,6 +5,7 @@ headers of their own share one with requests that bring the same.
 """
 
 import asyncio
+import logging
 import os
 import time
 from collections import OrderedDict
@@ -25,6 +26,8 @@ from toolwright.upstreams.http import without_credentials
 from toolwright.wire.mcp import AskedServer, McpServer, McpTool
 
 __all__ = ["McpServers", "OpenServer"]
+
+log = logging.getLogger("toolwright.gateway")
 
 # A server is asked again what tools it has when the list is so old.
 _LISTED_EVERY_S: Final = 300.0
@@ -98,6 +101,7 @@ class McpServers:
         try:
             connection = await self._connected((config.label, tuple(sorted(given.items()))), config, target)
         except ConfigError as error:
+            log.warning("%s", " ".join((str(error), *getattr(error, "__notes__", ()))))
             raise RequestError(
                 f"Error retrieving tool list from MCP server: '{asked.server_label}'. {error}",
                 param="tools",

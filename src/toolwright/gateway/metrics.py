@@ -194,7 +194,7 @@ class Metrics:
             self._of(self._choices, model, choice, "yes" if is_kept else "no").inc()
             for asked in seen.asked:
                 ours = "gateway" if asked.generation.constraint is not None else "none"
-                self._of(self._constraints, model, "server" if seen.mode == "native" else ours).inc()
+                self._of(self._constraints, model, "server" if asked.mode == "native" else ours).inc()
 
 
 def _reason(seen: Observation) -> str:

@@ -8,6 +8,7 @@ not named like one.
 import logging
 import os
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -33,7 +34,9 @@ _PATTERN: Final = "turns-*.jsonl"
 _MAX_WAITING: Final = 1_024
 _MAX_WAITING_BYTES: Final = 67_108_864
 _COMPLAINS_EVERY_S: Final = 60.0
-_KEYS: Final = frozenset(("api_key", "apikey", "api-key", "authorization", "headers", "password", "access_token"))
+# Fields named like these may hold a key. Within schemas and messages such names are the user's.
+_KEYS = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
+_NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
 
 
 class Limits(Struct, frozen=True):
@@ -222,10 +225,14 @@ def _request(body: bytes | str | None) -> Any:
 
 
 def without_keys(body: Any) -> Any:
-    """A request's body without what is named like a key, in itself and in each of its tools."""
+    """A request's body without what is named like a key, in itself, its tools and its further fields."""
     if not isinstance(body, dict):
         return body
-    kept = {name: value for name, value in body.items() if name.lower() not in _KEYS}
+    kept = {
+        name: value if name in _NOT_KEYS else without_keys(value)
+        for name, value in body.items()
+        if not _KEYS.search(name)
+    }
     if isinstance(tools := kept.get("tools"), list):
         kept["tools"] = [without_keys(tool) for tool in tools]
     return kept

@@ -150,6 +150,8 @@ def shown(text: str, limit: int = _SHOWN) -> str:
 
 
 def _fault(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "no secure connection: is it http:// that it speaks?"
     if isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno or 0
         return f"no connection: {os.strerror(number) if number > 0 else shown(str(error.os_error.strerror))}"

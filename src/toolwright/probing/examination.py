@@ -207,7 +207,7 @@ async def _whole(target: Target, found: Findings, server: Server) -> Findings:
         reasoning=reasoning,
         llguidance=None if lark is None else lark == "enforced",
         results=(*results, *held),
-        message="" if has_chat or has_completions else f"The server lists models, and none answers: {told.evidence}.",
+        message="" if has_chat or has_completions else f"No model answers: {told.evidence}.",
     )
 
 

@@ -134,6 +134,7 @@ def _constrained_llamacpp(found: Compiled) -> dict[str, Any]:
 
 
 class _Choice(Struct):
+    index: int = 0
     text: str | None = None
     finish_reason: str | None = None
 
@@ -145,6 +146,8 @@ class _Chunk(Struct):
 
 def _read_openai(chunk: _Chunk) -> Iterator[Delta]:
     for choice in chunk.choices or ():
+        if choice.index:  # several answers were asked for in the server's own words: one is given
+            continue
         if choice.text:
             yield TextDelta(choice.text)
         if choice.finish_reason:
@@ -158,6 +161,7 @@ class _LlamaTimings(Struct):
 
 
 class _LlamaChunk(Struct):
+    index: int = 0
     content: str | None = None
     stop: bool = False
     stop_type: str | None = None
@@ -167,6 +171,8 @@ class _LlamaChunk(Struct):
 
 
 def _read_llamacpp(chunk: _LlamaChunk) -> Iterator[Delta]:
+    if chunk.index:
+        return
     if chunk.content:
         yield TextDelta(chunk.content)
     if chunk.stop:

@@ -7,6 +7,7 @@ there, too. The package opens a port on loopback whatever it is told: that is lo
 
 import asyncio
 import logging
+import re
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from contextlib import aclosing
 from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
 from toolwright.constraint.compile import key_of
@@ -42,6 +44,16 @@ _HARMONY: Final = frozenset(("<|end|>", "<|channel|>"))
 # Asked for with a grammar of llguidance, which a build without it refuses.
 _PROBE: Final = "ok-7f3"
 _CALLERS_FAULT: Final = 400
+_MAX_NESTED: Final = 200
+# What of a request reaches the engine. It runs in this process, and what it does not expect can end it.
+_TAKEN: Final = frozenset(
+    {
+        *("grammar", "json_schema", "ignore_eos"),
+        *("max_tokens", "max_completion_tokens", "stop", "seed"),
+        *("temperature", "top_p", "top_k", "min_p", "typical_p"),
+        *("presence_penalty", "frequency_penalty", "repeat_penalty", "repeat_last_n"),
+    }
+)
 
 
 class EngineOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +66,20 @@ class EngineOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slots: Annotated[int, Meta(ge=1, le=256)] = 4
     threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
+
+
+def _taken(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request that reach the engine. Raises `RequestError` for a grammar too deep for its stack."""
+    grammar, depth = fields.get("grammar"), 0
+    for char in re.findall(r"[()]", grammar) if isinstance(grammar, str) else ():
+        depth += 1 if char == "(" else -1
+        if depth > _MAX_NESTED:
+            raise RequestError(
+                f"Invalid 'grammar': expected at most {_MAX_NESTED} parentheses inside of each other, got more.",
+                param="grammar",
+                code="invalid_value",
+            )
+    return {name: value for name, value in fields.items() if name in _TAKEN}
 
 
 def _vocabulary(file: GgufFile, stops: Iterable[str]) -> Vocabulary:
@@ -112,6 +138,7 @@ class EmbeddedUpstream:
     async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
         """See `Upstream`."""
         await self.open()
+        generation = msgspec.structs.replace(generation, fields=_taken(generation.fields))
         body = {**IN_PROCESS.body(generation), **await self._constraining(generation), "return_progress": True}
         stopped = False
         async with aclosing(self._pieces(encode(body))) as pieces:

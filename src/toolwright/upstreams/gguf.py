@@ -33,6 +33,7 @@ _FORMATS: Final[Mapping[int, str]] = {
 # More than any model has: a file that says so is broken.
 _MAX_KEYS: Final = 100_000
 _MAX_ITEMS: Final = 10_000_000
+_MAX_DEPTH: Final = 8
 _MAX_TEXT_BYTES: Final = 64_000_000
 
 
@@ -65,15 +66,19 @@ def read_gguf(path: Path) -> GgufFile:
     except (EOFError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is a broken GGUF file: {error}. Was it downloaded to its end?") from error
     architecture = values.get("general.architecture")
-    return GgufFile(
-        path,
-        name=values.get("general.name", ""),
-        template=values.get("tokenizer.chat_template", ""),
-        context_tokens=values.get(f"{architecture}.context_length", 0),
-        tokens=tuple(values.get("tokenizer.ggml.tokens", ())),
-        kinds=tuple(values.get("tokenizer.ggml.token_type", ())),
-        end=values.get("tokenizer.ggml.eos_token_id"),
-    )
+    given = {
+        "path": path,
+        "name": values.get("general.name", ""),
+        "template": values.get("tokenizer.chat_template", ""),
+        "context_tokens": values.get(f"{architecture}.context_length", 0),
+        "tokens": values.get("tokenizer.ggml.tokens", ()),
+        "kinds": values.get("tokenizer.ggml.token_type", ()),
+        "end": values.get("tokenizer.ggml.eos_token_id"),
+    }
+    try:
+        return msgspec.convert(given, GgufFile)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path} is a broken GGUF file: {error}.") from error
 
 
 def _values(file: BinaryIO, path: Path) -> dict[str, Any]:
@@ -88,14 +93,15 @@ def _values(file: BinaryIO, path: Path) -> dict[str, Any]:
     return {_text(file): _value(file, _number(file, "I")) for _ in range(keys)}
 
 
-def _value(file: BinaryIO, kind: int) -> Any:
+def _value(file: BinaryIO, kind: int, depth: int = 0) -> Any:
     if kind == _STRING:
         return _text(file)
     if kind != _ARRAY:
         return _number(file, _format(kind))
     inner, count = _number(file, "I"), _bounded(_number(file, "Q"), _MAX_ITEMS)
+    _bounded(depth, _MAX_DEPTH)
     if inner in (_STRING, _ARRAY):
-        return [_value(file, inner) for _ in range(count)]
+        return [_value(file, inner, depth + 1) for _ in range(count)]
     form = f"<{count}{_format(inner)}"
     return list(struct.unpack(form, _bytes(file, struct.calcsize(form))))
 
