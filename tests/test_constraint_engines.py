@@ -47,7 +47,7 @@ from toolwright.toolset import Toolset
 
 Judge: TypeAlias = Callable[[str], Callable[[str], bool]]
 ENGINES: tuple[Engine, ...] = ("xgrammar", "llamacpp")
-FEW = ("harmony", "hermes", "qwen3_coder", "deepseek_v32", "glm45", "kimi_k2", "mistral_v11")
+FEW = ("harmony", "hermes", "qwen3_coder", "deepseek_v32", "glm45", "kimi_k2", "mistral_v11", "lfm2", "gemma4")
 
 
 @pytest.fixture(scope="module")

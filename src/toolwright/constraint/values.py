@@ -2,7 +2,8 @@
 
 Which one a dialect has is found out from what it writes. A string in quotation marks escapes them; one between
 delimiters cannot hold them. Both are wider than a schema: the order of members is held, of other members than the
-declared ones any key goes, numbers and lists are bounded as in GBNF, and strings in quotation marks have no pattern.
+declared ones any key goes, numbers are bounded as in GBNF, and a pattern that may read what has to be escaped is left
+out.
 """
 
 import json
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
 from toolwright.constraint.derive import written
+from toolwright.constraint.gbnf_regex import may_read
 from toolwright.constraint.gbnf_schema import integers
 from toolwright.constraint.patterns import whole_pattern
 from toolwright.constraint.pieces import Fixed, Splitter
@@ -44,7 +46,7 @@ _LETTERS: Final = (
     r"A-Za-z_\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{400}-\u{481}\u{48A}-\u{52F}"
     r"\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
 )
-_BARE: Final = rf"[{_LETTERS}][{_LETTERS}0-9.$-]*"
+_BARE: Final = rf"[{_LETTERS}][{_LETTERS}0-9$-]*"
 _IS_BARE: Final = re.compile(r"[\w.$-]+\Z").match
 _INTEGER: Final = r"-?(?:0|[1-9][0-9]*)"
 _NATURAL: Final = r"(?:0|[1-9][0-9]*)"
@@ -56,6 +58,8 @@ _LONG_ESCAPES: Final = (
     r"\\u[dD][0-7][0-9a-fA-F][0-9a-fA-F]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|\\U000[1-9a-fA-F][0-9a-fA-F]{4}"
 )
+# What a string in quotation marks holds in escapes only.
+_ESCAPED: Final = ((0, 31), (34, 34), (39, 39), (92, 92), (127, 159))
 _Schema: TypeAlias = Mapping[str, Any]
 
 
@@ -158,6 +162,9 @@ class _Python(Notation):
         super().__init__(_choice([_literal(", "), _literal(",")]))
 
     def text(self, schema: _Schema, words: Words | None = None) -> Node:
+        pattern = _pattern(schema, words)
+        if pattern is not None and not may_read(pattern, _ESCAPED):
+            return Choice((Pattern(f'"(?:{pattern})"'), Pattern(f"'(?:{pattern})'")))
         least, most = schema.get("minLength", 0), schema.get("maxLength")
         counted = (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED
         times = f"{{{least},{'' if most is None else most}}}" if counted else "*"
@@ -189,10 +196,10 @@ class _Delimited(Notation):
         return sorted(names, key=str.lower)
 
     def text(self, schema: _Schema, words: Words | None = None) -> Node:
-        if words is None and (pattern := whole_pattern(schema.get("pattern", ""))) is not None:
-            words = Words(pattern=pattern)
         least, most = schema.get("minLength", 0), schema.get("maxLength")
-        if words is None and (least or most is not None):
+        if (pattern := _pattern(schema, words)) is not None:
+            words = Words(pattern=pattern)
+        elif words is None and (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED:
             words = Words(least, most)
         return Row((Literal(self._quote), Until(self._quote, words)))
 
@@ -319,6 +326,10 @@ def _inner(dialect: Dialect, arguments: JsonObject) -> str | None:
     at = next((n for n, (a, b) in enumerate(zip(empty, whole, strict=False)) if a != b), min(len(empty), len(whole)))
     behind = empty[at:]
     return whole[at : len(whole) - len(behind)] if len(whole) >= len(empty) and whole.endswith(behind) else None
+
+
+def _pattern(schema: _Schema, words: Words | None) -> str | None:
+    return words.pattern if words is not None else whole_pattern(schema.get("pattern", ""))
 
 
 def _literal(text: str) -> Node:
