@@ -46,20 +46,20 @@ _LETTERS: Final = (
     r"A-Za-z_\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{400}-\u{481}\u{48A}-\u{52F}"
     r"\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
 )
-_BARE: Final = rf"[{_LETTERS}][{_LETTERS}0-9$-]*"
+_BARE: Final = rf"[{_LETTERS}0-9.$-]+"
 _IS_BARE: Final = re.compile(r"[\w.$-]+\Z").match
 _INTEGER: Final = r"-?(?:0|[1-9][0-9]*)"
 _NATURAL: Final = r"(?:0|[1-9][0-9]*)"
 _NUMBER: Final = rf"{_INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 # A character of a string in quotation marks, and those that no short escape can write.
-_PLAIN: Final = r"[^%s\\\x00-\x1F\x7F-\x9F]"
+_PLAIN: Final = r"[^%s\\\x00-\x1F]"
 _ESCAPES: Final = r"\\[\x22'\\/nrtbf]|\\x[0-9a-fA-F][0-9a-fA-F]|\\u[0-9a-ce-fA-CE-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]"
 _LONG_ESCAPES: Final = (
     r"\\u[dD][0-7][0-9a-fA-F][0-9a-fA-F]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|\\U000[1-9a-fA-F][0-9a-fA-F]{4}"
 )
 # What a string in quotation marks holds in escapes only.
-_ESCAPED: Final = ((0, 31), (34, 34), (39, 39), (92, 92), (127, 159))
+_ESCAPED: Final = ((0, 31), (34, 34), (39, 39), (92, 92))
 _Schema: TypeAlias = Mapping[str, Any]
 
 
