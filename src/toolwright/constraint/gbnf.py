@@ -89,8 +89,9 @@ class _Writer:
         match node:
             case Text():
                 return f"{class_of(IN_TEXTS)}*"
-            case Pattern(pattern):
-                return expression(pattern, in_json=False).text
+            case Pattern(pattern, words):
+                held = self._words(words, in_json=True) if words is not None else None
+                return expression(pattern, in_json=False).text if held is None else f"{_QUOTE} {held} {_QUOTE}"
             case Later(inner) | Values(inner):
                 return self._of(inner)
             case Row(nodes):

@@ -83,7 +83,7 @@ class _Writer:
                 self._until(name, end, words)
             case Text():
                 self._say(name, _TEXT)
-            case Pattern(expression):
+            case Pattern(expression, _):
                 self._say(name, f"/{_between_slashes(expression)}/")
             case Later(inner) | Values(inner):
                 self._say(name, self._of(inner) or '""')

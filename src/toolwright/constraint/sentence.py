@@ -53,9 +53,14 @@ class Text(Struct, frozen=True, eq=False):
 
 
 class Pattern(Struct, frozen=True, eq=False):
-    """What a regular expression in Rust's syntax matches as a whole."""
+    """What a regular expression in Rust's syntax matches as a whole.
+
+    `words`: it is a string in quotation marks, and this is what its text may be: for GBNF, which holds it as it does in
+    JSON.
+    """
 
     expression: str
+    words: Words | None = None
 
 
 class Row(Struct, frozen=True, eq=False):

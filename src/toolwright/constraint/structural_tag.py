@@ -43,7 +43,7 @@ def _format(node: Node) -> dict[str, Any]:
             return {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": _text(end)}
         case Text():
             return {"type": "any_text"}
-        case Pattern(expression):
+        case Pattern(expression, _):
             return {"type": "regex", "pattern": expression}
         case Values(inner):
             return {"type": "grammar", "grammar": gbnf(inner).grammar}

@@ -164,13 +164,13 @@ class _Python(Notation):
     def text(self, schema: _Schema, words: Words | None = None) -> Node:
         pattern = _pattern(schema, words)
         if pattern is not None and not may_read(pattern, _ESCAPED):
-            return Choice((Pattern(f'"(?:{pattern})"'), Pattern(f"'(?:{pattern})'")))
+            return Pattern(f"\"(?:{pattern})\"|'(?:{pattern})'")
         least, most = schema.get("minLength", 0), schema.get("maxLength")
         counted = (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED
         times = f"{{{least},{'' if most is None else most}}}" if counted else "*"
         escapes = _ESCAPES if counted else f"{_ESCAPES}|{_LONG_ESCAPES}"
         each = [rf"{quote}(?:{_PLAIN % quote}|{escapes}){times}{quote}" for quote in (r"\x22", "'")]
-        return Choice((Pattern(each[0]), Pattern(each[1])))
+        return Pattern("|".join(each), words)
 
     def said(self, text: str) -> Node:
         return _choice([_literal(form) for form in dict.fromkeys((json.dumps(text, ensure_ascii=False), repr(text)))])
