@@ -315,8 +315,11 @@ def test_bounds_hold_in_programs(name: str, fitting: dict[str, object], wrong: d
 def test_where_any_parameter_goes_any_value_does(name: str, parameters: dict[str, object]) -> None:
     given = constraint(name, tools=(FunctionTool("f", None, parameters), WEATHER))
     accepts = judge(given).accepts
-    anything = {"größe": {"k": [None, True, {"a.b-c": "'"}], "l": {}}, "x_1": []}
-    assert accepts(answer(given, call("f", anything), call("get_weather", PARIS)))
+    anything = {"a.b-c": 1, "größe": {"k": [None, True, {"2026": "'"}], "l": {}}, "x_1": []}
+    whole = answer(given, call("f", anything), call("get_weather", PARIS))
+    assert accepts(whole)
+    turn = toolwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in given.tools])
+    assert [json.loads(made.arguments) for made in turn.calls] == [anything, PARIS]
     assert not accepts(answer(given, call("f", anything), call("get_weather", {"city": "Paris"})))
 
 
