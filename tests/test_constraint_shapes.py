@@ -246,6 +246,7 @@ BOUNDED = {
         "two": {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 2},
         "few": {"type": "integer", "minimum": 1, "maximum": 3},
         "more": {"type": "integer", "minimum": 0},
+        "fixed": {"const": {"b": [None, "x"], "A": {}}},
     },
     "additionalProperties": False,
 }
@@ -290,6 +291,7 @@ def test_a_value_ends_where_its_notation_ends_it(name: str) -> None:
         ({"two": [0.1]}, {"two": []}),
         ({"few": 3, "more": 12345}, {"few": 4}),
         ({"more": 0}, {"more": -1}),
+        ({"fixed": {"b": [None, "x"], "A": {}}}, {"fixed": {"b": [None, "y"], "A": {}}}),
         ({}, {"other": 1}),
     ],
 )

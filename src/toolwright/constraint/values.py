@@ -141,7 +141,8 @@ class Notation:
             case bool() | None:
                 return _choice([_literal(word) for word in self.words[value]])
             case Mapping():
-                members = [self.member(self.key(key), self.constant(value[key]), needed=True) for key in value]
+                keys = self.ordered(list(value))
+                members = [self.member(self.key(key), self.constant(value[key]), needed=True) for key in keys]
                 return self.braces(in_order(members))
             case list():
                 inner = in_order([self.member(Literal(()), self.constant(item), needed=True) for item in value])
