@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from toolwright.constraint.pieces import text_of
-from toolwright.constraint.sentence import Maybe, Repeated, Until
+from toolwright.constraint.sentence import Later, Maybe, Repeated, Until, Values
 from toolwright.constraint.shape import Constraint, Shape, sentence, shape_of
 from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart, ToolChoice
 from toolwright.dialects.base import Dialect, dialect_names, get_dialect
@@ -133,7 +133,7 @@ WRONG: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 
 # Of these only the envelope is known, and the name in it.
-ENVELOPES: Final = ("functiongemma", "gemma4", "minimax_m3")
+ENVELOPES: Final = ("minimax_m3",)
 
 
 def wrong_calls(name: str) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
@@ -187,12 +187,18 @@ def answer(given: Constraint, *calls: Call, reasoning: str = "", said: str = "",
 def closers(given: Constraint) -> tuple[str, ...]:
     """The texts that end a free text in an answer."""
     found: set[str] = set()
+    seen: set[int] = set()
     waiting: list[object] = [sentence(shape(given))]
     while waiting:
         node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if isinstance(node, Until):
             found.add(text_of(node.end) or "")
-        waiting += getattr(node, "nodes", ()) or ([node.node] if isinstance(node, Maybe | Repeated) else [])
+        waiting += getattr(node, "nodes", ()) or (
+            [node.node] if isinstance(node, Maybe | Repeated | Later | Values) else []
+        )
     return tuple(sorted(found))
 
 

@@ -47,7 +47,7 @@ from toolwright.toolset import Toolset
 
 Judge: TypeAlias = Callable[[str], Callable[[str], bool]]
 ENGINES: tuple[Engine, ...] = ("xgrammar", "llamacpp")
-FEW = ("harmony", "hermes", "qwen3_coder", "deepseek_v32", "glm45", "kimi_k2", "mistral_v11")
+FEW = ("harmony", "hermes", "qwen3_coder", "deepseek_v32", "glm45", "kimi_k2", "mistral_v11", "lfm2", "gemma4")
 
 
 @pytest.fixture(scope="module")
@@ -282,6 +282,24 @@ def test_gbnf_holds_inputs_to_their_grammar(llama: TinyLlama, case: str) -> None
         ]
         complete += len(texts_)
         assert not [text for text in texts_ if "\N{REPLACEMENT CHARACTER}" not in text and not grammar.accepts(text)]
+    assert complete > 1
+
+
+@pytest.mark.parametrize("case", ["classes", "what JSON escapes", "a sum", "recursion"])
+@pytest.mark.parametrize("name", ["pythonic", "functiongemma"])
+def test_gbnf_holds_inputs_in_programs(llama: TinyLlama, name: str, case: str) -> None:
+    tool = custom_tool("write", None, Grammar(*HELD[case]))
+    given = single(constraint(name, tools=(tool,)))
+    complete = 0
+    for seed in range(8):
+        answered = llama.complete(prompt="Hi", grammar=told(given, "llamacpp"), n_predict=200, seed=seed)
+        assert "error" not in answered, answered
+        text = answered["content"]
+        if answered["stop_type"] == "limit" or "\N{REPLACEMENT CHARACTER}" in text:
+            continue
+        (made,) = toolwright.parse(text, dialect=name, tools=[tool.as_openai()], tool_choice="required").calls
+        assert Grammar(*HELD[case]).accepts(json.loads(made.arguments)["input"]), text
+        complete += 1
     assert complete > 1
 
 

@@ -36,11 +36,9 @@ from toolwright.grammar.user import Grammar
 from toolwright.toolset import Toolset
 
 HARMONY = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>")
-# Formats whose calls end in a single bracket, which may stand in a value, too.
-UNSHAPED = {"lfm2", "olmo3", "pythonic"}
 # It reads no call behind the reasoning that it writes.
 READS_NO_CALL_BEHIND_REASONING = ("functionary_v32",)
-UNREASONED = ("functiongemma",)  # it writes no reasoning
+UNREASONED = ("functiongemma", "pythonic")  # they write no reasoning
 FEW = ("harmony", "hermes", "qwen3_coder", "kimi_k2", "deepseek_v32")
 
 
@@ -50,8 +48,8 @@ def judge(given: Constraint, controls: tuple[str, ...] = ()) -> Llguidance:
     return Llguidance(lark(node, Vocabulary({control: control for control in controls})), controls)
 
 
-def test_the_dialects_without_a_shape_are_known() -> None:
-    assert set(dialect_names()) - set(SHAPED) == UNSHAPED
+def test_every_dialect_has_a_shape() -> None:
+    assert set(SHAPED) == set(dialect_names())
 
 
 @pytest.mark.parametrize("name", SHAPED)
@@ -233,3 +231,103 @@ def test_a_union_of_types_is_written_in_the_way_of_each(name: str) -> None:
         assert accepts(answer(given, call("f", fitting))), fitting
     for wrong in ({"a": "words"}, {"b": 1}):
         assert not accepts(answer(given, call("f", wrong))), wrong
+
+
+# --- arguments that look like a program ---
+
+QUOTED = ("pythonic", "lfm2", "olmo3")
+DELIMITED = {"gemma4": '<|"|>', "functiongemma": "<escape>"}
+PROGRAMS = (*QUOTED, *DELIMITED)
+BOUNDED = {
+    "type": "object",
+    "properties": {
+        "code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"},
+        "word": {"type": "string", "minLength": 2, "maxLength": 5},
+        "two": {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 2},
+        "few": {"type": "integer", "minimum": 1, "maximum": 3},
+        "more": {"type": "integer", "minimum": 0},
+        "fixed": {"const": {"b": [None, "x"], "A": {}}},
+    },
+    "additionalProperties": False,
+}
+TEXTS = (
+    *("", '"', "'", "\\", "\\\\\"'", "a\nb\tc\r", "\x00\x1b\x7f\x85", "é東🙂\u200b", ")]}", '")', "',b=1)", '"]'),
+    *("x, y=[1", "{'k': True}", "None", "</function_calls>", "<|tool_call_end|>", "\\u0041\\x", "a\\"),
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_any_text_may_be_a_value_and_is_read_as_it_was(name: str, text: str) -> None:
+    arguments = {"city": text, "unit": "kelvin"}, {"lines": [text, text], "note": text}, {"options": {"force": True}}
+    given = constraint(name)
+    calls = [call("get_weather", arguments[0]), call("save", arguments[1]), call("save", arguments[2])]
+    whole = answer(given, *calls)
+    assert judge(given).accepts(whole)
+    turn = toolwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in TOOLS])
+    assert [json.loads(made.arguments) for made in turn.calls] == list(arguments)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_value_ends_where_its_notation_ends_it(name: str) -> None:
+    given = constraint(name)
+    accepts = judge(given).accepts
+    before, _, behind = answer(given, call("get_weather", PARIS)).partition("Paris")
+    quotes = [DELIMITED[name]] if name in DELIMITED else ['"', "'"]
+    before, behind = before.removesuffix(DELIMITED.get(name, before[-1])), behind.removeprefix(quotes[0]).lstrip("'")
+    for quote in quotes:
+        assert accepts(f"{before}{quote}Paris{quote}{behind}")
+        assert not accepts(f"{before}{quote}Par{quote}is{quote}{behind}")
+        assert accepts(f"{before}{quote}Paris\\{quote}{behind}") == (name in DELIMITED)
+
+
+@pytest.mark.parametrize(
+    ("fitting", "wrong"),
+    [
+        ({"code": "AB-123"}, {"code": "AB-1234"}),
+        ({"word": "\n'\"é\\"}, {"word": "a"}),
+        ({"word": "ab"}, {"word": "abcdef"}),
+        ({"two": [1, -2.5e-7]}, {"two": [1, 2, 3]}),
+        ({"two": [0.1]}, {"two": []}),
+        ({"few": 3, "more": 12345}, {"few": 4}),
+        ({"more": 0}, {"more": -1}),
+        ({"fixed": {"b": [None, "x"], "A": {}}}, {"fixed": {"b": [None, "y"], "A": {}}}),
+        ({}, {"other": 1}),
+    ],
+)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bounds_hold_in_programs(name: str, fitting: dict[str, object], wrong: dict[str, object]) -> None:
+    given = constraint(name, tools=(FunctionTool("f", None, BOUNDED),))
+    accepts = judge(given).accepts
+    assert accepts(answer(given, call("f", fitting)))
+    assert not accepts(answer(given, call("f", wrong)))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"type": "object"},
+        {"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": True},
+        {"$ref": "#/$defs/any", "$defs": {"any": {"type": "object", "additionalProperties": True}}},
+        {"anyOf": [{"type": "object", "properties": {"b": {"type": "string"}}}, {"type": "object"}]},
+    ],
+    ids=["anything", "others", "a reference", "a union"],
+)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_where_any_parameter_goes_any_value_does(name: str, parameters: dict[str, object]) -> None:
+    given = constraint(name, tools=(FunctionTool("f", None, parameters), WEATHER))
+    accepts = judge(given).accepts
+    anything = {"a.b-c": 1, "größe": {"k": [None, True, {"2026": "'"}], "l": {}}, "x_1": []}
+    whole = answer(given, call("f", anything), call("get_weather", PARIS))
+    assert accepts(whole)
+    turn = toolwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in given.tools])
+    assert [json.loads(made.arguments) for made in turn.calls] == [anything, PARIS]
+    assert not accepts(answer(given, call("f", anything), call("get_weather", {"city": "Paris"})))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_regular_expression_of_a_custom_tool_holds_in_programs(name: str) -> None:
+    given = constraint(name, tools=(custom_tool("note", None, Grammar("regex", "[a-z]{2,5} [0-9]+")),))
+    accepts = judge(given).accepts
+    assert accepts(answer(given, _input("abc 42")))
+    assert not accepts(answer(given, _input("abc")))

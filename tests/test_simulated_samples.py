@@ -26,7 +26,7 @@ from toolwright.upstreams.simulated import SimulatedUpstream
 
 MANY = tuple(tool for tool, _, _ in DIVERSE.values())
 SEEDS = 8
-FEW = ("harmony", "hermes", "qwen3_coder", "json", "minicpm5", "deepseek_v32")
+FEW = ("harmony", "hermes", "qwen3_coder", "json", "minicpm5", "deepseek_v32", "pythonic", "lfm2", "gemma4")
 
 
 def asked(

@@ -20,14 +20,17 @@ from toolwright.constraint.project import projected
 from toolwright.constraint.sentence import (
     Choice,
     Json,
+    Later,
     Literal,
     Maybe,
     Node,
+    Pattern,
     Repeated,
     Row,
     Text,
     Triggered,
     Until,
+    Values,
     Words,
 )
 from toolwright.custom import INPUT
@@ -86,6 +89,11 @@ class _Writer:
         match node:
             case Text():
                 return f"{class_of(IN_TEXTS)}*"
+            case Pattern(pattern, words):
+                held = self._words(words, in_json=True) if words is not None else None
+                return expression(pattern, in_json=False).text if held is None else f"{_QUOTE} {held} {_QUOTE}"
+            case Later(inner) | Values(inner):
+                return self._of(inner)
             case Row(nodes):
                 return " ".join(map(self._of, nodes)) or '""'
             case Choice(nodes):

@@ -13,7 +13,7 @@ from toolwright.constraint.gbnf_pieces import Piece, UnsayableError, either, rep
 from toolwright.constraint.gbnf_text import IN_STRINGS, IN_TEXTS, Ranges, class_of, quoted, without
 from toolwright.constraint.patterns import whole_pattern
 
-__all__ = ["characters", "expression", "is_sayable"]
+__all__ = ["characters", "expression", "is_sayable", "may_read"]
 
 _LAST: Final = 0x10FFFF
 _DIGITS: Final[Ranges] = ((48, 57),)
@@ -42,6 +42,17 @@ def expression(pattern: str, flags: str = "", *, in_json: bool) -> Piece:
     if reading.at < len(pattern):
         raise UnsayableError
     return found
+
+
+@lru_cache(1024)
+def may_read(pattern: str, ranges: Ranges) -> bool:
+    """Whether an expression for a whole text may read one of these characters, as far as that can be told."""
+    reading = _Reading(pattern, in_json=False)
+    try:
+        reading.alternatives(any_case=False, dot_all=False)
+    except UnsayableError:
+        return True
+    return reading.at < len(pattern) or any(_common(read, ranges) for read in reading.read)
 
 
 @lru_cache(1024)
@@ -76,6 +87,7 @@ class _Reading:
         self._pattern = pattern
         self._in_json = in_json
         self.at = 0
+        self.read: list[Ranges] = []
 
     def alternatives(self, any_case: bool, dot_all: bool) -> Piece:
         rows = [self._row(any_case, dot_all)]
@@ -133,14 +145,18 @@ class _Reading:
                 raise UnsayableError
             return inner
         if mark == ".":
-            return characters(((0, _LAST),) if dot_all else without(((0, _LAST),), "\n"), in_json=self._in_json)
+            return self._one_of(((0, _LAST),) if dot_all else without(((0, _LAST),), "\n"))
         if mark in "^$":
             raise UnsayableError
         if mark == "[":
             ranges = self._class(any_case)
         else:
             ranges = self._escape(sure=True) if mark == "\\" else ((ord(mark), ord(mark)),)
-        return characters(_any_case(ranges) if any_case else ranges, in_json=self._in_json)
+        return self._one_of(_any_case(ranges) if any_case else ranges)
+
+    def _one_of(self, ranges: Ranges) -> Piece:
+        self.read.append(ranges)
+        return characters(ranges, in_json=self._in_json)
 
     def _escape(self, *, sure: bool) -> Ranges:
         """`sure`: of classes only what is surely of them, else all that may be."""

@@ -12,7 +12,7 @@ from toolwright.constraint.gbnf_regex import expression
 from toolwright.constraint.gbnf_text import other_keys, quoted
 from toolwright.constraint.patterns import whole_pattern
 
-__all__ = ["SchemaRules"]
+__all__ = ["SchemaRules", "integers"]
 
 _SHARED: Final = {
     "char": r'[ !#-\[\]-~\u00A0-\uD7FF\uE000-\uFFFC\U00010000-\U0010FFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})',
@@ -44,6 +44,14 @@ def _members(values: Iterable[object]) -> str:
     wide = [json.dumps(value, ensure_ascii=False) for value in values]
     narrow = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
     return " | ".join(map(quoted, dict.fromkeys(wide + narrow)))
+
+
+def integers(schema: Mapping[str, Any]) -> tuple[int | None, range]:
+    """The least integer of a schema, if there is one, and all of them where they are few."""
+    lows = [schema[name] + more for name, more in (("minimum", 0), ("exclusiveMinimum", 1)) if name in schema]
+    highs = [schema[name] - less for name, less in (("maximum", 0), ("exclusiveMaximum", 1)) if name in schema]
+    few = range(max(lows), min(highs) + 1) if lows and highs else range(0)
+    return max(lows, default=None), few if len(few) <= _FEW else range(0)
 
 
 class SchemaRules:
@@ -116,11 +124,8 @@ class SchemaRules:
 
     def _integer(self, schema: Mapping[str, Any]) -> str:
         """Few integers one by one; of many it is held only that they are not negative."""
-        lows = [schema[name] + more for name, more in (("minimum", 0), ("exclusiveMinimum", 1)) if name in schema]
-        highs = [schema[name] - less for name, less in (("maximum", 0), ("exclusiveMaximum", 1)) if name in schema]
-        if lows and highs and 0 <= min(highs) - max(lows) < _FEW:
-            return _members(range(max(lows), min(highs) + 1))
-        return self.shared("natural" if lows and max(lows) >= 0 else "integer")
+        low, few = integers(schema)
+        return _members(few) if few else self.shared("natural" if low is not None and low >= 0 else "integer")
 
     def _array(self, schema: Mapping[str, Any], name: str) -> str:
         least, most = schema.get("minItems", 0), schema.get("maxItems")

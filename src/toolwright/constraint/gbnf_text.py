@@ -18,6 +18,7 @@ _ESCAPED: Final = r'"\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _QUOTE: Final = r'"\""'
 _PRINTABLE_FROM: Final = 32
+_ASCII: Final = 128
 
 
 def quoted(text: str) -> str:
@@ -73,4 +74,6 @@ def _holds(character: str) -> bool:
 
 
 def _code(code: int) -> str:
+    if code < _ASCII and chr(code).isalnum():
+        return chr(code)
     return f"\\U{code:08X}" if code > 0xFFFF else f"\\u{code:04X}"

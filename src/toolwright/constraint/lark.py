@@ -16,14 +16,17 @@ from toolwright.constraint.project import projected
 from toolwright.constraint.sentence import (
     Choice,
     Json,
+    Later,
     Literal,
     Maybe,
     Node,
+    Pattern,
     Repeated,
     Row,
     Text,
     Triggered,
     Until,
+    Values,
     Words,
 )
 from toolwright.custom import INPUT
@@ -80,6 +83,10 @@ class _Writer:
                 self._until(name, end, words)
             case Text():
                 self._say(name, _TEXT)
+            case Pattern(expression, _):
+                self._say(name, f"/{_between_slashes(expression)}/")
+            case Later(inner) | Values(inner):
+                self._say(name, self._of(inner) or '""')
             case Row(nodes):
                 self._say(name, " ".join(filter(None, map(self._of, nodes))) or '""')
             case Choice(nodes):
@@ -151,7 +158,11 @@ def _expression(words: Words) -> str:
     """
     if words.pattern is None:
         return f"(.|\\n){{{words.least},{'' if words.most is None else words.most}}}"
-    return re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], words.pattern, flags=re.DOTALL)
+    return _between_slashes(words.pattern)
+
+
+def _between_slashes(expression: str) -> str:
+    return re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], expression, flags=re.DOTALL)
 
 
 def _quoted(text: str) -> str:

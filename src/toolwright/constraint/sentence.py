@@ -10,7 +10,10 @@ from msgspec import Struct
 from toolwright.constraint.pieces import Fixed
 from toolwright.conversation import JsonObject
 
-__all__ = ["Choice", "Json", "Literal", "Maybe", "Node", "Repeated", "Row", "Text", "Triggered", "Until", "Words"]
+__all__ = [
+    *("Choice", "Json", "Later", "Literal", "Maybe", "Node", "Pattern", "Repeated", "Row", "Text", "Triggered"),
+    *("Until", "Values", "Words"),
+]
 
 
 class Literal(Struct, frozen=True, eq=False):
@@ -49,6 +52,17 @@ class Text(Struct, frozen=True, eq=False):
     """Free text up to the end of the answer."""
 
 
+class Pattern(Struct, frozen=True, eq=False):
+    """What a regular expression in Rust's syntax matches as a whole.
+
+    `words`: it is a string in quotation marks, and this is what its text may be: for GBNF, which holds it as it does in
+    JSON.
+    """
+
+    expression: str
+    words: Words | None = None
+
+
 class Row(Struct, frozen=True, eq=False):
     """One after the other."""
 
@@ -73,6 +87,18 @@ class Repeated(Struct, frozen=True, eq=False):
     node: "Node"
 
 
+class Later(Struct, eq=False):
+    """A node that is set when those are known in which it stands: a value that may hold such values."""
+
+    node: "Node"
+
+
+class Values(Struct, frozen=True, eq=False):
+    """Values in a notation that is not JSON, as a tree without `Json`; `Later` stands in no other place."""
+
+    node: "Node"
+
+
 class Triggered(Struct, frozen=True, eq=False):
     """Free text; but where `trigger` stands, `rest` and `end` follow.
 
@@ -85,4 +111,4 @@ class Triggered(Struct, frozen=True, eq=False):
     again: "Node | None"
 
 
-Node: TypeAlias = Literal | Json | Until | Text | Row | Choice | Maybe | Repeated | Triggered
+Node: TypeAlias = Literal | Json | Until | Text | Pattern | Row | Choice | Maybe | Repeated | Later | Values | Triggered

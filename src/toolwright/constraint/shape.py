@@ -33,6 +33,7 @@ from toolwright.constraint.sentence import (
 )
 from toolwright.constraint.sentence import Text as FreeText
 from toolwright.constraint.texts import TextCalls, input_words
+from toolwright.constraint.values import Notation, notation_of
 from toolwright.conversation import Call, Conversation, FunctionTool, JsonObject, Message, TextPart
 from toolwright.dialects.base import Dialect, get_dialect
 from toolwright.prompt import Control, Text
@@ -109,9 +110,10 @@ def shape_of(constraint: Constraint) -> Shape | None:
     if not constraint.tools:
         return None
     cut = Splitter(_controls(constraint.dialect))
+    notation = notation_of(dialect, cut)
     found: list[tuple[CallShape, Frame]] = []
     for tool in constraint.tools:
-        call = _call(dialect, cut, tool)
+        call = _call(dialect, cut, tool, notation)
         if call is None or (found and call[1].outside != found[0][1].outside):
             return None
         found.append(call)
@@ -138,7 +140,9 @@ def shape_of(constraint: Constraint) -> Shape | None:
     return shape if constraint.demanded or shape.answer or _trigger(shape) else None
 
 
-def _call(dialect: Dialect, cut: Splitter, tool: FunctionTool) -> tuple[CallShape, Frame] | None:
+def _call(
+    dialect: Dialect, cut: Splitter, tool: FunctionTool, notation: Notation | None
+) -> tuple[CallShape, Frame] | None:
     call = Call(tool.name, MARK)
     frame = frame_of(dialect, cut, call, MARK)
     arguments: Node | None = Json(arguments_schema(tool), input_words(tool))
@@ -146,7 +150,7 @@ def _call(dialect: Dialect, cut: Splitter, tool: FunctionTool) -> tuple[CallShap
     if frame is None:
         texts = TextCalls(dialect, cut, tool)
         frame = frame_of(dialect, cut, call, texts.mark) if texts.mark else None
-        arguments = texts.arguments()
+        arguments = notation.arguments(arguments_schema(tool), tool) if notation else texts.arguments()
         if frame is not None and arguments is None and _closes(frame.end):
             arguments, end = Until(frame.end), ()
     if frame is None or arguments is None:

@@ -1,24 +1,28 @@
 """A shape as a structural tag, for xgrammar: vLLM, SGLang, TensorRT-LLM.
 
 Control tokens are written as text, which their tokens match. The stop token behind the last call is left out: the
-engine allows it by itself once the grammar is complete.
+engine allows it by itself once the grammar is complete. Arguments that are not JSON are a grammar in the tag.
 """
 
 from typing import Any, assert_never
 
+from toolwright.constraint.gbnf import gbnf
 from toolwright.constraint.pieces import Fixed, Number
 from toolwright.constraint.project import projected
 from toolwright.constraint.sentence import (
     Choice,
     Json,
+    Later,
     Literal,
     Maybe,
     Node,
+    Pattern,
     Repeated,
     Row,
     Text,
     Triggered,
     Until,
+    Values,
 )
 
 __all__ = ["structural_tag"]
@@ -39,6 +43,12 @@ def _format(node: Node) -> dict[str, Any]:
             return {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": _text(end)}
         case Text():
             return {"type": "any_text"}
+        case Pattern(expression, _):
+            return {"type": "regex", "pattern": expression}
+        case Values(inner):
+            return {"type": "grammar", "grammar": gbnf(inner).grammar}
+        case Later():
+            raise AssertionError
         case Row(nodes):
             return _sequence([_format(inner) for inner in nodes])
         case Choice(nodes):

@@ -17,14 +17,14 @@ from toolwright.constraint.derive import MARK, written
 from toolwright.constraint.patterns import whole_pattern, without_anchors
 from toolwright.constraint.pieces import Atoms, Splitter, shared_start
 from toolwright.constraint.project import enumerated, projected
-from toolwright.constraint.sentence import Choice, Json, Literal, Maybe, Node, Row, Until, Words
+from toolwright.constraint.sentence import Choice, Json, Literal, Maybe, Node, Repeated, Row, Until, Words
 from toolwright.conversation import Call, FunctionTool, JsonObject
 from toolwright.dialects.base import Dialect
 from toolwright.prompt import Text
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import TYPE_NAMES, branches, wanted
 
-__all__ = ["TextCalls", "input_words"]
+__all__ = ["Member", "TextCalls", "in_order", "input_words"]
 
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
@@ -73,14 +73,14 @@ class TextCalls:
         separator = self._separator([*declared])
         if separator is None:
             return None
-        found: list[_Parameter] = []
+        found: list[Member] = []
         for name, inner in declared.items():
             first = self._parameter(name, inner, "")
             later = self._parameter(name, inner, separator) if separator else first
             if first is None or later is None:
                 return None
-            found.append(_Parameter(first, later, name in required(schema)))
-        return _in_order(found, separated=bool(separator))
+            found.append(Member(first, later, name in required(schema)))
+        return in_order(found, separated=bool(separator))
 
     def _write(self, arguments: Mapping[str, Any]) -> str:
         return written(self._dialect, Call(self._tool.name, json.dumps(arguments, ensure_ascii=False)))
@@ -204,24 +204,28 @@ def _last(node: Node) -> Node:
     return node.nodes[-1] if isinstance(node, Row) else node
 
 
-class _Parameter(Struct, frozen=True):
-    """`first` and `later`: without and with what separates it from the one before it."""
+class Member(Struct, frozen=True):
+    """A parameter, or a member of an object. `first` and `later`: without and with what separates it from the one
+    before it.
+    """
 
     first: Node
     later: Node
     needed: bool
 
 
-def _in_order(parameters: list[_Parameter], *, separated: bool) -> Node:
-    """Parameters in order, those that may be left out as such."""
+def in_order(members: Sequence[Member], others: Member | None = None, *, separated: bool = True) -> Node:
+    """Members in order, those that may be left out as such, and any number of others behind them."""
     if not separated:
-        return Row(tuple(one.first if one.needed else Maybe(one.first) for one in parameters))
-    firsts: list[Node] = []
-    rest: tuple[Node, ...] = ()
-    for one in reversed(parameters):
+        return Row(tuple(one.first if one.needed else Maybe(one.first) for one in members))
+    rest: tuple[Node, ...] = (Repeated(others.later),) if others else ()
+    firsts: list[Node] = [Row((others.first, *rest))] if others else []
+    for one in reversed(members):
         if one.needed:
             firsts = []
         firsts.insert(0, Row((one.first, *rest)))
         rest = (one.later if one.needed else Maybe(one.later), *([Row(rest)] if rest else []))
+    if not firsts:
+        return Literal(())
     choice = Choice(tuple(firsts))
-    return choice if any(one.needed for one in parameters) else Maybe(choice)
+    return choice if any(one.needed for one in members) else Maybe(choice)

@@ -26,9 +26,9 @@ __all__ = ["PythonForm", "PythonReader", "python_call"]
 _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
 _NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++)*+"
-_KEY: Final = r"""(?:[\w$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
+_KEY: Final = r"""(?:[\w.$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
 _CALL = re.compile(rf"(?P<name>{_NAME})\s*+\(\s*+(?P<named>\)|{_KEY})?")
-_MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
+_MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
 _IDENTIFIER = re.compile(r"[\w.$-]+\Z")
 _LINE = Markers("\n")
 
