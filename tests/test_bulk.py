@@ -277,6 +277,20 @@ def test_what_cannot_be_is_said_before_anything_is_done(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "there.jsonl"]
 
 
+def test_work_in_which_no_row_can_be_read_has_failed(tmp_path: Path) -> None:
+    source = outputs(tmp_path / "in.jsonl")
+    result = done("render", source, tmp_path / "out.jsonl", "--dialect", "json")
+    assert result.exit_code == 1
+    assert "62 with an error" in result.output
+
+
+def test_an_error_of_an_earlier_run_is_gone(tmp_path: Path) -> None:
+    source = outputs(tmp_path / "in.jsonl")
+    done("parse", source, tmp_path / "first.jsonl")
+    result = done("parse", tmp_path / "first.jsonl", tmp_path / "second.jsonl", "--dialect", "json")
+    assert "2 with an error" in result.output
+
+
 def test_parts_of_other_work_are_not_mixed(tmp_path: Path) -> None:
     source, target = outputs(tmp_path / "in.jsonl"), tmp_path / "out.jsonl"
     Job(Work("parse", "json"), source, target).begin()

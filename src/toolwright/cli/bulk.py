@@ -27,8 +27,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("target", metavar="OUT", type=_FILE)
 @click.option("--dialect", metavar="D", help="How the outputs are written, or the prompts are to be; a row's own wins.")
 @click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools for rows that have none: a JSON list.")
-@click.option("--from", "from_", default=CHAT, metavar="FORM", help="convert: chat, responses or a dialect.")
-@click.option("--to", default=CHAT, metavar="FORM", help="convert: chat, responses or a dialect.")
+@click.option(
+    "--from", "from_", default=CHAT, metavar="FORM", help="convert: chat, responses or a dialect.  [default: chat]"
+)
+@click.option("--to", default=CHAT, metavar="FORM", help="convert: the same.  [default: chat]")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the dialect, for prompts.")
 @click.option("--engine", type=click.Choice(ENGINES), default="local", help="Where it is done.  [default: local]")
 @click.option("--workers", type=click.IntRange(1), help="How many at once.  [default: one for each CPU]")
@@ -50,7 +52,8 @@ def bulk(
 ) -> None:
     """Work on a file of transcripts: JSONL or Parquet in, the same out, row by row in the same order.
 
-    Rows keep their fields and get new ones. When it is stopped, the same command goes on where it was.
+    Rows keep their fields and get new ones. When it is stopped, the same command goes on where it was. The exit status
+    is 1 when no row could be read.
 
     \b
     Examples:
@@ -77,6 +80,8 @@ def bulk(
         f"Wrote {target}.",
         err=True,
     )
+    if everything and all(each.errors == each.rows for each in everything):
+        raise SystemExit(1)
 
 
 def _watched(dones: Iterable[Done], count: int) -> list[Done]:
