@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -236,3 +237,17 @@ def fresh(tmp_path: Any) -> Iterator[Callable[[str], str]]:
     yield start
     for gateway in started:
         gateway.stop()
+
+
+@pytest.mark.parametrize("name", ['a "b" c', "back\\slash", "Änne"])
+def test_the_name_of_a_key_is_written_as_toml_wants_it(name: str) -> None:
+    printed = CliRunner().invoke(main, ["key", name]).output
+    (entry,) = tomllib.loads(printed[printed.index("[[keys]]") :])["keys"]
+    assert entry["name"] == name
+
+
+@pytest.mark.parametrize("name", ["", 'anna"\nmodels = ["*"]'])
+def test_a_name_that_is_none_makes_no_key(name: str) -> None:
+    made = CliRunner().invoke(main, ["key", name])
+    assert made.exit_code == 2
+    assert "expected a name in printable characters" in made.stderr

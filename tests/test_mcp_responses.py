@@ -699,3 +699,18 @@ def test_two_servers_of_one_label_and_a_missing_sdk_are_told(monkeypatch: pytest
     with pytest.raises(ConfigError, match=r"pip install 'toolwright\[mcp\]'"):
         McpServers([config])
     assert McpServers([])
+
+
+def test_what_a_server_prints_is_for_who_runs_it(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUMS_KEY", "hunter2")
+    program = "import os, sys; sys.exit('no luck with ' + os.environ['SUMS_KEY'])"
+    config = McpConfig(label="s", command=[sys.executable, "-c", program], env=["SUMS_KEY"])
+    gateway = Gateway(Config(models=scripted_models(model.url), mcp=(config,)))
+    try:
+        body = {"model": "native", "input": "Hi", "tools": [{"type": "mcp", "server_label": "s"}]}
+        reply = request(f"{gateway.url}/v1/responses", body)
+    finally:
+        gateway.stop()
+    assert reply.status == 424, reply.text
+    assert "cannot be used" in reply.text
+    assert "hunter2" not in reply.text

@@ -210,6 +210,12 @@ def test_keys_of_a_request_and_its_tools_go_but_parameters_of_that_name_stay() -
     assert without_keys({"model": "m", "API_KEY": KEY, "tools": tools}) == {"model": "m", "tools": kept}
 
 
+@pytest.mark.parametrize("name", ["x-api-key", "client_secret", "Authorization", "access_token", "extra_headers"])
+def test_what_is_named_like_a_key_goes_at_any_depth(name: str) -> None:
+    body = {"model": "m", "max_tokens": 5, "metadata": {"team": "blue", name: KEY}, name: KEY}
+    assert without_keys(body) == {"model": "m", "max_tokens": 5, "metadata": {"team": "blue"}}
+
+
 def test_files_stay_small_and_the_oldest_go(record: Any, folder: Path) -> None:
     begin, end = record
     url = begin(ModelConfig(name="m", upstream="simulated"), max_file_bytes=8_192, max_total_bytes=24_576)

@@ -254,3 +254,13 @@ def test_in_prompt_mode_calls_that_the_server_has_read_count_too(
     alone, behind, before = (ask(gateway, body(way), stream=stream) for _ in range(3))
     assert alone.calls == [PARIS_CALL]
     assert sorted(behind.calls, key=str) == sorted(before.calls, key=str) == [PARIS_CALL, ROME_CALL]
+
+
+@both
+def test_of_several_answers_one_is_given(gateway: str, model: ModelServer, stream: bool) -> None:
+    texts = [{"choices": [{"index": index, "text": text}]} for index, text in ((0, "One"), (1, "two"), (0, "."))]
+    end = [{"choices": [{"index": index, "text": "", "finish_reason": "stop"}]} for index in (1, 0)]
+    model.plays(Answer(sse(*texts, *end, "[DONE]")))
+    assert (
+        ask(gateway, {"model": "raw-hermes-vllm", "messages": [QUESTION]}, stream=stream).message["content"] == "One."
+    )

@@ -89,7 +89,7 @@ class Parser(OutputParser):
         if self._over or not isinstance(text, str):
             self._check_open("feed")
             raise wrong_type("text", "str", text)
-        events = OutputParser.feed(self, text)  # a third cheaper than super(), for each piece
+        events = OutputParser.feed(self, text)  # not super(): this is called for each piece
         return self._named(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:

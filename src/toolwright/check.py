@@ -26,7 +26,7 @@ from toolwright.live import LiveArguments
 from toolwright.live_input import LiveInput
 from toolwright.toolset import Toolset
 
-__all__ = ["Check"]
+__all__ = ["Check", "arguments_problem"]
 
 _MAX_TOLD: Final = 3
 
@@ -166,8 +166,8 @@ class Check:
         out += [msgspec.structs.replace(problem, call=ours) for problem in problems]
         if not complete:
             out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
-        elif call.started.kind == "function":
-            self._judge(name, arguments, ours, out)
+        elif call.started.kind == "function" and (wrong := arguments_problem(name, arguments, self._tools, ours)):
+            out.append(wrong)
 
     def _refusal(self, name: str) -> str:
         if self._choice == "none":
@@ -178,15 +178,15 @@ class Check:
             return f"only these may be called: {', '.join(sorted(self._tools.allowed))}"
         return "one call at most was asked for"
 
-    def _judge(self, name: str, arguments: str, call: int, out: list[Event]) -> None:
-        try:
-            value = decode(arguments)
-        except NotJsonError as error:
-            out.append(Problem("non_json_arguments", f"the arguments of {name!r} are no JSON: {error}", call=call))
-            return
-        if name not in self._tools:
-            return
-        faults = self._tools.faults(name, value)
-        if faults:
-            told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
-            out.append(Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}", call=call))
+
+def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | None = None) -> Problem | None:
+    """What is wrong with the arguments of a call: they are no JSON, or do not fit the tool, where it is known."""
+    try:
+        value = decode(arguments)
+    except NotJsonError as error:
+        return Problem("non_json_arguments", f"the arguments of {name!r} are no JSON: {error}", call=call)
+    faults = tools.faults(name, value) if name in tools else []
+    if not faults:
+        return None
+    told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
+    return Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}", call=call)

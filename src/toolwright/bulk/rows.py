@@ -19,10 +19,12 @@ from msgspec import Struct
 
 from toolwright.api import parse, render
 from toolwright.bulk.convert import CHAT, RESPONSES, converted
+from toolwright.check import arguments_problem
 from toolwright.conversation import FunctionTool
 from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
-from toolwright.jsontext import NotJsonError, decode
+from toolwright.events import Problem
+from toolwright.jsontext import encode
 from toolwright.toolset import Toolset
 from toolwright.wire.chat import read_request
 from toolwright.wire.offer import read_offer
@@ -35,7 +37,6 @@ Operation: TypeAlias = Literal["parse", "render", "validate", "convert"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
 # What a row may say beside its text, and the library takes by the same name.
 _ASKED: Final = ("tools", "tool_choice", "parallel_tool_calls", "finish_reason", "start")
-_MAX_TOLD: Final = 3
 _ADDS: Final[Mapping[str, Mapping[str, str]]] = {
     "parse": {"message": "string", "finish_reason": "string", "problems": "string"},
     "render": {"prompt": "string"},
@@ -158,25 +159,16 @@ def _call_problems(messages: Sequence[Any], tools: Sequence[FunctionTool]) -> li
             function = call.get("function") if isinstance(call, Mapping) else None
             if not isinstance(function, Mapping):
                 continue
-            if told := _problem(str(function.get("name")), function.get("arguments"), toolset):
-                kind, detail = told
-                found.append({"kind": kind, "detail": detail, "message": number, "call": place})
+            if wrong := _problem(str(function.get("name")), function.get("arguments"), toolset):
+                found.append({"kind": wrong.kind, "detail": wrong.detail, "message": number, "call": place})
     return found
 
 
-def _problem(name: str, arguments: object, tools: Toolset) -> tuple[str, str] | None:
-    """The kind of what is wrong with one call, and what it is."""
+def _problem(name: str, arguments: object, tools: Toolset) -> Problem | None:
+    """What is wrong with one call; arguments may be JSON text or a value."""
     if name not in tools:
-        return "unknown_tool", f"no tool is called {name!r}"
-    try:
-        value = decode(arguments) if isinstance(arguments, str) else arguments
-    except NotJsonError as error:
-        return "non_json_arguments", f"the arguments of {name!r} are no JSON: {error}"
-    faults = tools.faults(name, value)
-    if not faults:
-        return None
-    told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
-    return "invalid_arguments", f"the arguments of {name!r} do not fit: {told}"
+        return Problem("unknown_tool", f"no tool is called {name!r}")
+    return arguments_problem(name, arguments if isinstance(arguments, str) else encode(arguments).decode(), tools)
 
 
 def _convert(work: Work, row: Row) -> Row:
