@@ -4,10 +4,12 @@
 
 One run starts a fake model server that costs next to nothing, then one gateway at a time: `bare` hands requests on with
 Starlette and aiohttp on uvicorn; ours runs in each mode, with parsing and checking on; LiteLLM's proxy runs where
-`--litellm` names the Python of an environment with `litellm[proxy]`. Every request offers five tools, every answer is a
-call. Columns: CPU of the gateway's processes for one request (32 connections) and for one chunk of a stream (16 at
-once, 100 chunks each), as µs and as multiples of `bare`; requests per second with 1, 32 and 128 connections; ms to the
-first chunk; MB of memory; seconds to start. CPU ratios hold on a busy machine, the rest does not.
+`--litellm` names the Python of an environment with `litellm[proxy]`. Every request offers five tools, every answer is
+a call. Columns: CPU of the gateway's processes for one request (32 connections) and for one chunk of a stream, of which
+16 run at once with 100 chunks each, as fast as they go (`burst`) and with 10 ms between chunks (`paced`), as µs and as
+multiples of `bare`; requests per second with 1, 32 and 128 connections; ms to the first chunk and between two chunks of
+a paced stream (the 99th percentile); MB of memory; seconds to start. CPU ratios hold on a busy machine, the rest does
+not.
 """
 
 import argparse
@@ -23,13 +25,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 CHUNKS = 100
 STREAMS = 16
+PACE_S = 0.01
 CONNECTIONS = (1, 32, 128)
 MODES = {
     "native": "mode = 'native'",
@@ -104,6 +107,7 @@ def _answers() -> dict[tuple[str, bool], list[bytes]]:
     return {
         ("native", False): answer({"content": None, "tool_calls": [call]}, "tool_calls"),
         ("prompt", False): answer({"content": MARKED}, "stop"),
+        ("raw", False): [json.dumps({**whole, "choices": [{"text": MARKED, "finish_reason": "stop"}]}).encode()],
         ("native", True): _sse(*native, _chunk({}, "tool_calls"), "[DONE]"),
         ("prompt", True): _sse(*text, _chunk({}, "stop"), "[DONE]"),
         ("raw", True): _sse(*raw, end, "[DONE]"),
@@ -134,6 +138,7 @@ class FakeServer(asyncio.Protocol):
 
     async def _answer(self, request: bytes) -> None:
         stream = re.search(rb'"stream": ?true', request) is not None
+        pace_s = PACE_S if b'"paced"' in request else 0
         kind = "raw" if b"/chat/" not in request[:40] else "native" if b'"tools"' in request else "prompt"
         pieces = self.answers[kind, stream]
         if not stream:
@@ -147,7 +152,7 @@ class FakeServer(asyncio.Protocol):
         )
         for piece in pieces:
             self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await asyncio.sleep(0)
+            await asyncio.sleep(pace_s)
         self._transport.write(b"0\r\n\r\n")
 
 
@@ -191,14 +196,15 @@ class Load(NamedTuple):
     answers: int
     seconds: float
     first_ms: float
+    gap_ms: float  # the 99th percentile
 
 
-async def _load(url: str, connections: int, seconds: float, *, stream: bool) -> Load:
-    body = json.dumps({**BODY, "stream": stream}).encode()
+async def _load(url: str, connections: int, seconds: float, *, stream: bool, paced: bool = False) -> Load:
+    body = json.dumps({**BODY, "stream": stream, **({"user": "paced"} if paced else {})}).encode()
     host, port = url.removeprefix("http://").split(":")
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer sk-x\r\n"
     request = f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
-    counts, firsts = [0], list[float]()
+    counts, firsts, gaps = [0], list[float](), list[float]()
     end = time.perf_counter() + seconds
 
     async def client() -> None:
@@ -212,19 +218,20 @@ async def _load(url: str, connections: int, seconds: float, *, stream: bool) -> 
                 await reader.readexactly(int(length[1]))
                 counts[0] += 1
                 continue
-            first = True
+            last = 0.0
             while size := int(await reader.readline(), 16):
                 data = await reader.readexactly(size + 2)
                 counts[0] += data.count(b"data: ")
-                if first:
-                    firsts.append((time.perf_counter() - began) * 1000)
-                    first = False
+                now = time.perf_counter()
+                (gaps if last else firsts).append((now - (last or began)) * 1000)
+                last = now
             await reader.readline()
         writer.close()
 
     began = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(connections)))
-    return Load(counts[0], time.perf_counter() - began, median(firsts) if firsts else 0.0)
+    took = time.perf_counter() - began
+    return Load(counts[0], took, median(firsts or [0.0]), quantiles(gaps or [0.0, 0.0], n=100)[-1])
 
 
 # --- processes ---
@@ -296,9 +303,11 @@ class Measured(NamedTuple):
     """One gateway in one round."""
 
     request_us: float
-    chunk_us: float
+    burst_us: float
+    paced_us: float
     rates: tuple[float, ...]
     first_ms: float
+    gap_ms: float
     memory_mb: float
     start_s: float
 
@@ -324,10 +333,13 @@ def _measured(gateway: Gateway, seconds: float) -> Measured:
             rates.append(load.answers / load.seconds)
             if connections == 32:
                 request_us = (_cpu(pid) - before) / load.answers * 1e6
-        before = _cpu(pid)
-        load = asyncio.run(_load(url, STREAMS, seconds, stream=True))
-        chunk_us = (_cpu(pid) - before) / load.answers * 1e6
-        return Measured(request_us, chunk_us, tuple(rates), load.first_ms, _memory(pid), start_s)
+        chunk_us: list[float] = []
+        for paced in (False, True):
+            before = _cpu(pid)
+            load = asyncio.run(_load(url, STREAMS, seconds, stream=True, paced=paced))
+            chunk_us.append((_cpu(pid) - before) / load.answers * 1e6)
+        burst_us, paced_us = chunk_us
+        return Measured(request_us, burst_us, paced_us, tuple(rates), load.first_ms, load.gap_ms, _memory(pid), start_s)
 
 
 def _gateways(folder: Path, upstream: str, litellm: str | None) -> dict[str, Gateway]:
@@ -381,15 +393,17 @@ def _median(found: list[Measured]) -> Measured:
 
 
 def _print(found: Mapping[str, Measured]) -> None:
-    heads = [*("request µs", "x bare", "chunk µs", "x bare"), *(f"{count} conn/s" for count in CONNECTIONS)]
-    print(f"{'':20}" + "".join(f"{head:>12}" for head in [*heads, "first ms", "MB", "start s"]))
+    heads = [*("request µs", "x bare", "burst µs", "x bare", "paced µs", "x bare")]
+    heads += [*(f"{count} conn/s" for count in CONNECTIONS), "first ms", "gap ms", "MB", "start s"]
+    print(f"{'':18}" + "".join(f"{head:>11}" for head in heads))
     bare = found["bare"]
     for name, one in found.items():
         cells = [f"{one.request_us:.0f}", f"{one.request_us / bare.request_us:.1f}"]
-        cells += [f"{one.chunk_us:.1f}", f"{one.chunk_us / bare.chunk_us:.1f}"]
+        cells += [f"{one.burst_us:.1f}", f"{one.burst_us / bare.burst_us:.1f}"]
+        cells += [f"{one.paced_us:.1f}", f"{one.paced_us / bare.paced_us:.1f}"]
         cells += [f"{rate:,.0f}" for rate in one.rates]
-        cells += [f"{one.first_ms:.1f}", f"{one.memory_mb:.0f}", f"{one.start_s:.1f}"]
-        print(f"{name:20}" + "".join(f"{cell:>12}" for cell in cells))
+        cells += [f"{one.first_ms:.1f}", f"{one.gap_ms:.1f}", f"{one.memory_mb:.0f}", f"{one.start_s:.1f}"]
+        print(f"{name:18}" + "".join(f"{cell:>11}" for cell in cells))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import json_repair
 import uvicorn
 
 import toolwright
+from toolwright.batches import each
 from toolwright.conversation import Conversation
 from toolwright.dialects.base import read_options
 from toolwright.gateway.app import create_app
@@ -136,7 +137,7 @@ async def written(dialect: str, faults: Faults, number: int) -> str:
         options=read_options(dialect, {}),
     )
     generation = plan(model, conversation(number), {}, "2026-01-01")
-    pieces = [delta.text async for delta in model.upstream.stream(generation) if isinstance(delta, TextDelta)]
+    pieces = [delta.text async for delta in each(model.upstream.stream(generation)) if isinstance(delta, TextDelta)]
     return "".join(pieces)
 
 
@@ -256,14 +257,14 @@ def repaired(text: str, dialect: str) -> list[Call]:
     value = json_repair.loads(found[0]) if found else None
     values = value if isinstance(value, list) else [value]
     calls: list[Call] = []
-    for each in values[:1]:
-        if not isinstance(each, dict):
+    for one in values[:1]:
+        if not isinstance(one, dict):
             continue
-        called = each.get("name") or each.get("tool")
-        if called and ("arguments" in each):
-            calls.append((called, each["arguments"]))
+        called = one.get("name") or one.get("tool")
+        if called and ("arguments" in one):
+            calls.append((called, one["arguments"]))
         elif name and dialect == "harmony":
-            calls.append((name[1], each))
+            calls.append((name[1], one))
     return calls
 
 

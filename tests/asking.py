@@ -53,6 +53,11 @@ class Live:
         else:
             yield self._file.read()
 
+    def events(self) -> Iterator[bytes]:
+        """The events of a stream as they come."""
+        for piece in self.pieces():
+            yield from split_events(piece)
+
     def send(self, more: bytes) -> None:
         """More of the request."""
         self._socket.sendall(more)

@@ -265,7 +265,8 @@ def _chatted(pose: Pose, body: Mapping[str, Any]) -> Answer:
     if streams:
         return chat(*call_deltas(name, arguments[:4], arguments[4:]), finish="tool_calls")
     call = {"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}}
-    return whole({"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]})
+    called = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return whole({"choices": [{"message": called, "finish_reason": "tool_calls"}]})
 
 
 def _call(pose: Pose, body: Mapping[str, Any], choice: Any) -> tuple[str | None, str]:

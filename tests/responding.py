@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.asking import Reply, request
+from tests.asking import Reply, request, split_events
 from tests.outputs import TOOLS
 
 RESPONSES: Final = "/v1/responses"
@@ -79,10 +79,11 @@ def order(events: list[Any]) -> list[str]:
 
 
 def read_events(reply: Reply, *, done: bool = False) -> list[Any]:
-    """The events of a stream, each of which came in a write of its own. `done`: it ends in `[DONE]`."""
+    """The events of a stream. `done`: it ends in `[DONE]`."""
     assert reply.status == 200, reply.text
     assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
-    pieces = [piece for piece in reply.pieces if not piece.startswith(b": ")]
+    written = [event for piece in reply.pieces for event in split_events(piece)]
+    pieces = [event for event in written if not event.startswith(b": ")]
     if done:
         assert pieces.pop() == b"data: [DONE]\n\n"
     return [read_event(piece) for piece in pieces]

@@ -34,7 +34,7 @@ from toolwright import (
 from toolwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from toolwright.dialects.base import read_options
 from toolwright.turn import SIMULATED, Model
-from toolwright.upstreams.base import Delta, Generation
+from toolwright.upstreams.base import Delta, Deltas, Generation
 from toolwright.upstreams.base import TextDelta as UpstreamText
 from toolwright.upstreams.faults import FAULTS, Faults
 from toolwright.upstreams.scripted import ScriptedUpstream
@@ -330,11 +330,11 @@ class Stalled:
         self.beginning = beginning
         self.closed = False
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         try:
             for delta in self.beginning:
                 assert not isinstance(delta, Exception)
-                yield delta
+                yield [delta]
             await asyncio.Event().wait()
         finally:
             self.closed = True

@@ -93,10 +93,14 @@ def test_the_token_limit_has_the_servers_name(
 
 
 @pytest.mark.parametrize("way", FEW_WAYS)
-def test_every_server_is_asked_for_a_stream_with_token_counts(gateway: str, model: ModelServer, way: str) -> None:
+def test_a_stream_is_asked_for_with_token_counts_and_a_whole_answer_whole(
+    gateway: str, model: ModelServer, way: str
+) -> None:
+    got = asked(gateway, model, way, stream=True)
+    assert (got["stream"], got["stream_options"]) == (True, {"include_usage": True})
     got = asked(gateway, model, way, stream=False)
-    assert got["stream"] is True
-    assert got["stream_options"] == {"include_usage": True}
+    assert got["stream"] is False
+    assert "stream_options" not in got
 
 
 @pytest.mark.parametrize("way", FEW_WAYS)

@@ -9,6 +9,7 @@ from tests.asking import CHAT, Live, Said, ask, assembled, read_event, request, 
 from tests.conftest import Served, scripted_models
 from tests.outputs import ARGUMENTS, FEW_WAYS, HISTORY, QUESTION, TEXT, THOUGHT, TOOLS, WAYS, played
 from tests.servers import CACHED, Answer, ModelServer, call_deltas, calling, chat, chunk, completion, said, sse, whole
+from toolwright.wire.sse import packed
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 every_way = pytest.mark.parametrize("way", WAYS)
@@ -179,12 +180,28 @@ def test_no_chunk_speaks_of_token_counts_when_they_are_not_wanted(
 
 
 @few_ways
-def test_each_event_is_one_write(gateway: str, model: ModelServer, way: str) -> None:
+def test_no_write_cuts_an_event(gateway: str, model: ModelServer, way: str) -> None:
     model.plays(played(way, "call"))
     reply = request(gateway + CHAT, body(way, stream=True, stream_options={"include_usage": True}))
     assert reply.headers["transfer-encoding"] == "chunked"
-    assert len(reply.pieces) > 5
-    assert [piece for piece in reply.pieces if len(split_events(piece)) != 1] == []
+    assert sum(len(split_events(piece)) for piece in reply.pieces) > 5
+    assert [piece for piece in reply.pieces if not piece.endswith(b"\n\n")] == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "writes"),
+    [
+        ([], []),
+        ([0, 0], []),
+        ([20], [20]),
+        ([700, 700], [1_400]),
+        ([700, 701], [700, 701]),
+        ([5_000, 30, 40, 0], [5_000, 70]),
+        ([30, 5_000, 40], [30, 5_000, 40]),
+    ],
+)
+def test_events_share_a_write_that_fits_into_a_packet(sizes: list[int], writes: list[int]) -> None:
+    assert [len(piece) for piece in packed(b"x" * size for size in sizes)] == writes
 
 
 def test_a_stream_is_told_as_one_that_nobody_may_hold_back(gateway: str, model: ModelServer) -> None:
@@ -237,7 +254,7 @@ def test_what_is_certain_reaches_the_client_while_the_model_still_writes(
     model.plays(Answer((*before, gate, *after)))
     got = ""
     with Live(gateway + CHAT, json.dumps(body(way, stream=True)).encode()) as live:
-        for piece in live.pieces():
+        for piece in live.events():
             event = read_event(piece)
             if event == "[DONE]":
                 break
@@ -256,7 +273,7 @@ def test_a_silent_stream_is_kept_alive_with_chunks_without_news(serve: Served, m
     model.plays(Answer((gate, *played("native", "text").steps)))
     events: list[Any] = []
     with Live(gateway + CHAT, json.dumps(body("native", stream=True)).encode()) as live:
-        for piece in live.pieces():
+        for piece in live.events():
             events.append(read_event(piece))
             if len(events) == 3:
                 gate.open()

@@ -17,6 +17,7 @@ from tests.asking import CHAT, Live, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION
 from tests.tiny_gguf import write_model
+from toolwright.batches import each
 from toolwright.cli import main
 from toolwright.conversation import Conversation, Message, TextPart
 from toolwright.dialects.base import dialect_names
@@ -202,7 +203,7 @@ async def loaded(path: Path, options: EngineOptions = SMALL) -> AsyncGenerator[M
 
 async def counted(model: Model, **fields: Any) -> Usage:
     """What one answer counts."""
-    async with aclosing(run_turn(model, HI, fields, today="2026-11-01")) as events:
+    async with aclosing(each(run_turn(model, HI, fields, today="2026-11-01"))) as events:
         *_, last = [event async for event in events]
     assert isinstance(last, Usage)
     return last
@@ -210,7 +211,7 @@ async def counted(model: Model, **fields: Any) -> Usage:
 
 async def answered(model: Model, **fields: Any) -> list[Event]:
     """The events of one answer."""
-    async with aclosing(run_turn(model, HI, fields, today="2026-11-01")) as events:
+    async with aclosing(each(run_turn(model, HI, fields, today="2026-11-01"))) as events:
         return [event async for event in events if not isinstance(event, Usage)]
 
 

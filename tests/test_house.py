@@ -32,7 +32,7 @@ CONFIGS: tuple[type[Struct], ...] = (
 )
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (
-    ("errors", "events", "jsontext", "settings"),
+    ("errors", "events", "jsontext", "settings", "batches"),
     ("grammar",),
     ("conversation", "source", "prompt"),
     ("jsonescape", "jsonspan", "jsonquote", "jsontree"),

@@ -1,7 +1,7 @@
 """Several servers of one model: which one is asked, and which one instead when it fails."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from itertools import count
 from typing import Any
@@ -12,10 +12,11 @@ from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION
 from tests.servers import Answer, ModelServer, call_deltas, chunk, said, sse, whole
+from toolwright.batches import each
 from toolwright.conversation import Conversation
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.gateway.config import ModelConfig
-from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
+from toolwright.upstreams.base import Deltas, Generation, Stopped, TextDelta
 from toolwright.upstreams.pool import Pool
 
 BODY: dict[str, Any] = {"model": "pool", "messages": [QUESTION]}
@@ -132,14 +133,14 @@ class Server:
         self.asked = 0
         self.hold: asyncio.Event | None = None
 
-    async def stream(self, _: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, _: Generation) -> Deltas:
         self.asked += 1
         if self.fails is not None:
             raise self.fails
-        yield TextDelta(self.name)
+        yield [TextDelta(self.name)]
         if self.hold is not None:
             await self.hold.wait()
-        yield Stopped("stop")
+        yield [Stopped("stop")]
 
     async def open(self) -> None:
         pass
@@ -161,7 +162,7 @@ def down(name: str = "a") -> UpstreamError:
 
 
 async def who(pool: Pool) -> str:
-    async with aclosing(pool.stream(ASKED)) as deltas:
+    async with aclosing(each(pool.stream(ASKED))) as deltas:
         return "".join([delta.text async for delta in deltas if isinstance(delta, TextDelta)])
 
 

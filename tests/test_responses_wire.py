@@ -122,7 +122,7 @@ def test_what_is_certain_reaches_the_client_while_the_model_still_writes(
     events: list[Any] = []
     got = ""
     with Live(gateway + RESPONSES, json.dumps(body(tools=tools, stream=True)).encode()) as live:
-        for piece in live.pieces():
+        for piece in live.events():
             events.append(read_event(piece))
             got += events[-1].get("delta", "")
             if seen in got:
@@ -149,7 +149,7 @@ def test_a_silent_stream_is_kept_alive_with_data(serve: Served, model: ModelServ
     model.plays(Answer((gate, first, *others)))
     events: list[Any] = []
     with Live(gateway + RESPONSES, json.dumps(body(stream=True)).encode()) as live:
-        for piece in live.pieces():
+        for piece in live.events():
             events.append(read_event(piece))
             if len(events) == 5:
                 gate.open()
@@ -623,7 +623,7 @@ def test_a_failure_behind_the_first_event_is_told_by_the_response(
     model.plays(Answer((gate, *answer.steps), answer.status, answer.headers))
     events: list[Any] = []
     with Live(gateway + RESPONSES, json.dumps(body(stream=True)).encode()) as live:
-        for piece in live.pieces():
+        for piece in live.events():
             events.append(read_event(piece))
             gate.open()
     response = checked(events)
@@ -666,7 +666,7 @@ def test_a_connection_that_breaks_ends_the_response(gateway: str, model: ModelSe
     model.plays(Answer((*sse(chunk({"content": "It is"})), gate, how)))
     events: list[Any] = []
     with Live(gateway + RESPONSES, json.dumps(body(stream=True)).encode()) as live:
-        for piece in live.pieces():
+        for piece in live.events():
             events.append(read_event(piece))
             if "delta" in events[-1]:
                 gate.open()

@@ -28,6 +28,11 @@ def streamed(*texts: str, message: str = PEG, **delta: str) -> Answer:
     return Answer(sse(*(chunk({"content": text}) for text in texts), *([chunk(delta)] if delta else []), error))
 
 
+def again(answer: Answer, stream: bool) -> list[Answer]:
+    """The answers of a server: one that fails on a whole answer is asked for a stream, which keeps the text."""
+    return [answer] if stream or "choices" in answer.text else [answer, answer]
+
+
 def block(arguments: str) -> str:
     return f'<tool_call>\n{{"name": "get_weather", "arguments": {arguments}}}\n</tool_call>'
 
@@ -73,7 +78,7 @@ def test_a_call_that_the_server_could_not_read_is_made(
     gateway: str, model: ModelServer, failure: str, choice: str, stream: bool
 ) -> None:
     answer, calls = CALLS[failure]
-    model.plays(answer)
+    model.plays(*again(answer, stream))
     got = asked(gateway, stream, tool_choice=choice)
     assert got.calls == calls
     assert got.finish_reason == "tool_calls"
@@ -81,7 +86,7 @@ def test_a_call_that_the_server_could_not_read_is_made(
 
 @pytest.mark.parametrize("failure", [name for name in CALLS if "vLLM" not in name])
 def test_it_is_named(gateway: str, model: ModelServer, failure: str) -> None:
-    model.plays(CALLS[failure][0])
+    model.plays(*again(CALLS[failure][0], False))
     reply = request(gateway + CHAT, {"model": "native", "messages": [QUESTION], "tools": TOOLS})
     assert reply.status == 200
     assert reply.problems["call_unread"] == 1
@@ -89,7 +94,7 @@ def test_it_is_named(gateway: str, model: ModelServer, failure: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_named_choice_says_whose_arguments_they_are(gateway: str, model: ModelServer, stream: bool) -> None:
-    model.plays(ollama('{"city": "Paris"}}'))
+    model.plays(*again(ollama('{"city": "Paris"}}'), stream))
     assert asked(gateway, stream, tool_choice=NAMED).calls == [("get_weather", PARIS)]
 
 
@@ -103,7 +108,7 @@ TEXTS: dict[str, tuple[Answer, str]] = {
 @pytest.mark.parametrize("failure", TEXTS)
 def test_a_text_that_is_no_call_is_the_answer(gateway: str, model: ModelServer, failure: str, stream: bool) -> None:
     answer, text = TEXTS[failure]
-    model.plays(answer)
+    model.plays(*again(answer, stream))
     got = asked(gateway, stream)
     assert got.message["content"] == text
     assert got.finish_reason == "stop"
@@ -112,9 +117,10 @@ def test_a_text_that_is_no_call_is_the_answer(gateway: str, model: ModelServer, 
 @pytest.mark.parametrize("stream", [False, True])
 def test_where_a_call_is_demanded_the_model_is_asked_again(serve: Served, model: ModelServer, stream: bool) -> None:
     gateway = serve(ModelConfig(name="native", upstream=model.url, retries=1))
-    model.plays(ollama("I would say that it is sunny."), CALLS["Ollama, broken arguments"][0])
+    answers = [ollama("I would say that it is sunny."), CALLS["Ollama, broken arguments"][0]]
+    model.plays(*(each for answer in answers for each in again(answer, stream)))
     assert asked(gateway, stream, tool_choice="required").calls == [("get_weather", PARIS)]
-    assert len(model.asked) == 2
+    assert [sent.body["stream"] for sent in model.asked] == ([True] * 2 if stream else [False, True] * 2)
 
 
 @pytest.mark.parametrize("failure", ["no text", "another reason"])

@@ -7,6 +7,7 @@ marked calls.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -56,10 +57,17 @@ class CallKeys:
     """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments."""
 
     def __init__(self, tools: Toolset) -> None:
+        self._tools = tools
+
+    @cached_property
+    def _folded(self) -> frozenset[str]:
+        tools = self._tools
+        if not len(tools):
+            return frozenset()
         own = {key for tool in tools for key in properties(tool.parameters)}
         related = {key for group in tools.hints.aliases if group & own for key in group}
         forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS}
-        self._folded = frozenset(map(fold, own | related | forms | set(tools.names()))) if len(tools) else frozenset()
+        return frozenset(map(fold, own | related | forms | set(tools.names())))
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and fold(key) in self._folded

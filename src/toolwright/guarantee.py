@@ -152,17 +152,21 @@ class Guarantee:
         self._retried: list[Problem] = []
         self._told: list[str] = []
 
-    def push(self, event: Event) -> list[Event]:
-        """An event of the attempt that runs; answers what may go out now."""
+    def push(self, batch: Sequence[Event]) -> Sequence[Event]:
+        """Events of the attempt that runs; answers those that may go out now."""
         if not self.holds:
-            return [event]
+            return batch
+        return [event for event in batch if self._goes_out(event)]
+
+    def _goes_out(self, event: Event) -> bool:
+        """Whether an event may go out now; else it is held."""
         flows = self._streamed and not (self._earlier or self._attempt.calls)
         self._attempt.add(event)
         if flows and isinstance(event, ContentDelta | ReasoningDelta):
-            return [event]
+            return True
         if not isinstance(event, Finished):
             self._attempt.held.append(event)
-        return []
+        return False
 
     def again(self, *, in_time: bool) -> list[Item] | None:
         """The attempt is over. What the model is told before it is asked again; None when it is not.

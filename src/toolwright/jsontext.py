@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -10,6 +11,8 @@ __all__ = ["NotJsonError", "decode", "encode", "fold", "unfenced", "without"]
 
 T = TypeVar("T")
 
+_JOINTS = re.compile(r"[\s_.-]+")
+_MAX_NAME = 64  # of names that are folded again and again
 _FENCE = re.compile(r"\s*+(?P<ticks>`{3,}|~{3,})[\w+-]*+\s*+")
 
 
@@ -26,9 +29,14 @@ def decode(text: str | bytes | msgspec.Raw, kind: Any = Any) -> Any:
     pairs.
     """
     try:
-        return msgspec.json.decode(text, type=kind)
+        return _decoder(kind).decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise NotJsonError(str(error)) from error
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
 
 
 def encode(value: object) -> bytes:
@@ -53,7 +61,14 @@ def without(text: str, parts: Iterable[str]) -> str:
 
 def fold(text: str) -> str:
     """A text without case, blanks and the marks that join words."""
-    return re.sub(r"[\s_.-]+", "", text).casefold()
+    return _fold(text) if len(text) > _MAX_NAME else _folded_name(text)
+
+
+def _fold(text: str) -> str:
+    return _JOINTS.sub("", text).casefold()
+
+
+_folded_name = lru_cache(maxsize=8_192)(_fold)
 
 
 def unfenced(text: str) -> tuple[int, int] | None:

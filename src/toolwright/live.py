@@ -17,7 +17,7 @@ from toolwright.events import Problem
 from toolwright.fitting import fit_arguments, json_problems, step_problems
 from toolwright.forms import ARGUMENT_KEYS, NAME_KEYS
 from toolwright.jsonfind import TRAILING
-from toolwright.jsontext import encode
+from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.jsontree import Member, Node
 from toolwright.lenient import Reader, TooDeepError, Where, read_json
 from toolwright.repair import Mender, Repair
@@ -53,6 +53,7 @@ class LiveArguments:
         self._flowing = False  # within a string that flows
         self._tail = ""  # of it, not decided yet
         self._raw: list[str] = []
+        self._passed = ""  # arguments that came whole, of which nothing was read
         self._size = 0  # of what is written, the new included
         self._new: list[str] = []
         self._written: list[str] = []
@@ -65,8 +66,15 @@ class LiveArguments:
 
     def feed(self, text: str) -> str:
         """Read more of what the model writes; answers what has become certain."""
-        source = self._source
+        if not self._raw and self._holds(text):
+            self._raw.append(text)
+            self._written.append(text)
+            self._passed = text
+            return text
         self._raw.append(text)
+        if self._passed:
+            self._read_passed()
+        source = self._source
         if self._tail:
             text, self._tail = self._tail + text, ""
         if self._flowing and source.at == len(source.text):
@@ -83,6 +91,8 @@ class LiveArguments:
 
     def finish(self, *, cut: bool) -> str:
         """The model has ended the call, or the output was `cut`; answers what is left."""
+        if self._passed:
+            return ""
         if self._tail:
             self._source.push(self._tail)
         self._source.end(cut=cut)
@@ -97,6 +107,27 @@ class LiveArguments:
             return sent + rest
         self.problems = json_problems(self._reader.repairs) + step_problems(self._steps) + self.problems
         return sent
+
+    def _holds(self, text: str) -> bool:
+        """Whether these are whole arguments that fit as they are. Objects within them may have names to mend."""
+        if not (text.startswith("{") and text.endswith("}")):
+            return False
+        try:
+            value = decode(text)
+        except NotJsonError:
+            return False
+        return (
+            value.keys() <= properties(self._schema).keys()
+            and not any(isinstance(item, dict | list) for item in value.values())
+            and not self._tools.faults(self._name, value)
+        )
+
+    def _read_passed(self) -> None:
+        """Read arguments that have gone out, because more comes behind them."""
+        self._source.push(self._passed)
+        next(self._run, None)
+        self._new.clear()
+        self._passed = ""
 
     def _sent(self) -> str:
         sent = "".join(self._new)

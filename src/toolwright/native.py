@@ -70,19 +70,25 @@ class NativeCalls:
 
     def call(self, delta: ToolCallDelta) -> list[Event]:
         """A piece of a call."""
-        call = self._calls.get(delta.index)
-        if call is None:
-            call = self._calls[delta.index] = _Call(_FIRST + self._seen, JsonSpan())
-            self._all.append(call)
-            self._seen += 1
+        call = self._calls.get(delta.index) or self._begun(delta.index)
+        arguments = delta.arguments
+        if arguments:
+            call.said.append(arguments)
+            if not call.whole:
+                _, call.whole = call.span.end(arguments, 0)
+        if call.started and len(self._calls) == 1:  # by far the most frequent
+            return self._pushed([ArgumentsDelta(call.index, arguments)]) if arguments else []
         call.id = call.id or delta.id
         call.name = call.name or delta.name or ""
-        if delta.arguments:
-            call.waiting.append(delta.arguments)
-            call.said.append(delta.arguments)
-            if not call.whole:
-                _, call.whole = call.span.end(delta.arguments, 0)
+        if arguments:
+            call.waiting.append(arguments)
         return self._pushed(self._ready())
+
+    def _begun(self, index: int) -> _Call:
+        call = self._calls[index] = _Call(_FIRST + self._seen, JsonSpan())
+        self._all.append(call)
+        self._seen += 1
+        return call
 
     def end(self, *, cut: bool = False) -> list[Event]:
         """The answer is over; `cut`: because of its limit."""

@@ -150,12 +150,15 @@ class Observation(Struct):
         """The generation that runs has failed."""
         self.asked[-1].failure = error
 
-    def event(self, event: Event | Usage) -> None:
+    def events(self, batch: Sequence[Event | Usage]) -> None:
         """Something goes out."""
-        if self.first_s is None:
+        if self.first_s is None and batch:
             self.first_s = time.monotonic()
-        if isinstance(event, _TEXT):
-            return
+        for event in batch:
+            if not isinstance(event, _TEXT):
+                self._note(event)
+
+    def _note(self, event: Event | Usage) -> None:
         match event:
             case CallStarted(index, name):
                 self.calls[index] = SeenCall(name)

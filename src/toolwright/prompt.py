@@ -121,7 +121,7 @@ def neutralise(text: str, controls: Sequence[str], before: str = "", after: str 
     cuts = {
         max(begins, found.start() + 1)
         for found in _begin_of(literals).finditer(whole)
-        if found.start() < ends and found.end(1) > begins
+        if found.start() < ends and found.end(found.lastindex or 0) > begins
     }
     if not cuts:
         return text
@@ -136,6 +136,11 @@ def neutralise_json(text: str, controls: Sequence[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _begin_of(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """The first character of each literal, of those too that begin within another one; the group is the longest."""
-    longest_first = "|".join(map(re.escape, sorted(literals, key=len, reverse=True)))
-    return re.compile(f"(?=({longest_first})).", re.DOTALL) if literals else re.compile(r"(?!)()")
+    """The first character of each literal, of those too that begin within another one; the group that matches is the
+    rest of the longest.
+    """
+    rests: dict[str, list[str]] = {}
+    for literal in sorted(literals, key=len, reverse=True):
+        rests.setdefault(literal[0], []).append(re.escape(literal[1:]))
+    choices = (f"{re.escape(first)}(?=({'|'.join(rest)}))" for first, rest in rests.items())
+    return re.compile("|".join(choices) or "(?!)")

@@ -1,17 +1,18 @@
 """One turn of a model: render, ask, read, check. The place where the pure core meets an upstream.
 
-Events come out as they become certain; what the upstream counted comes as a last `Usage`. An upstream that fails raises
+Events come out as they become certain, in batches of what came together; what the upstream counted comes as a last
+`Usage`. An upstream that fails raises
 out of the stream, before or after the first event. Where a call does not hold the model is asked again, see
 `toolwright.guarantee`.
 """
 
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolwright.aliases import Hints
 from toolwright.check import Check
@@ -49,6 +50,7 @@ __all__ = [
     "SIMULATED",
     "UNKNOWN",
     "Chooser",
+    "Events",
     "Mode",
     "Model",
     "Reader",
@@ -58,6 +60,7 @@ __all__ = [
 ]
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
+Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
 # The simulated model in each way of asking it: mode and dialect by the name that it has then.
 SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
@@ -116,7 +119,7 @@ class Model(Struct, frozen=True):
         if dialect == AUTO:
             detected = by_name(name)
             dialect = detected.dialect if detected else UNKNOWN
-        return msgspec.structs.replace(self, name=name, upstream_model=name, dialect=dialect)
+        return replace(self, name=name, upstream_model=name, dialect=dialect)
 
 
 class Chooser(Protocol):
@@ -159,13 +162,13 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     if name is None:
         raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
     dialect = get_dialect(name)
-    asked = msgspec.structs.replace(asked, dialect=name)
+    asked = replace(asked, dialect=name)
     given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
     options = _options(given, fields, today)
     if mode == "raw":
         shown = with_told_media(conversation.items) if model.tells_media else conversation.items
-        prompt = dialect.render(msgspec.structs.replace(conversation, items=shown), options)
-        return msgspec.structs.replace(
+        prompt = dialect.render(replace(conversation, items=shown), options)
+        return replace(
             asked,
             prompt=prompt,
             stops=dialect.stops,
@@ -174,10 +177,8 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
         )
     format_ = conversation.response_format
     if format_ is not None and not conversation.tools:
-        asked = msgspec.structs.replace(
-            asked, fields={**asked.fields, "response_format": write_response_format(format_)}
-        )
-    return msgspec.structs.replace(
+        asked = replace(asked, fields={**asked.fields, "response_format": write_response_format(format_)})
+    return replace(
         asked,
         messages=dialect.messages(conversation, options),
         constraint=constraint_of(name, conversation, None) if model.constrain else None,
@@ -196,14 +197,14 @@ def _way(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
 def _native(asked: Generation, conversation: Conversation, *, objects: bool) -> Generation:
     """Ask a server that renders and reads: with a history that its template gets right."""
     items = shaped(conversation.items, history_form(asked.model))
-    messages = write_messages(msgspec.structs.replace(conversation, items=items))
+    messages = write_messages(replace(conversation, items=items))
     fields = dict(asked.fields)
     if conversation.response_format is not None:
         fields["response_format"] = write_response_format(conversation.response_format)
     if conversation.tools and not conversation.parallel_tool_calls:
         fields["parallel_tool_calls"] = False
     choice = conversation.tool_choice
-    return msgspec.structs.replace(
+    return replace(
         asked,
         fields=fields,
         messages=list(map(_with_objects, messages)) if objects else messages,
@@ -228,12 +229,12 @@ def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> R
         wanted["current_date"] = today
     if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
         wanted["reasoning_effort"] = fields["reasoning_effort"]
-    return msgspec.structs.replace(options, **wanted)
+    return replace(options, **wanted)
 
 
 async def run_turn(
     model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str, streamed: bool = True
-) -> AsyncGenerator[Event | Usage, None]:
+) -> Events:
     """Ask the model and answer its checked events, then what the upstream counted, if it counts.
 
     `streamed`: the events are sent on as they come; otherwise all of them may wait for a better answer. Raises
@@ -251,24 +252,23 @@ async def run_turn(
         has_sent = False
         more: list[Item] | None = []
         while more is not None:
-            conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
-            generation, raw = plan(model, conversation, fields, today), None
+            conversation = replace(conversation, items=(*conversation.items, *more))
+            generation, raw = replace(plan(model, conversation, fields, today), streamed=streamed), None
             if seen is not None:
                 generation, raw = seen.asks(generation)
             reader = Reader(model, generation)
             try:
-                async with aclosing(_attempt(model, generation, reader, raw)) as events:
-                    async for event in events:
-                        if isinstance(event, Usage):
-                            counted = event if counted is None else counted.plus(event)
-                            continue
-                        if chooser is not None and isinstance(event, Problem) and event.kind == "call_unread":
-                            await chooser.instead(model, event)  # this answer is read here, the next asked for anew
-                        for certain in guarantee.push(event):
+                async with aclosing(_attempt(model, generation, reader, raw)) as batches:
+                    async for batch in batches:
+                        if chooser is not None and (unread := _unread(batch)):
+                            await chooser.instead(model, unread)  # this answer is read here, the next asked for anew
+                        if certain := guarantee.push(batch):
                             has_sent = True
                             if seen is not None:
-                                seen.event(certain)
+                                seen.events(certain)
                             yield certain
+                if reader.usage is not None:
+                    counted = reader.usage if counted is None else counted.plus(reader.usage)
             except (RequestError, UpstreamError) as error:
                 if seen is not None:
                     seen.failed(error)
@@ -281,11 +281,10 @@ async def run_turn(
                     left = reader.abandoned()
                     if raw is not None:
                         raw.end("failed", left)
-                    for event in left:
-                        for certain in guarantee.push(event):
-                            if seen is not None:
-                                seen.event(certain)
-                            yield certain
+                    if certain := guarantee.push(left):
+                        if seen is not None:
+                            seen.events(certain)
+                        yield certain
                 if not guarantee.give_up():
                     raise
                 break
@@ -296,10 +295,10 @@ async def run_turn(
             raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
         if counted is not None:
             last.append(counted)
-        for event in last:
-            if seen is not None:
-                seen.event(event)
-            yield event
+        if seen is not None:
+            seen.events(last)
+        if last:
+            yield last
 
 
 def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any], streamed: bool) -> Observation:
@@ -319,25 +318,28 @@ def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any
 
 async def _attempt(
     model: Model, generation: Generation, reader: "Reader", raw: Raw | None
-) -> AsyncGenerator[Event | Usage, None]:
-    usage: Usage | None = None
-    async with aclosing(model.upstream.stream(generation)) as deltas:
-        async for delta in deltas:
-            if isinstance(delta, Usage):
-                usage = delta
-                continue
-            events = reader.read(delta)
-            if raw is not None:
-                raw.add(delta, events)
-            for event in events:
-                yield event
+) -> AsyncGenerator[list[Event], None]:
+    """The events of one generation."""
+    async with aclosing(model.upstream.stream(generation)) as batches:
+        async for batch in batches:
+            events: list[Event] = []
+            for delta in batch:
+                read = reader.read(delta)
+                if raw is not None:
+                    raw.add(delta, read)
+                events += read
+            if events:
+                yield events
     events = reader.finish()
     if raw is not None:
         raw.end("whole", events)
-    for event in events:
-        yield event
-    if usage is not None:
-        yield usage
+    yield events
+
+
+def _unread(batch: Sequence[Event]) -> Problem | None:
+    """The problem that tells of a call that the server could not read."""
+    told = (event for event in batch if isinstance(event, Problem) and event.kind == "call_unread")
+    return next(told, None)
 
 
 # What calls in the text of a server with tools of its own are read as: all forms of JSON, marked or not.
@@ -364,11 +366,13 @@ class Reader:
             allowed=conversation.allowed_tools,
             hints=model.hints,
         )
+        self.usage: Usage | None = None
         self._check = Check(tools)
         self._reason: FinishReason = "stop"
         self._native = NativeCalls(self._check)
         self._tools = tools
         self._parser: OutputParser | None = None
+        self._may_print = False
         self._early: list[Event] = []
         if generation.dialect is not None:
             prompt = generation.prompt
@@ -379,31 +383,44 @@ class Reader:
                 self._early = self._parser.feed(prompt.prefill)
         elif model.reads is not None:
             self._parser = OutputParser(model.reads, tools, PrintedCalls(self._check, self._native, is_leak=False))
-        elif _may_print_calls(conversation, generation.fields):
-            # Servers whose own parser fails print the call into the text.
-            printed = Toolset(conversation.tools, conversation.tool_choice, hints=model.hints, infers=False)
-            filter_ = PrintedCalls(self._check, self._native, is_leak=True)
-            self._parser = OutputParser(get_dialect(_PRINTED), printed, filter_)
+        else:
+            self._may_print = _may_print_calls(conversation, generation.fields)
 
     def read(self, delta: Delta) -> list[Event]:
         """Read more of what the upstream sent."""
-        early, self._early = self._early, []
+        events = self._read(delta)
+        if self._early:
+            events, self._early = self._early + events, []
+        return events
+
+    def _read(self, delta: Delta) -> list[Event]:
         match delta:
             case TextDelta(text, logprobs):
-                return early + (self._parser.feed(text) if self._parser else self._native.text(text, logprobs))
-            case ReasoningText(text):
-                return early + self._native.reasoning(text)
+                if self._may_print:
+                    self._read_printed()
+                return self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
             case ToolCallDelta():
-                return early + self._native.call(delta)
+                return self._native.call(delta)
+            case ReasoningText(text):
+                return self._native.reasoning(text)
             case UnreadCall(text, told):
-                return early + self._salvaged(text, told)
+                return self._salvaged(text, told)
             case Stopped(reason):
                 self._reason = reason
-                return early
             case Usage():
-                return early
+                self.usage = delta
             case _:
                 assert_never(delta)
+        return []
+
+    def _read_printed(self) -> None:
+        """Look for calls in the text: servers whose own parser fails print them there."""
+        self._may_print = False
+        tools = self._tools
+        printed = Toolset(tools.ordered, tools.choice, hints=tools.hints, infers=False)
+        self._parser = OutputParser(
+            get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native, is_leak=True)
+        )
 
     def _salvaged(self, text: str, told: str) -> list[Event]:
         """What the server could not read, as calls where it can be read here, else as text."""

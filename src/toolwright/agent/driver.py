@@ -16,6 +16,7 @@ from toolwright.agent.calls import ReadyCall
 from toolwright.agent.events import RunEnded, RunEvent, RunResult, Stop
 from toolwright.agent.execution import Execution, abandon, call_function
 from toolwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, Step
+from toolwright.batches import each
 from toolwright.collect import Turn, collect
 from toolwright.errors import UpstreamError
 from toolwright.events import Event, Finished, Usage
@@ -189,7 +190,7 @@ class _Asking:
         """The whole turn, and what it cost."""
         usage: Usage | None = None
         turn = run_turn(model, step.conversation, agent.fields, today=today, streamed=streamed)
-        async with aclosing(turn) as events:
+        async with aclosing(each(turn)) as events:
             async for event in events:
                 if isinstance(event, Usage):
                     usage = event

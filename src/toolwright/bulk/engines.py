@@ -75,7 +75,7 @@ def _daft(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
     def do(number: int, begin: int, end: int) -> bytes:
         return msgspec.json.encode(job.do(Part(number, begin, end)))
 
-    columns = {name: [getattr(part, name) for part in parts] for name in Part.__struct_fields__}
+    columns: dict[str, Any] = {name: [getattr(part, name) for part in parts] for name in Part.__struct_fields__}
     frame = daft.from_pydict(columns).into_batches(1)
     for row in frame.select(do(*(daft.col(name) for name in columns)).alias("done")).iter_rows():
         yield msgspec.json.decode(row["done"], type=Done)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +17,7 @@ from toolwright.gateway.exchanges import current
 from toolwright.jsontext import NotJsonError, decode, encode
 from toolwright.wire.errors import error_body, json_fault, upstream_status
 from toolwright.wire.limits import Limits, check_depth, check_limits
-from toolwright.wire.sse import HEADERS
+from toolwright.wire.sse import HEADERS, packed
 
 __all__ = [
     "LARGE",
@@ -182,14 +182,14 @@ async def given_up(task: "asyncio.Future[Any]") -> None:
 
 
 class EventStream(Response):
-    """Sends the events of a generator, each in a write of its own, and a heartbeat when there was none for a while.
+    """Sends the events of a generator, which come in batches, and a heartbeat when none came for a while.
 
     When the client leaves, or reads nothing for `stall_s`, the generator is closed.
     """
 
     def __init__(
         self,
-        events: AsyncGenerator[bytes, None],
+        events: AsyncGenerator[Sequence[bytes], None],
         heartbeat: Callable[[], bytes],
         heartbeat_s: float,
         stall_s: float,
@@ -221,10 +221,11 @@ class EventStream(Response):
             await self._events.aclose()
 
     async def _pump(self, send: Send) -> None:
-        async for event in self._events:
+        async for batch in self._events:
             async with self._sending:
                 self._sent += 1
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+                for piece in packed(batch):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
         async with self._sending:
             self._over = True
             await send({"type": "http.response.body", "body": b""})

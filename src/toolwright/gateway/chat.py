@@ -29,7 +29,7 @@ from toolwright.gateway.answers import (
 )
 from toolwright.gateway.config import ServerConfig
 from toolwright.jsontext import encode
-from toolwright.turn import Model, run_turn
+from toolwright.turn import Events, Model, run_turn
 from toolwright.wire.chat import ChatRequest, read_request
 from toolwright.wire.chat_answer import ChatChunks, completion
 from toolwright.wire.errors import error_body
@@ -39,7 +39,6 @@ from toolwright.wire.sse import DONE, comment, data
 __all__ = ["ChatEndpoint"]
 
 log = logging.getLogger("toolwright.gateway")
-Events = AsyncGenerator[Event | Usage, None]
 
 
 class ChatEndpoint:
@@ -71,11 +70,12 @@ class ChatEndpoint:
         kept: list[Event] = []
         usage: Usage | None = None
         async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Usage):
-                    usage = event
-                else:
-                    kept.append(event)
+            async for batch in events:
+                for event in batch:
+                    if isinstance(event, Usage):
+                        usage = event
+                    else:
+                        kept.append(event)
         turn = collect(kept)
         answer = completion(
             turn,
@@ -104,7 +104,7 @@ class ChatEndpoint:
         }
 
 
-async def _stream(chunks: ChatChunks, events: Events) -> AsyncGenerator[bytes, None]:
+async def _stream(chunks: ChatChunks, events: Events) -> AsyncGenerator[list[bytes], None]:
     """The chunks of a turn. A failure becomes an event.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
@@ -113,26 +113,26 @@ async def _stream(chunks: ChatChunks, events: Events) -> AsyncGenerator[bytes, N
     problems: list[Problem] = []
     try:
         async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Usage):
-                    usage = event
-                    continue
-                if isinstance(event, Problem):
-                    problems.append(event)
-                for chunk in chunks.event(event):
-                    yield chunk
+            async for batch in events:
+                written: list[bytes] = []
+                for event in batch:
+                    if isinstance(event, Usage):
+                        usage = event
+                        continue
+                    if isinstance(event, Problem):
+                        problems.append(event)
+                    written.append(chunks.event(event))
+                yield written
     except (RequestError, UpstreamError) as error:
         log.debug("stream failed: %.500r", str(error))
-        yield data(encode(error_body(error)))
+        yield [data(encode(error_body(error)))]
     except Exception:
         log.exception("stream failed")
-        yield data(encode(error_body(OUR_FAULT)))
+        yield [data(encode(error_body(OUR_FAULT)))]
     else:
-        if usage_chunk := chunks.usage(usage):
-            yield usage_chunk
-    if told := problems_told(problems):
-        yield comment(f"{PROBLEMS_HEADER}: {told}")
-    yield DONE
+        yield [chunks.usage(usage)]
+    told = problems_told(problems)
+    yield [comment(f"{PROBLEMS_HEADER}: {told}") if told else b"", DONE]
 
 
 def _call_id() -> str:

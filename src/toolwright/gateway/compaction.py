@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from toolwright.batches import each
 from toolwright.collect import collect
 from toolwright.conversation import Conversation, Message, TextPart
 from toolwright.errors import UpstreamError
@@ -35,7 +36,7 @@ async def compacted(model: Model, asked: Asked, today: str) -> TurnEvents:
     kept: list[Event] = []
     usage: Usage | None = None
     fields = {key: value for key, value in asked.fields.items() if key not in ("logprobs", "top_logprobs")}
-    async with aclosing(run_turn(model, conversation, fields, today=today, streamed=False)) as events:
+    async with aclosing(each(run_turn(model, conversation, fields, today=today, streamed=False))) as events:
         async for event in events:
             if isinstance(event, Usage):
                 usage = event
@@ -44,10 +45,9 @@ async def compacted(model: Model, asked: Asked, today: str) -> TurnEvents:
     summary = (collect(kept).content or "").strip()
     if not summary:
         raise UpstreamError("The model wrote no summary.", fault="unmet", upstream=model.upstream.name)
-    yield ServerItem("cmp", {"type": "compaction", "encrypted_content": sealed(_LEAD + summary)})
-    yield Finished("stop")
+    yield [ServerItem("cmp", {"type": "compaction", "encrypted_content": sealed(_LEAD + summary)}), Finished("stop")]
     if usage is not None:
-        yield usage
+        yield [usage]
 
 
 def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 import msgspec
@@ -12,7 +12,7 @@ from toolwright.events import Usage
 from toolwright.gateway.callers import caller
 from toolwright.gateway.traffic import Traffic, busy
 from toolwright.turn import Chooser, Model
-from toolwright.upstreams.base import Delta, Generation, Upstream
+from toolwright.upstreams.base import Deltas, Generation, Upstream
 
 __all__ = ["Lane", "LaneChooser"]
 
@@ -36,13 +36,14 @@ class Lane:
         """See `Upstream`."""
         await self._upstream.open()
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`. Raises `RequestError` (429) when its turn does not come."""
         async with self._place(generation.model), aclosing(self._upstream.stream(generation)) as deltas:
-            while (delta := await self._traffic.next(deltas, self.name)) is not None:
-                if isinstance(delta, Usage):
-                    caller().spend(delta.prompt_tokens + delta.completion_tokens)
-                yield delta
+            while (batch := await self._traffic.next(deltas, self.name)) is not None:
+                for delta in batch:
+                    if isinstance(delta, Usage):
+                        caller().spend(delta.prompt_tokens + delta.completion_tokens)
+                yield batch
 
     async def models(self) -> list[str]:
         """See `Upstream`."""

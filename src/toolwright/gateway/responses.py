@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from toolwright.batches import each
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Usage
 from toolwright.gateway.answers import (
@@ -153,15 +154,16 @@ class ResponsesEndpoint:
         def written(event: ResponseEvent) -> bytes:
             return named(event["type"], event_bytes(event, next(numbers)))
 
-        async def stream() -> AsyncGenerator[bytes, None]:
+        async def stream() -> AsyncGenerator[list[bytes], None]:
             async with aclosing(self._turns.streamed(prepared, peeked.events())) as events:
-                async for event in events:
-                    is_last = event["type"].removeprefix("response.") in _OVER
+                async for batch in events:
+                    pieces = [written(event) for event in batch]
+                    is_last = batch[-1]["type"].removeprefix("response.") in _OVER
                     if is_last and (told := problems_told(prepared.problems)):
-                        yield comment(f"{PROBLEMS_HEADER}: {told}")
-                    yield written(event)
+                        pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
+                    yield pieces
             if flavour == "open_responses":
-                yield DONE
+                yield [DONE]
 
         heartbeat_s, stall_s = self._server.heartbeat_s, self._server.stall_s
         return EventStream(stream(), lambda: written(prepared.writer.heartbeat()), heartbeat_s, stall_s)
@@ -196,8 +198,8 @@ class ResponsesEndpoint:
 
     async def _make_to_its_end(self, prepared: Prepared) -> None:
         async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
-            async for event in events:
-                if event["type"] == "response.failed" and self._store is not None:
+            async for batch in events:
+                if batch[-1]["type"] == "response.failed" and self._store is not None:
                     await self._store.replace(prepared.stored())
 
     async def _set_status(self, stored: StoredResponse, status: str) -> StoredResponse:
@@ -209,7 +211,7 @@ class ResponsesEndpoint:
     async def _compacted(self, prepared: Prepared) -> dict[str, Any]:
         output: list[Mapping[str, Any]] = []
         usage: Usage | None = None
-        async with aclosing(compacted(prepared.model, prepared.asked, date.today().isoformat())) as events:
+        async with aclosing(each(compacted(prepared.model, prepared.asked, date.today().isoformat()))) as events:
             async for event in events:
                 if isinstance(event, ServerItem):
                     kept = kept_messages([*prepared.history, *prepared.new])

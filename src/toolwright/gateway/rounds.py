@@ -54,8 +54,8 @@ async def with_server_tools(
     """The events of a turn. Where the model calls what the client must run, or a person must approve a call, the rest
     is run here all the same, and the response ends.
     """
-    for item in mcp.lists():
-        yield item
+    if listed := mcp.lists():
+        yield listed
     approved = [
         McpCall(index, new_id("mcp"), call.name, call.arguments, request_id)
         for index, (request_id, call) in enumerate(asked.approved.items())
@@ -63,7 +63,7 @@ async def with_server_tools(
     ]
     async with aclosing(_answered(mcp, approved, [out for call in approved for out in _whole(call)])) as late:
         async for out in late:
-            yield out
+            yield [out]
     conversation = _with_outputs(asked.conversation, approved)
     counted: Usage | None = None
     searches = 0
@@ -74,24 +74,26 @@ async def with_server_tools(
         shown = _barred(conversation, asked, mcp) if is_last else conversation
         events = with_truncation(model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates)
         async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Usage):
-                    counted = event if counted is None else counted.plus(event)
-                elif isinstance(event, Finished):
-                    ended = event
-                else:
-                    for now in turn.take(event):
-                        yield now
+            async for batch in events:
+                now: list[_Now] = []
+                for event in batch:
+                    if isinstance(event, Usage):
+                        counted = event if counted is None else counted.plus(event)
+                    elif isinstance(event, Finished):
+                        ended = event
+                    else:
+                        now += turn.take(event)
+                if now:
+                    yield now
         async with aclosing(_answered(mcp, turn.calls, turn.held)) as late:
             async for out in late:
-                yield out
+                yield [out]
         made = [Search(asked, arguments) for arguments in turn.searches]
         for search in made:
-            for item in search.output():
-                yield item
+            yield search.output()
         searches += len(made)
         if turn.is_over or is_last or ended.reason in ("length", "content_filter"):
-            yield Finished("stop") if is_last and not turn.is_over else ended
+            yield [Finished("stop") if is_last and not turn.is_over else ended]
             break
         items = [*conversation.items, *turn.said()]
         for search in made:
@@ -104,7 +106,7 @@ async def with_server_tools(
             allowed_tools=None if asked.frees else conversation.allowed_tools,
         )
     if counted is not None:
-        yield counted
+        yield [counted]
 
 
 class _Turn:

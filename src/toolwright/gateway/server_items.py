@@ -1,6 +1,6 @@
 """What a turn can bring beside the events of its model: whole items, and calls that are run here."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -27,4 +27,4 @@ class ServerItem(Struct, frozen=True):
 
 
 TurnEvent: TypeAlias = Event | ServerItem | McpStarted | McpEnded | Usage
-TurnEvents: TypeAlias = AsyncGenerator[TurnEvent, None]
+TurnEvents: TypeAlias = AsyncGenerator[Sequence[TurnEvent], None]  # in batches of what came together

@@ -4,6 +4,7 @@ The first SIGTERM or Ctrl-C lets what is under way go on for `drain_s`, while `/
 taken; then, or at the second one, every answer ends with its last event, and the process with it.
 """
 
+import gc
 import logging
 import signal
 import socket
@@ -24,6 +25,8 @@ log = logging.getLogger("toolwright.gateway")
 # How long the last events may take to be written, and then what is left of the connections to close.
 _LAST_WORDS_S: Final = 5.0
 _CLOSING_S: Final = 2
+# So many new objects before the young ones are looked at, and so many times that before the older ones are.
+_COLLECTED_EVERY: Final = (20_000, 20, 20)
 
 
 def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None:
@@ -38,8 +41,16 @@ def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None
         access_log=False,
         timeout_graceful_shutdown=_CLOSING_S,
     )
+    _spare_collector()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
         _Server(settings, app.state.traffic, server.drain_s).run(sockets=[listener])
+
+
+def _spare_collector() -> None:
+    """Keep the garbage collector from what stays for good, and from looking at each request several times."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_EVERY)
 
 
 class _Server(uvicorn.Server):

@@ -1,6 +1,6 @@
 """Conversations that are too long for a model, cut at their start where the request allows it (`truncation: auto`)."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -8,8 +8,7 @@ import msgspec
 
 from toolwright.conversation import Call, CallOutput, Conversation, Item, Message
 from toolwright.errors import RequestError
-from toolwright.events import Event, Usage
-from toolwright.turn import Model, run_turn
+from toolwright.turn import Events, Model, run_turn
 
 __all__ = ["shortened", "with_truncation"]
 
@@ -24,15 +23,15 @@ async def with_truncation(
     today: str,
     streamed: bool,
     truncates: bool,
-) -> AsyncGenerator[Event | Usage, None]:
+) -> Events:
     """The events of a turn; while the server says that the conversation is too long, its oldest part is left out."""
     for cuts in range(_MAX_CUTS + 1):
         begun = False
         try:
             async with aclosing(run_turn(model, conversation, fields, today=today, streamed=streamed)) as events:
-                async for event in events:
+                async for batch in events:
                     begun = True
-                    yield event
+                    yield batch
             return
         except RequestError as error:
             shorter = shortened(conversation) if truncates and not begun and cuts < _MAX_CUTS else None

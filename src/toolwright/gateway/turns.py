@@ -94,8 +94,11 @@ class Prepared(Struct):
         """The id of the response."""
         return str(self.writer.response["id"])
 
-    def write(self, event: TurnEvent) -> list[ResponseEvent]:
-        """Take an event of the turn; answers the events of the API for it."""
+    def write(self, batch: Sequence[TurnEvent]) -> list[ResponseEvent]:
+        """Take events of the turn; answers the events of the API for them."""
+        return [out for event in batch for out in self._written(event)]
+
+    def _written(self, event: TurnEvent) -> list[ResponseEvent]:
         if isinstance(event, Usage):
             self.usage = event
             return []
@@ -187,25 +190,26 @@ class Turns:
     async def whole(self, prepared: Prepared) -> dict[str, Any]:
         """The answer at once. Raises what went wrong."""
         async with aclosing(self.ask(prepared, streamed=False)) as events:
-            async for event in events:
-                prepared.write(event)
+            async for batch in events:
+                prepared.write(batch)
         prepared.finish()
         await self._keep(prepared, None)
         return prepared.writer.response
 
     async def streamed(
         self, prepared: Prepared, events: TurnEvents, memory: Memory | None = None
-    ) -> AsyncGenerator[ResponseEvent, None]:
-        """The events of the API: the response begins, goes on, and always ends with one that says how."""
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        """The events of the API: the response begins, goes on, and always ends with one that says how. What comes
+        together is one batch.
+        """
         writer = prepared.writer
         ending: list[ResponseEvent] = []
-        for out in writer.begin():
-            yield out
+        yield writer.begin()
         try:
             async with aclosing(events):
-                async for event in events:
-                    for out in prepared.write(event):
-                        yield out
+                async for batch in events:
+                    if written := prepared.write(batch):
+                        yield written
             ending = prepared.finish()
             await self._keep(prepared, memory)
         except (RequestError, UpstreamError) as error:
@@ -214,8 +218,7 @@ class Turns:
         except Exception:
             log.exception("%s failed", prepared.id)
             ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
-        for out in ending:
-            yield out
+        yield ending
 
     def warm_up(self, prepared: Prepared, memory: Memory) -> list[ResponseEvent]:
         """A response without output, which can be continued on this connection."""
@@ -297,9 +300,8 @@ class Turns:
 async def _settled(events: TurnEvents) -> TurnEvents:
     """The events of an answer that is not streamed, when all of them are there."""
     async with aclosing(events):
-        kept = [event async for event in events]
-    for event in settled(kept):
-        yield event
+        kept = [event async for batch in events for event in batch]
+    yield settled(kept)
 
 
 def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:

@@ -209,20 +209,21 @@ class _Connection:
         return kind in ("response.completed", "response.incomplete")
 
     async def _with_heartbeats(
-        self, events: AsyncGenerator[ResponseEvent, None], prepared: Prepared
+        self, batches: AsyncGenerator[list[ResponseEvent], None], prepared: Prepared
     ) -> AsyncGenerator[ResponseEvent, None]:
         """The events, and one without news whenever there was none for a while."""
         while True:
-            coming = asyncio.ensure_future(anext(events, None))
+            coming = asyncio.ensure_future(anext(batches, None))
             try:
                 while not (await asyncio.wait({coming}, timeout=self._server.heartbeat_s))[0]:
                     yield prepared.writer.heartbeat()
-                event = coming.result()
+                batch = coming.result()
             finally:
                 await given_up(coming)
-            if event is None:
+            if batch is None:
                 return
-            yield event
+            for event in batch:
+                yield event
 
     async def _send_event(self, event: ResponseEvent, number: int, lane: str | None) -> None:
         await self._send(event_bytes({**event, **_of_lane(lane)}, number))

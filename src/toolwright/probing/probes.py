@@ -5,12 +5,13 @@ is the one that the prompt does not speak of.
 """
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
 from msgspec import Struct
 
+from toolwright.batches import each
 from toolwright.conversation import Conversation, FunctionTool, Message, TextPart
 from toolwright.errors import RequestError, ToolwrightError, UpstreamError
 from toolwright.events import ArgumentsDelta, CallStarted, Event, Usage
@@ -19,7 +20,7 @@ from toolwright.probing.asking import Asker, Reply, dig, shown
 from toolwright.probing.fields import ENDPOINTS, Field, holds
 from toolwright.probing.findings import Group, Result, Status
 from toolwright.turn import Model, run_turn
-from toolwright.upstreams.base import Delta, Generation, TextDelta, ToolCallDelta
+from toolwright.upstreams.base import Deltas, Generation, TextDelta, ToolCallDelta
 from toolwright.upstreams.chat import ChatUpstream
 from toolwright.upstreams.completions import CompletionsUpstream, Flavour
 from toolwright.upstreams.http import Timeouts
@@ -149,7 +150,7 @@ async def raw_call(target: Target, dialect: str, flavour: Flavour, *, constrain:
     calls: list[str] = []
     arguments: list[str] = []
     try:
-        async with target.asker.turn(), aclosing(run_turn(model, conversation, fields, today=_DAY)) as events:
+        async with target.asker.turn(), aclosing(each(run_turn(model, conversation, fields, today=_DAY))) as events:
             async for event in events:
                 _note(event, calls, arguments)
     except (ToolwrightError, TimeoutError) as error:
@@ -188,15 +189,14 @@ class _Overheard:
         self.controls: tuple[str, ...] = ()
         self.open, self.models, self.close = upstream.open, upstream.models, upstream.close
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         if generation.prompt is not None:
             self.controls = generation.prompt.controls
         async with aclosing(self._upstream.stream(generation)) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, TextDelta):
-                    self.texts.append(delta.text)
-                yield delta
+            async for batch in deltas:
+                self.texts += [delta.text for delta in batch if isinstance(delta, TextDelta)]
+                yield batch
 
 
 # --- tools ---
@@ -224,7 +224,7 @@ async def tools_streamed(target: Target) -> Result:
     pieces: list[str] = []
     said: list[str] = []
     try:
-        async with target.asker.turn(), aclosing(upstream.stream(generation)) as deltas:
+        async with target.asker.turn(), aclosing(each(upstream.stream(generation))) as deltas:
             async for delta in deltas:
                 match delta:
                     case ToolCallDelta(_, _, name, arguments):

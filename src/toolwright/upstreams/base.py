@@ -5,7 +5,7 @@ the model wrote. It raises `UpstreamError` for a server that fails, and `Request
 request itself was at fault.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from toolwright.prompt import Prompt
 
 __all__ = [
     "Delta",
+    "Deltas",
     "Generation",
     "ReasoningText",
     "Server",
@@ -72,6 +73,8 @@ class Stopped(Struct, frozen=True):
 
 
 Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | UnreadCall | Usage | Stopped
+# A stream of them: what came together is one batch.
+Deltas: TypeAlias = AsyncGenerator[Sequence[Delta], None]
 
 
 class Generation(Struct, frozen=True):
@@ -80,7 +83,8 @@ class Generation(Struct, frozen=True):
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
     `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
-    model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own.
+    model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own. `streamed`: the answer
+    is wanted in pieces.
     """
 
     model: str
@@ -95,6 +99,7 @@ class Generation(Struct, frozen=True):
     stop_token_ids: tuple[int, ...] = ()
     constraint: Constraint | None = None
     headers: Mapping[str, str] = {}
+    streamed: bool = True
 
 
 class Upstream(Protocol):
@@ -111,8 +116,10 @@ class Upstream(Protocol):
         """
         ...
 
-    def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
-        """Ask, and answer deltas as they come. Closing the generator ends the generation on the server."""
+    def stream(self, generation: Generation) -> Deltas:
+        """Ask, and answer deltas as they come, in batches of what came together. Closing the generator ends the
+        generation on the server.
+        """
         ...
 
     async def models(self) -> list[str]:

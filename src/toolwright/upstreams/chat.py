@@ -7,12 +7,13 @@ parser where a call should be. What a server cannot do it is not asked for.
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolwright.constraint.compile import Compiled
 from toolwright.constraint.shape import Constraint
@@ -21,6 +22,7 @@ from toolwright.errors import UpstreamError
 from toolwright.events import FinishReason, Usage
 from toolwright.upstreams.base import (
     Delta,
+    Deltas,
     Generation,
     ReasoningText,
     Server,
@@ -32,7 +34,7 @@ from toolwright.upstreams.base import (
 from toolwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
 from toolwright.upstreams.http import Timeouts
 
-__all__ = ["ChatUpstream", "CountedTokens"]
+__all__ = ["ChatUpstream", "CountedTokens", "streaming"]
 
 _REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 # The dialect whose calls are plain JSON. Servers that constrain by a schema hold all dialects to such calls: each reads
@@ -68,33 +70,44 @@ class ChatUpstream(ConstrainedUpstream):
             return own
         return _BY_SCHEMA if self._server != "openai" else None
 
-    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
             "messages": generation.messages,
-            "stream": True,
-            "stream_options": {"include_usage": True},
+            **streaming(generation),
             **_offered(generation, self._server),
             **constraining,
         }
-        stopped = False
         reader = _Choices()
         try:
-            async with aclosing(self.events("/chat/completions", body, _Chunk, generation.headers)) as events:
-                async for event in events:
-                    for delta in reader.read(event):
-                        stopped = stopped or isinstance(delta, Stopped)
-                        yield delta
+            async with aclosing(self.events("/chat/completions", body, _Chunk, generation.headers)) as batches:
+                async for batch in batches:
+                    deltas: list[Delta] = []
+                    for chunk in batch:
+                        reader.read(chunk, deltas)
+                    if deltas:
+                        reader.has_begun = True
+                        yield deltas
+            if not reader.has_stopped:
+                raise self.cut()
         except UpstreamError as error:
+            if not _is_unread(error.said):
+                raise
+            if not (generation.streamed or reader.has_begun):  # the text before the call is lost: a stream keeps it
+                async with aclosing(self._deltas(replace(generation, streamed=True), constraining)) as late:
+                    async for later in late:
+                        yield later
+                return
             unread = _unread(error.said, said=reader.has_said)
             if unread is None:
                 raise
-            yield unread
-            yield Stopped("stop")
-            return
-        if not stopped:
-            raise self.cut()
+            yield [unread, Stopped("stop")]
+
+
+def streaming(generation: Generation) -> dict[str, Any]:
+    """The fields that say whether an answer comes in pieces."""
+    return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
 def _offered(generation: Generation, server: Server) -> dict[str, Any]:
@@ -113,6 +126,11 @@ def _offered(generation: Generation, server: Server) -> dict[str, Any]:
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
     offered: dict[str, Any] = {"tools": tools} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
+
+
+def _is_unread(words: str) -> bool:
+    """Whether a server's error says that its own parser could not read a call."""
+    return any(pattern.search(words) for pattern in _UNREAD)
 
 
 def _unread(words: str, *, said: bool) -> UnreadCall | None:
@@ -153,6 +171,9 @@ _OWN_FORMAT: Final[Mapping[Server, Spelling]] = {
 class _Function(Struct):
     name: str | None = None
     arguments: Any = None
+
+
+_NO_FUNCTION: Final = _Function()
 
 
 class _Call(Struct):
@@ -216,29 +237,38 @@ class _Choices:
         self._calls = 0
         self._number: dict[int, int] = {}  # by the server's index
         self._ids: dict[int, str] = {}
+        self.has_begun = False
         self.has_said = False
+        self.has_stopped = False
 
-    def read(self, chunk: _Chunk) -> Iterator[Delta]:
+    def read(self, chunk: _Chunk, out: list[Delta]) -> None:
+        """Append the deltas of a chunk, or of a whole answer."""
         for choice in chunk.choices or ():
-            delta = choice.delta or choice.message or _Delta()
-            if reasoning := delta.reasoning_content or delta.reasoning:
-                yield ReasoningText(reasoning)
-            content = delta.content
-            text = "".join(part.text for part in content) if isinstance(content, list) else content
-            self.has_said = self.has_said or bool(text)
-            if text or choice.logprobs:
-                yield TextDelta(text or "", choice.logprobs)
-            for call in delta.tool_calls or ():
-                yield self._call(call)
-            if delta.function_call:
-                yield self._call(_Call(0, None, delta.function_call))
+            if delta := choice.delta or choice.message:
+                self._read_message(delta, choice.logprobs, out)
+            elif choice.logprobs:
+                out.append(TextDelta("", choice.logprobs))
             if choice.finish_reason:
-                yield Stopped(_REASONS.get(choice.finish_reason, "stop"))
+                self.has_stopped = True
+                out.append(Stopped(_REASONS.get(choice.finish_reason, "stop")))
         if chunk.usage:
-            yield chunk.usage.usage()
+            out.append(chunk.usage.usage())
+
+    def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            out.append(ReasoningText(reasoning))
+        content = delta.content
+        text = "".join(part.text for part in content) if isinstance(content, list) else content
+        if text or logprobs:
+            self.has_said = self.has_said or bool(text)
+            out.append(TextDelta(text or "", logprobs))
+        if delta.tool_calls:
+            out += map(self._call, delta.tool_calls)
+        if delta.function_call:
+            out.append(self._call(_Call(0, None, delta.function_call)))
 
     def _call(self, call: _Call) -> ToolCallDelta:
-        function = call.function or _Function()
+        function = call.function or _NO_FUNCTION
         arguments = function.arguments
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)

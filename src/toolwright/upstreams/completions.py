@@ -4,7 +4,7 @@ What must be said so that control tokens survive differs from server to server, 
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -14,8 +14,8 @@ from toolwright.constraint.compile import Compiled
 from toolwright.constraint.shape import Constraint
 from toolwright.events import Usage
 from toolwright.prompt import Prompt
-from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
-from toolwright.upstreams.chat import CountedTokens
+from toolwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta
+from toolwright.upstreams.chat import CountedTokens, streaming
 from toolwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
 from toolwright.upstreams.http import Timeouts
 
@@ -52,15 +52,16 @@ class CompletionsUpstream(ConstrainedUpstream):
     def _spelling(self, constraint: Constraint) -> Spelling | None:
         return self._way.spelling
 
-    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
         stopped = False
         way = self._way
         body = {**way.body(generation), **constraining}
-        async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as events:
-            async for event in events:
-                for delta in way.read(event):
-                    stopped = stopped or isinstance(delta, Stopped)
-                    yield delta
+        async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as batches:
+            async for batch in batches:
+                deltas = [delta for chunk in batch for delta in way.read(chunk)]
+                stopped = stopped or any(isinstance(delta, Stopped) for delta in deltas)
+                if deltas:
+                    yield deltas
         if not stopped:
             raise self.cut()
 
@@ -88,8 +89,7 @@ def _openai_body(generation: Generation) -> dict[str, Any]:
         **_fields(generation),
         "model": generation.model,
         "prompt": _prompt(generation).wire_text,
-        "stream": True,
-        "stream_options": {"include_usage": True},
+        **streaming(generation),
     }
 
 
@@ -123,7 +123,12 @@ def _llamacpp_body(generation: Generation) -> dict[str, Any]:
         fields["n_predict"] = limit
     prompt = _prompt(generation)
     # Control tokens vanish from the text, and stops for them do nothing, unless they are named here.
-    return {**fields, "prompt": prompt.wire_text, "stream": True, "preserved_tokens": list(prompt.controls)}
+    return {
+        **fields,
+        "prompt": prompt.wire_text,
+        "stream": generation.streamed,
+        "preserved_tokens": list(prompt.controls),
+    }
 
 
 def _constrained_llamacpp(found: Compiled) -> dict[str, Any]:

@@ -7,7 +7,7 @@ asked again without it: the answer is checked all the same.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, Final
@@ -19,7 +19,7 @@ from toolwright.constraint.compile import Compiled, Target, compiled, key_of, re
 from toolwright.constraint.lark import Vocabulary
 from toolwright.constraint.shape import Constraint
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.upstreams.base import Delta, Generation
+from toolwright.upstreams.base import Deltas, Generation
 from toolwright.upstreams.http import HttpUpstream, Timeouts
 
 __all__ = ["ConstrainedUpstream", "Grammars", "Spelling", "constrains_itself", "sglang_tag", "vllm_tag"]
@@ -103,7 +103,7 @@ class ConstrainedUpstream(HttpUpstream):
         self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
         self._grammars = Grammars(self.name)
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         constraint, begun = generation.constraint, False
         spelling = self._spelling(constraint) if constraint is not None else None
@@ -116,9 +116,9 @@ class ConstrainedUpstream(HttpUpstream):
         if fields:
             try:
                 async with aclosing(self._deltas(generation, fields)) as deltas:
-                    async for delta in deltas:
+                    async for batch in deltas:
                         begun = True
-                        yield delta
+                        yield batch
                 return
             except (RequestError, UpstreamError) as error:
                 if begun or not _refuses(error):
@@ -127,14 +127,14 @@ class ConstrainedUpstream(HttpUpstream):
                 log.warning("%s refuses the grammar of a request and is asked without it", self.name)
                 log.debug("%s says: %.500r", self.name, str(error))
         async with aclosing(self._deltas(generation, {})) as deltas:
-            async for delta in deltas:
-                yield delta
+            async for batch in deltas:
+                yield batch
 
     def _spelling(self, constraint: Constraint) -> Spelling | None:
         """How this server is told the constraint; None where it cannot be."""
         raise NotImplementedError
 
-    def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
+    def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
         """Ask, with these fields added to the request."""
         raise NotImplementedError
 

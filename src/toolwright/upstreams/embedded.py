@@ -24,7 +24,7 @@ from toolwright.constraint.lark import Vocabulary
 from toolwright.conversation import FunctionTool
 from toolwright.errors import ConfigError, RequestError, UpstreamError
 from toolwright.jsontext import decode, encode
-from toolwright.upstreams.base import Delta, Generation, Stopped
+from toolwright.upstreams.base import Deltas, Generation, Stopped
 from toolwright.upstreams.completions import IN_PROCESS
 from toolwright.upstreams.constrained import Grammars, constrains_itself
 from toolwright.upstreams.gguf import CONTROL, GgufFile
@@ -135,19 +135,20 @@ class EmbeddedUpstream:
         if self._engine is None:
             await asyncio.to_thread(self._load)
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         await self.open()
-        generation = msgspec.structs.replace(generation, fields=_taken(generation.fields))
+        generation = msgspec.structs.replace(generation, fields=_taken(generation.fields), streamed=True)
         body = {**IN_PROCESS.body(generation), **await self._constraining(generation), "return_progress": True}
         stopped = False
         async with aclosing(self._pieces(encode(body))) as pieces:
             async for piece in pieces:
                 if failure := decode(piece, _Piece).error:
                     raise self._failed(failure)
-                for delta in IN_PROCESS.read(decode(piece, IN_PROCESS.chunk)):
-                    stopped = stopped or isinstance(delta, Stopped)
-                    yield delta
+                deltas = list(IN_PROCESS.read(decode(piece, IN_PROCESS.chunk)))
+                stopped = stopped or any(isinstance(delta, Stopped) for delta in deltas)
+                if deltas:
+                    yield deltas
         if not stopped:
             message = f"llama.cpp with {self.name} ended in the middle of the answer."
             raise UpstreamError(message, fault="cut", upstream=self.name)

@@ -1,13 +1,9 @@
-"""HTTP to model servers: one pool of connections each, server-sent events in, failures named.
-
-Every answer is asked for as a stream, also for clients that want it whole: only then is the text of a generation
-that ends in a server's error not lost.
-"""
+"""HTTP to model servers: one pool of connections each, server-sent events in, failures named."""
 
 import asyncio
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from io import BytesIO
 from typing import Any, TypeVar
@@ -27,6 +23,7 @@ T = TypeVar("T")
 _MAX_LINE_BYTES = 16_777_216
 _MAX_ERROR_BYTES = 1_048_576  # in some stands what the model wrote
 _MAX_TOLD = 500
+_SMALL_BYTES = 65_536
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
 # What a server answers when the fault is the request's own, not its.
@@ -45,15 +42,23 @@ _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
 _SECRET = 6  # header values from this length on are never told
 _LISTING_S = 5.0
+_DONE = b"[DONE]"
 # The paths that OpenAI's API has below its `/v1`.
 _BELOW_V1 = ("/chat/completions", "/completions", "/models")
 
 
 class Timeouts(Struct, frozen=True):
-    """Seconds to wait for a connection, and between two pieces of an answer."""
+    """Seconds to wait for a connection, and between two pieces of a streamed answer. An answer that is asked for whole
+    may take twice as long as such a pause.
+    """
 
     connect_s: float = 10.0
     idle_s: float = 300.0
+
+    @property
+    def whole_s(self) -> float:
+        """Seconds to wait for a whole answer."""
+        return 2 * self.idle_s
 
 
 class _Way(Struct):
@@ -136,43 +141,56 @@ class HttpUpstream:
 
     async def events(
         self, path: str, body: Mapping[str, Any], kind: type[T], headers: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[T, None]:
-        """POST and answer each event as a `kind`; of a server that does not stream, its whole answer as the only one.
+    ) -> AsyncGenerator[list[T], None]:
+        """POST and answer each event as a `kind`, in batches of what came together; of a server that does not stream,
+        its whole answer as the only one.
 
         The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
         """
-        with self._named_failures(self._timeouts.idle_s):
-            async with await self._posted(path, encode(body), headers) as response:
+        silent_s = self._timeouts.idle_s if body.get("stream") else self._timeouts.whole_s
+        with self._named_failures(silent_s):
+            async with await self._posted(path, encode(body), headers, silent_s) as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
-                    async with aclosing(self._read_events(response)) as events:
-                        async for event in events:
-                            yield self._decoded(event, kind)
+                    async with aclosing(self._read_events(response)) as batches:
+                        async for batch in batches:
+                            read, failure = self._all_decoded(batch, kind)
+                            if read:
+                                yield read
+                            if failure is not None:
+                                raise failure
                 elif response.content_type == "application/json":
-                    yield self._decoded(await response.read(), kind)
+                    yield [self._decoded(await response.read(), kind)]
                 else:
                     what = f"answered {response.content_type} instead of events"
                     raise self._lied(what, await response.content.read(_MAX_TOLD))
 
-    async def _posted(self, path: str, body: bytes, headers: Mapping[str, str] | None) -> aiohttp.ClientResponse:
+    async def _posted(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
+    ) -> aiohttp.ClientResponse:
         """The answer to a POST. A connection that was kept may be closed by the server just now, as llama.cpp does
         behind some answers without having said so: what ends without a byte on such a one is sent once more.
         """
         way = _Way()
         try:
-            return await self._post(path, body, headers, way)
+            return await self._post(path, body, headers, silent_s, way)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if not way.was_kept:
                 raise
-        return await self._post(path, body, headers, way)
+        return await self._post(path, body, headers, silent_s, way)
 
     async def _post(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None, way: _Way
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float, way: _Way
     ) -> aiohttp.ClientResponse:
-        # A file, because aiohttp sends that in pieces: a large body must not hold up other streams.
         return await self._client().post(
-            self.url + path, data=BytesIO(body), headers=headers, allow_redirects=False, trace_request_ctx=way
+            self.url + path,
+            # A large body must not hold up other streams: aiohttp sends a file in pieces.
+            data=body if len(body) <= _SMALL_BYTES else BytesIO(body),
+            headers=headers,
+            allow_redirects=False,
+            trace_request_ctx=way,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s, sock_read=silent_s),
         )
 
     def cut(self) -> UpstreamError:
@@ -204,28 +222,38 @@ class HttpUpstream:
                 trace_configs=[tracing],
                 headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=self._timeouts.connect_s, sock_read=self._timeouts.idle_s
-                ),
             )
         return self._session
 
-    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes], None]:
+        """The data of the events, in batches of what came together."""
         rest = b""
         async for chunk in response.content.iter_any():
             *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if line.startswith(b"data:"):
-                    data = line[5:].strip()
-                    if data == b"[DONE]":
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(response.content.readany(), _CLOSING_S)
-                        return
-                    yield data
+            batch = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+            is_over = _DONE in batch
+            if is_over:
+                del batch[batch.index(_DONE) :]
+            if batch:
+                yield batch
+            if is_over:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                return
             if len(rest) > _MAX_LINE_BYTES:
                 raise self._lied("sent a line of more than 16 MB", rest[:_MAX_TOLD])
-        if rest.startswith(b"data:") and rest[5:].strip() != b"[DONE]":
-            yield rest[5:].strip()
+        if rest.startswith(b"data:") and (last := rest[5:].strip()) != _DONE:
+            yield [last]
+
+    def _all_decoded(self, batch: Sequence[bytes], kind: type[T]) -> tuple[list[T], Exception | None]:
+        """The events of a batch up to the first that is none, and what is wrong with that."""
+        read: list[T] = []
+        try:
+            for data in batch:
+                read.append(self._decoded(data, kind))  # those before the failure are wanted
+        except (RequestError, UpstreamError) as error:
+            return read, error
+        return read, None
 
     def _decoded(self, data: bytes, kind: type[T]) -> T:
         try:

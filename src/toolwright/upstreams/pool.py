@@ -9,12 +9,12 @@ as the others. When all of them rest, they are asked all the same.
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.upstreams.base import Delta, Generation, Upstream
+from toolwright.upstreams.base import Deltas, Generation, Upstream
 
 __all__ = ["Pool"]
 
@@ -86,7 +86,7 @@ class Pool:
         for member in self._members:
             await member.upstream.open()
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         left = list(self._members)
         while True:
@@ -95,9 +95,9 @@ class Pool:
             begun = False
             try:
                 async with aclosing(self._asked(member, generation)) as deltas:
-                    async for delta in deltas:
+                    async for batch in deltas:
                         begun = True
-                        yield delta
+                        yield batch
                 return
             except UpstreamError as error:
                 if begun or not left or not _may_do_elsewhere(error):
@@ -121,7 +121,7 @@ class Pool:
         for member in self._members:
             await member.upstream.close()
 
-    async def _asked(self, member: _Member, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def _asked(self, member: _Member, generation: Generation) -> Deltas:
         """The deltas of one server, which is judged by them."""
         is_trial = not member.is_well
         member.in_flight += 1
@@ -129,8 +129,8 @@ class Pool:
         member.on_trial = member.on_trial or is_trial
         try:
             async with aclosing(member.upstream.stream(generation)) as deltas:
-                async for delta in deltas:
-                    yield delta
+                async for batch in deltas:
+                    yield batch
             member.did_well()
         except RequestError:
             member.did_well()

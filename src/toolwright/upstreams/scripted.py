@@ -1,8 +1,8 @@
 """An upstream that plays given deltas: for tests, documentation and demonstrations. It contacts nothing."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from toolwright.upstreams.base import Delta, Generation, Stopped, TextDelta
+from toolwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta
 
 __all__ = ["ScriptedUpstream"]
 
@@ -23,14 +23,14 @@ class ScriptedUpstream:
     async def open(self) -> None:
         """Nothing to make ready."""
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         self.asked.append(generation)
         answer = next(self._answers)
         for delta in (TextDelta(answer), Stopped("stop")) if isinstance(answer, str) else answer:
             if isinstance(delta, Exception):
                 raise delta
-            yield delta
+            yield [delta]
 
     async def models(self) -> list[str]:
         """None that could be named."""

@@ -9,7 +9,7 @@ from the outputs. It can be told to misbehave in the ways that real models and s
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from toolwright.grammar.user import Grammar
 from toolwright.jsontext import encode
 from toolwright.upstreams.base import (
     Delta,
+    Deltas,
     Generation,
     ReasoningText,
     Stopped,
@@ -83,7 +84,7 @@ class SimulatedUpstream:
         self._samples = samples
         self._asked = 0
 
-    async def stream(self, generation: Generation) -> AsyncGenerator[Delta, None]:
+    async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         faults = self._faults.choose(generation.dialect or "")
         server = next((fault.server for fault in faults if fault.server), "")
@@ -94,10 +95,10 @@ class SimulatedUpstream:
             if number == _FAILS_AFTER:
                 await self._fail(server)
             await asyncio.sleep(self._token_s)
-            yield delta
+            yield [delta]
         await self._fail(server)
-        yield Stopped("length" if limit < len(deltas) else "stop")
-        yield Usage(prompt_tokens=_prompt_tokens(generation), completion_tokens=min(limit, len(deltas)))
+        counted = Usage(prompt_tokens=_prompt_tokens(generation), completion_tokens=min(limit, len(deltas)))
+        yield [Stopped("length" if limit < len(deltas) else "stop"), counted]
 
     def _meant(self, generation: Generation) -> AssistantTurn:
         """What it wants to say or call."""

@@ -37,7 +37,7 @@ from toolwright.wire.choice import (
 from toolwright.wire.errors import from_validation, listed, missing
 from toolwright.wire.formats import read_response_format
 from toolwright.wire.offer import read_offer
-from toolwright.wire.tools import check_tools, find_tools
+from toolwright.wire.tools import offered_tools
 
 __all__ = ["CONSUMED", "ChatRequest", "read_conversation", "read_messages", "read_request", "write_messages"]
 
@@ -251,9 +251,7 @@ def _refuse_unsupported(request: _Request, given: dict[str, Any]) -> None:
 
 
 def _conversation(request: _Request) -> Conversation:
-    found = find_tools(request.tools, shape="chat")
-    check_tools(found)
-    tools = tuple(tool for tool, _ in found)
+    tools = offered_tools(request.tools, "tools", "chat")
     conversation = Conversation(
         tools=tools,
         tool_choice=read_tool_choice(request.tool_choice, tools),
@@ -270,9 +268,7 @@ def _conversation(request: _Request) -> Conversation:
 
 def _legacy_conversation(request: _Request) -> Conversation:
     """The API before tools: `functions`, `function_call`, one call at most."""
-    found = find_tools(request.functions, "functions", "function")
-    check_tools(found)
-    tools = tuple(tool for tool, _ in found)
+    tools = offered_tools(request.functions, "functions", "function")
     choice = read_function_call(request.function_call, tools)
     conversation = Conversation(tools=tools, tool_choice=choice, parallel_tool_calls=False)
     given = request.function_call is not None

@@ -120,14 +120,14 @@ class ChatChunks:
         """A chunk without news; before any other it says who speaks."""
         return self._chunk({}) if self._begun else self._begin(None)
 
-    def event(self, event: Event) -> tuple[bytes, ...]:
-        """The chunks for an event: the one that says who speaks before the first, none when clients are not told."""
+    def event(self, event: Event) -> bytes:
+        """The chunk for an event, behind one that says who speaks where it is the first; empty where clients are not
+        told.
+        """
         chunk = self._written(event)
-        if not chunk:
-            return ()
-        if self._begun:
-            return (chunk,)
-        return self._begin("" if isinstance(event, ContentDelta) else None), chunk
+        if self._begun or not chunk:
+            return chunk
+        return self._begin("" if isinstance(event, ContentDelta) else None) + chunk
 
     def _begin(self, content: str | None) -> bytes:
         self._begun = True
@@ -135,15 +135,15 @@ class ChatChunks:
 
     def _written(self, event: Event) -> bytes:
         match event:
+            case ArgumentsDelta(index, text):
+                return self._arguments(index, text) if text else b""
             case ContentDelta(text, None):
-                return self._head + b'{"content":' + encode(text) + b"}" + self._tail
+                return b'%b{"content":%b}%b' % (self._head, encode(text), self._tail)
             case ContentDelta(text, logprobs):
                 told = b',"logprobs":' + encode(logprobs) + self._tail.removeprefix(b',"logprobs":null')
                 return self._head + encode({"content": text}) + told
             case ReasoningDelta(text):
                 return self._chunk(dict.fromkeys(self._reasoning, text)) if self._reasoning else b""
-            case ArgumentsDelta(index, text):
-                return self._arguments(index, text) if text else b""
             case CallStarted():
                 return self._started(event)
             case Finished(reason):
@@ -165,7 +165,7 @@ class ChatChunks:
         if self._legacy:
             return self._chunk({"function_call": {"arguments": text}}) if index == 0 else b""
         field = _INPUT if index in self._custom else _ARGUMENTS
-        return self._head + b'{"tool_calls":[{"index":%d,' % index + field + encode(text) + b"}}]}" + self._tail
+        return b'%b{"tool_calls":[{"index":%d,%b%b}}]}%b' % (self._head, index, field, encode(text), self._tail)
 
     def _started(self, call: CallStarted) -> bytes:
         begun = Call(call.name, "", kind=call.kind).as_openai(call.id or self._call_id())

@@ -76,7 +76,7 @@ def check_items(number: int, limits: Limits, param: str) -> None:
 
 def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
-    if not isinstance(given, Mapping):
+    if not isinstance(given, dict):
         return
     for param in ("messages", "input"):
         if isinstance(given.get(param), list):
@@ -84,14 +84,15 @@ def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
     lists = list(_tool_lists(given))
     for tools, param in lists:
         # A namespace counts once: Codex puts all tools of an MCP server into one.
-        number = sum(not (isinstance(tool, Mapping) and tool.get("defer_loading")) for tool in tools)
+        number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in tools)
         if number > limits.max_tools:
             raise _too_long(param, limits.max_tools, number)
     if len(text) > limits.max_schema_bytes:
         _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in _formats(given))], limits)
-    for tools, param in lists:
-        for tool, path in _tools(tools, param):
-            _check_grammar(tool, path, limits)
+    if len(text) > limits.max_grammar_chars:
+        for tools, param in lists:
+            for tool, path in _tools(tools, param):
+                _check_grammar(tool, path, limits)
     # What can be larger than it looks stands in few requests, and is found fast.
     if len(text) > limits.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
         for schema in (*_formats(given), *_schemas(lists)):
@@ -123,7 +124,7 @@ def _tool_lists(given: Mapping[str, Any]) -> Iterator[tuple[list[Any], str]]:
             yield given[param], param
     items = given.get("input")
     for number, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, Mapping) and isinstance(item.get("tools"), list):
+        if isinstance(item, dict) and isinstance(item.get("tools"), list):
             yield item["tools"], f"input[{number}].tools"
 
 
@@ -131,12 +132,12 @@ def _tools(tools: Sequence[Any], param: str) -> Iterator[tuple[Mapping[str, Any]
     """The fields of each tool, those of a namespace included, with their paths."""
     for number, tool in enumerate(tools):
         path = f"{param}[{number}]"
-        if not isinstance(tool, Mapping):
+        if not isinstance(tool, dict):
             continue
         if isinstance(tool.get("tools"), list):
             yield from _tools(tool["tools"], f"{path}.tools")
         for kind in ("function", "custom"):
-            if isinstance(tool.get(kind), Mapping):
+            if isinstance(tool.get(kind), dict):
                 yield tool[kind], f"{path}.{kind}"
         yield tool, path
 
@@ -152,11 +153,11 @@ def _schemas(lists: Sequence[tuple[list[Any], str]]) -> Iterator[_Schema]:
 def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
     """The schema that an answer is to have, in the words of either API."""
     format_, text = given.get("response_format"), given.get("text")
-    inner = format_.get("json_schema") if isinstance(format_, Mapping) else None
-    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), dict):
+    inner = format_.get("json_schema") if isinstance(format_, dict) else None
+    if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
         yield _Schema(inner["schema"], f"response_format '{inner.get('name')}'", "response_format", _BAD_FORMAT)
-    inner = text.get("format") if isinstance(text, Mapping) else None
-    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), dict):
+    inner = text.get("format") if isinstance(text, dict) else None
+    if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
         yield _Schema(inner["schema"], f"response_format '{inner.get('name')}'", "text.format.schema", _BAD_FORMAT)
 
 
@@ -191,10 +192,10 @@ def _fault(schema: bytes, limits: Limits) -> str | None:
 
 def _check_grammar(tool: Mapping[str, Any], path: str, limits: Limits) -> None:
     format_ = tool.get("format")
-    inner = format_.get("grammar") if isinstance(format_, Mapping) else None
-    where = f"{path}.format.grammar" if isinstance(inner, Mapping) else f"{path}.format"
-    grammar = inner if isinstance(inner, Mapping) else format_
-    definition = grammar.get("definition") if isinstance(grammar, Mapping) else None
+    inner = format_.get("grammar") if isinstance(format_, dict) else None
+    where = f"{path}.format.grammar" if isinstance(inner, dict) else f"{path}.format"
+    grammar = inner if isinstance(inner, dict) else format_
+    definition = grammar.get("definition") if isinstance(grammar, dict) else None
     if isinstance(definition, str) and len(definition) > limits.max_grammar_chars:
         raise RequestError(
             f"Invalid '{where}.definition': string too long. Expected a string with maximum length "

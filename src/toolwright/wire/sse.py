@@ -1,6 +1,16 @@
-"""Server-sent events, written so that every reader bears them: one event, one write."""
+"""Server-sent events, written so that every reader bears them.
 
-__all__ = ["DONE", "HEADERS", "comment", "data", "named"]
+Some readers lose an event of which they read the end apart from the rest. So no write cuts one, and events that come
+together share a write only as far as it fits into a packet.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+__all__ = ["DONE", "HEADERS", "comment", "data", "named", "packed"]
+
+# What of a packet of 1,500 bytes is left for a body, with room for the frame of a chunk.
+_PACKET_BYTES: Final = 1_400
 
 HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -23,3 +33,17 @@ def named(kind: str, json_text: bytes) -> bytes:
 def comment(text: str) -> bytes:
     """A line that readers pass over."""
     return f": {text}\n\n".encode()
+
+
+def packed(events: Iterable[bytes]) -> Iterator[bytes]:
+    """The writes in which whole events go out."""
+    waiting: list[bytes] = []
+    size = 0
+    for event in events:
+        if waiting and size + len(event) > _PACKET_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+        waiting.append(event)
+        size += len(event)
+    if size:
+        yield b"".join(waiting)
