@@ -254,7 +254,7 @@ async def run_turn(
             conversation = msgspec.structs.replace(conversation, items=(*conversation.items, *more))
             generation, raw = plan(model, conversation, fields, today), None
             if seen is not None:
-                generation, raw = seen.asks(generation)
+                generation, raw = seen.asks(generation, guarantee.again_for)
             reader = Reader(model, generation)
             try:
                 async with aclosing(_attempt(model, generation, reader, raw)) as events:
@@ -321,8 +321,11 @@ async def _attempt(
     model: Model, generation: Generation, reader: "Reader", raw: Raw | None
 ) -> AsyncGenerator[Event | Usage, None]:
     usage: Usage | None = None
+    trip = waiting = generation.trip
     async with aclosing(model.upstream.stream(generation)) as deltas:
         async for delta in deltas:
+            if waiting is not None:
+                waiting.first_s, waiting = time.monotonic(), None
             if isinstance(delta, Usage):
                 usage = delta
                 continue
@@ -331,6 +334,8 @@ async def _attempt(
                 raw.add(delta, events)
             for event in events:
                 yield event
+    if trip is not None:
+        trip.ended_s = time.monotonic()
     events = reader.finish()
     if raw is not None:
         raw.end("whole", events)

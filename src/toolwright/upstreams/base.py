@@ -14,6 +14,7 @@ from toolwright.constraint.shape import Constraint
 from toolwright.conversation import Conversation
 from toolwright.events import FinishReason, Usage
 from toolwright.prompt import Prompt
+from toolwright.upstreams.trip import Trip
 
 __all__ = [
     "Delta",
@@ -80,7 +81,8 @@ class Generation(Struct, frozen=True):
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
     `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
-    model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own.
+    model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own. `trip`: how it fares
+    is noted there, where somebody watches.
     """
 
     model: str
@@ -95,6 +97,7 @@ class Generation(Struct, frozen=True):
     stop_token_ids: tuple[int, ...] = ()
     constraint: Constraint | None = None
     headers: Mapping[str, str] = {}
+    trip: Trip | None = None
 
 
 class Upstream(Protocol):
