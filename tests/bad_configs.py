@@ -94,6 +94,7 @@ CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("'real'", "reasoning_effort", "add dialect"),
     ),
     "faults of a real server": (f'[[models]]\n{REAL}faults = "all"\n', ("'real'", "faults", "simulated")),
+    "a balance of one server": (f'[[models]]\n{REAL}balance = "least"\n', ("'real'", "balance", "several servers")),
     "samples of a real server": (f"[[models]]\n{REAL}sample = true\n", ("'real'", "sample", "simulated")),
     "samples without a constraint": (
         '[[models]]\nname = "a"\nupstream = "simulated"\nsample = true\n',

@@ -7,17 +7,19 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION
 from tests.servers import Answer, ModelServer, call_deltas, chunk, said, sse, whole
 from toolwright.batches import each
-from toolwright.conversation import Conversation
+from toolwright.conversation import Conversation, Message, TextPart
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.gateway.config import ModelConfig
 from toolwright.upstreams.base import Deltas, Generation, Stopped, TextDelta
 from toolwright.upstreams.pool import Pool
+from toolwright.upstreams.trip import Trip
 
 BODY: dict[str, Any] = {"model": "pool", "messages": [QUESTION]}
 _numbers = count(1)
@@ -40,7 +42,9 @@ def other(_other: ModelServer) -> ModelServer:
 
 def pool(serve: Served, *urls: str) -> str:
     """A gateway before these servers that has asked none of them yet; the first one is asked first."""
-    return serve(ModelConfig(name="pool", upstream=[*urls], model="served", connect_timeout_s=next(_numbers)))
+    return serve(
+        ModelConfig(name="pool", upstream=[*urls], model="served", connect_timeout_s=next(_numbers), balance="least")
+    )
 
 
 # --- over HTTP ---
@@ -288,3 +292,103 @@ def test_what_is_listed_is_what_any_of_them_lists() -> None:
         await pool.close()
 
     asyncio.run(story())
+
+
+# --- who has the beginning of a conversation in its cache ---
+
+
+def conversation(first: str, *more: str, system: str = "Be brief.", **fields: Any) -> Generation:
+    """What is asked for when a user has said this, the model has answered, and so on."""
+    said = [Message("system", (TextPart(system),)), Message("user", (TextPart(first),))]
+    said += [Message("user" if number % 2 else "assistant", (TextPart(text),)) for number, text in enumerate(more)]
+    return Generation("m", Conversation(items=tuple(said)), fields=fields)
+
+
+async def served(pool: Pool, generation: Generation) -> str:
+    async with aclosing(each(pool.stream(generation))) as deltas:
+        return "".join([delta.text async for delta in deltas if isinstance(delta, TextDelta)])
+
+
+NAMES = ["http://a:8000/v1", "http://b:8000/v1", "http://c:8000/v1"]
+TALKS = [f"What is {number} times {number}?" for number in range(60)]
+
+
+def test_a_conversation_stays_at_one_server_whichever_gateway_it_comes_to() -> None:
+    async def story() -> None:
+        one, other = (Pool([Server(name) for name in names]) for names in (NAMES, NAMES[::-1]))
+        homes = [await served(one, conversation(first)) for first in TALKS]
+        assert [await served(other, conversation(first, "It is that.", "And then?")) for first in TALKS] == homes
+        assert all(homes.count(name) > len(TALKS) / 6 for name in NAMES)
+        await one.close()
+        await other.close()
+
+    asyncio.run(story())
+
+
+def test_a_server_more_moves_only_the_conversations_that_it_takes() -> None:
+    async def story() -> None:
+        few, many = (Pool([Server(name) for name in names]) for names in (NAMES, [*NAMES, "http://d:8000/v1"]))
+        before = [await served(few, conversation(first)) for first in TALKS]
+        after = [await served(many, conversation(first)) for first in TALKS]
+        moved = [home for old, home in zip(before, after, strict=True) if old != home]
+        assert set(moved) == {"http://d:8000/v1"}
+        assert len(moved) < len(TALKS) / 2
+        await few.close()
+        await many.close()
+
+    asyncio.run(story())
+
+
+def test_requests_with_the_same_cache_key_go_to_one_server() -> None:
+    async def story() -> None:
+        pool = Pool([Server(name) for name in NAMES])
+        asked = [conversation(first, prompt_cache_key="thread-7") for first in TALKS]
+        assert len({await served(pool, one) for one in asked}) == 1
+        await pool.close()
+
+    asyncio.run(story())
+
+
+def test_a_server_with_much_more_to_do_than_the_others_is_passed_over() -> None:
+    async def story() -> None:
+        servers = {name: Server(name) for name in NAMES}
+        pool = Pool([*servers.values()])
+        home = servers[await served(pool, conversation("Hi"))]
+        home.hold = asyncio.Event()
+        running = [asyncio.create_task(served(pool, conversation("Hi"))) for _ in range(2)]
+        await settle()
+        states = {state.name: state.in_flight for state in pool.states()}
+        assert states[home.name] == 1  # the second one has gone elsewhere
+        home.hold.set()
+        assert [await task for task in running].count(home.name) == 1
+        assert await served(pool, conversation("Hi")) == home.name
+        await pool.close()
+
+    asyncio.run(story())
+
+
+def test_a_server_that_fails_gives_its_conversations_to_the_others() -> None:
+    async def story() -> None:
+        servers = {name: Server(name) for name in NAMES}
+        pool = Pool([*servers.values()], lambda: 0.0)
+        home = servers[await served(pool, conversation("Hi"))]
+        home.fails = down(home.name)
+        asked = conversation("Hi")
+        asked = replace(asked, trip=Trip())
+        assert await served(pool, asked) != home.name
+        assert asked.trip is not None
+        assert asked.trip.servers == 2
+        assert len({await served(pool, conversation("Hi")) for _ in range(9)}) == 1
+        assert {state.name for state in pool.states() if not state.is_well} == {home.name}
+        await pool.close()
+
+    asyncio.run(story())
+
+
+def test_over_http_a_conversation_stays_where_it_began(serve: Served, model: ModelServer, other: ModelServer) -> None:
+    url = serve(ModelConfig(name="pool", upstream=[model.url, other.url], model="served"))
+    for server in (model, other):
+        server.plays(*(said("Hi") for _ in range(4)))
+    for _ in range(4):
+        assert ask(url, BODY, stream=True).message["content"] == "Hi"
+    assert sorted((len(model.asked), len(other.asked))) == [0, 4]

@@ -21,6 +21,7 @@ from toolwright.events import (
     Finished,
     FinishReason,
     Problem,
+    ProblemKind,
     ReasoningDelta,
 )
 from toolwright.forms import read_forms
@@ -150,6 +151,7 @@ class Guarantee:
         self._earlier: list[Attempt] = []
         self._kept: list[_Made] = []
         self._retried: list[Problem] = []
+        self.again_for: ProblemKind | None = None  # what is wrong, first of all, with the attempt that was made before
         self._told: list[str] = []
 
     def push(self, batch: Sequence[Event]) -> Sequence[Event]:
@@ -180,7 +182,7 @@ class Guarantee:
             return None
         if len(self._earlier) >= self._retries or not in_time or told == self._told:
             return None
-        self._told = told
+        self._told, self.again_for = told, wrong[0].kind
         self._earlier.append(attempt)
         self._keep(attempt.good)
         self._retried.append(Problem("call_retried", "; ".join(told)))

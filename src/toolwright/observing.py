@@ -28,11 +28,13 @@ from toolwright.events import (
     FinishReason,
     Markup,
     Problem,
+    ProblemKind,
     ReasoningDelta,
     Usage,
 )
 from toolwright.parser import Reads
 from toolwright.upstreams.base import Delta, Generation, ReasoningText, TextDelta, ToolCallDelta, UnreadCall
+from toolwright.upstreams.trip import Trip
 
 __all__ = ["Asked", "Ended", "Observation", "Observer", "Raw", "SeenCall"]
 
@@ -77,10 +79,15 @@ class Raw(Struct):
 
 
 class Asked(Struct):
-    """One generation that was asked for. `failure`: why there is none, or not all of it."""
+    """One generation that was asked for. `again`: what was wrong with the one before, where that is why it was; None
+    for the first one, and for one that was asked for in another way because the first failed. `failure`: why there is
+    none, or not all of it.
+    """
 
     generation: Generation
+    trip: Trip
     raw: Raw | None = None
+    again: ProblemKind | None = None
     failure: UpstreamError | RequestError | None = None
 
     @property
@@ -125,6 +132,11 @@ class Observation(Struct):
     error: BaseException | None = None
     endings: "list[Ended]" = []
 
+    @property
+    def retries(self) -> int:
+        """How often the model was asked again because of what it had answered."""
+        return sum(asked.again is not None for asked in self.asked)
+
     def begin(self, observers: "Sequence[Observer]") -> Self:
         """Tell the observers that the turn begins."""
         for observer in observers:
@@ -137,18 +149,22 @@ class Observation(Struct):
                 self.endings.append(ended)
         return self
 
-    def asks(self, generation: Generation) -> tuple[Generation, Raw | None]:
-        """The model is asked, or asked again; answers what it is asked for, and where what its server sends is kept."""
-        if self.headers:
-            generation = msgspec.structs.replace(generation, headers={**generation.headers, **self.headers})
+    def asks(self, generation: Generation, again: ProblemKind | None = None) -> tuple[Generation, Raw | None]:
+        """The model is asked, or asked `again` for what was wrong; answers what it is asked for, and where what its
+        server sends is kept.
+        """
+        trip = Trip()
+        headers = {**generation.headers, **self.headers} if self.headers else generation.headers
+        generation = msgspec.structs.replace(generation, headers=headers, trip=trip)
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
-        self.asked.append(Asked(generation, raw))
+        self.asked.append(Asked(generation, trip, raw, again))
         self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
 
     def failed(self, error: UpstreamError | RequestError) -> None:
         """The generation that runs has failed."""
         self.asked[-1].failure = error
+        self.asked[-1].trip.ended_s = time.monotonic()
 
     def events(self, batch: Sequence[Event | Usage]) -> None:
         """Something goes out."""
@@ -181,6 +197,8 @@ class Observation(Struct):
     ) -> None:
         self.error = error
         self.ended_s = time.monotonic()
+        if self.asked and (last := self.asked[-1].trip).ended_s is None:
+            last.ended_s = self.ended_s
         for ended in self.endings:
             try:
                 ended()

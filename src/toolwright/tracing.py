@@ -1,4 +1,5 @@
-"""Spans for OpenTelemetry, where its API is installed: `chat {model}` for a turn, `execute_tool {name}` for a call.
+"""Spans for OpenTelemetry, where its API is installed: `chat {model}` for a turn, `execute_tool {name}` for a call,
+`invoke_agent {name}` for a run of an agent, and one for a request of the gateway.
 
 Names and attributes are those of the semantic conventions for generative AI (November 2026, status Development). Only
 counts, names and settings go into a span, nothing of what was said. What becomes of spans is for the program to say:
@@ -8,20 +9,23 @@ turn that could use it.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import Context, copy_context
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
 
 from toolwright.errors import RequestError, UpstreamError
+from toolwright.events import Usage
 from toolwright.observing import Ended, Observation, Observer
 from toolwright.turn import Model
 
-__all__ = ["is_available", "tool_span", "turn_spans", "with_spans"]
+__all__ = ["RunSpan", "is_available", "note_mcp", "request_span", "tool_span", "turn_spans", "with_spans"]
 
 _NAME: Final = "toolwright"
+_SERVERS_FAULT: Final = 500
 # Fields of a request, by the name of their attribute below `gen_ai.request.`, with what they can be.
 _FIELDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
     "frequency_penalty": ("frequency_penalty", (int, float)),
@@ -44,25 +48,57 @@ def is_available() -> bool:
         return False
 
 
-def turn_spans(carrier: Callable[[], Mapping[str, str]] = dict) -> Observer:
+RequestEnded: TypeAlias = Callable[[str, int, str | None], None]
+
+
+def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None:
+    """A span for a request, which is current from here on, and goes on from the trace of its headers (`carrier`).
+
+    What it answers ends the span, with the route, the status and what went wrong; it is for the same task. None where
+    nothing is to be done: something else has made a span of the request, or nobody takes spans and there is no trace to
+    hand on.
+    """
+    from opentelemetry import context, propagate, trace
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+
+    is_inside = trace.get_current_span().get_span_context().is_valid
+    if is_inside or (not carrier and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)):
+        return None
+    parent = propagate.extract(carrier)
+    span = trace.get_tracer(_NAME).start_span(
+        method, parent, SpanKind.SERVER, attributes={"http.request.method": method}
+    )
+    token = context.attach(trace.set_span_in_context(span, parent))
+
+    def ended(route: str, status: int, error: str | None) -> None:
+        context.detach(token)
+        span.update_name(f"{method} {route}")
+        span.set_attributes({"http.route": route, "http.response.status_code": status})
+        if error is not None:
+            span.set_attribute("error.type", error)
+        if status >= _SERVERS_FAULT:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+    return ended
+
+
+def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
     """An observer that makes a span of each turn, and hands its trace on to the upstream.
 
-    The span belongs to the span that is current when the turn begins, else to the trace of `carrier`: the headers of
-    the request that is answered.
+    The span belongs to the span that is current when the turn begins. `about`: further attributes.
     """
     from opentelemetry import propagate, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     def begun(seen: Observation) -> Ended | None:
-        given = carrier()
-        if not given and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-            return None  # nobody takes spans, and there is no trace to hand on
         is_inside = trace.get_current_span().get_span_context().is_valid
-        parent = None if is_inside else propagate.extract(given)
+        if not is_inside and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            return None  # nobody takes spans, and there is no trace to hand on
         span = trace.get_tracer(_NAME).start_span(
-            f"chat {seen.upstream_model}", parent, SpanKind.CLIENT, attributes=_asked(seen)
+            f"chat {seen.upstream_model}", kind=SpanKind.CLIENT, attributes={**_asked(seen), **about()}
         )
-        propagate.inject(seen.headers, trace.set_span_in_context(span, parent))
+        propagate.inject(seen.headers, trace.set_span_in_context(span))
 
         def ended() -> None:
             span.set_attributes(_answered(seen))
@@ -80,6 +116,69 @@ def with_spans(model: Model) -> Model:
     if not is_available():
         return model
     return msgspec.structs.replace(model, observers=(*model.observers, turn_spans()))
+
+
+class RunSpan:
+    """A span around a run of an agent; nothing where OpenTelemetry is not installed.
+
+    A run is a generator, which its caller may drive from anywhere: so the span is current in the tasks that get its
+    `context`, and nowhere else.
+    """
+
+    def __init__(self, name: str, model: Model) -> None:
+        self._span: Any = None
+        if not is_available():
+            return
+        from opentelemetry import trace
+
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.request.model": model.upstream_model,
+            **_server(model.upstream.name),
+        }
+        if name:
+            attributes["gen_ai.agent.name"] = name
+        self._span = trace.get_tracer(_NAME).start_span(f"invoke_agent {name}".strip(), attributes=attributes)
+
+    def context(self) -> Context | None:
+        """A context for a task in which the span is current; None for that of whoever asks."""
+        if self._span is None:
+            return None
+        from opentelemetry import context, trace
+
+        made = copy_context()
+        made.run(context.attach, trace.set_span_in_context(self._span))
+        return made
+
+    def end(self, usage: Usage | None, stop: str | None, error: BaseException | None) -> None:
+        """The run is over. `stop`: why, where it came to an end of its own."""
+        if self._span is None:
+            return
+        from opentelemetry.trace import Status, StatusCode
+
+        self._span.set_attributes(_used(usage))
+        if stop is not None:
+            self._span.set_attribute("toolwright.stop", stop)
+        failed = None if error is None else _error_type(error)
+        if failed or stop == "failed":
+            self._span.set_attribute("error.type", failed or "failed")
+        if isinstance(error, Exception) or stop == "failed":
+            self._span.set_status(Status(StatusCode.ERROR, failed or "failed"))
+        self._span.end()
+
+
+def note_mcp(method: str, version: str | None, url: str | None) -> None:
+    """Say on the span of a tool's run that an MCP server runs it: at a `url`, or over the pipes of a process."""
+    if not is_available():
+        return
+    from opentelemetry import trace
+
+    attributes: dict[str, Any] = {"mcp.method.name": method, "network.transport": "tcp" if url else "pipe"}
+    if version:
+        attributes["mcp.protocol.version"] = version
+    if url:
+        attributes |= _address(url)
+    trace.get_current_span().set_attributes(attributes)
 
 
 @contextmanager
@@ -115,15 +214,10 @@ def tool_span(name: str, call_id: str, description: str | None) -> Iterator[None
 def _asked(seen: Observation) -> dict[str, Any]:
     given: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": seen.upstream,
         "gen_ai.request.model": seen.upstream_model,
+        **_server(seen.upstream),
         "gen_ai.output.type": "text" if seen.conversation.response_format is None else "json",
     }
-    if "://" in seen.upstream:
-        parts = urlsplit(seen.upstream)
-        given |= {"gen_ai.provider.name": "openai", "server.address": parts.hostname or ""}
-        if parts.port is not None:
-            given["server.port"] = parts.port
     if seen.streamed:
         given["gen_ai.request.stream"] = True
     for field, (name, kinds) in _FIELDS.items():
@@ -140,20 +234,38 @@ def _answered(seen: Observation) -> dict[str, Any]:
         given["gen_ai.response.finish_reasons"] = [seen.reason]
     if seen.first_s is not None:
         given["gen_ai.response.time_to_first_chunk"] = seen.first_s - seen.begun_s
-    if (usage := seen.usage) is not None:
-        given |= {
-            "gen_ai.usage.input_tokens": usage.prompt_tokens,
-            "gen_ai.usage.output_tokens": usage.completion_tokens,
-            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
-            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-        }
+    given |= _used(seen.usage)
     if seen.problems:
         given["toolwright.problems"] = sorted({problem.kind for problem in seen.problems})
-    if len(seen.asked) > 1:
-        given["toolwright.retries"] = len(seen.asked) - 1
+    if seen.retries:
+        given["toolwright.retries"] = seen.retries
     if seen.error is not None:
         given["error.type"] = _error_type(seen.error)
     return given
+
+
+def _used(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+    }
+
+
+def _server(upstream: str) -> dict[str, Any]:
+    """What answers: the API that a server speaks, and where it is, of the first where there are several."""
+    if "://" not in upstream:
+        return {"gen_ai.provider.name": upstream}
+    return {"gen_ai.provider.name": "openai", **_address(upstream.partition(", ")[0])}
+
+
+def _address(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    address = {"server.address": parts.hostname or ""}
+    return address if parts.port is None else {**address, "server.port": parts.port}
 
 
 def _error_type(error: BaseException) -> str:
@@ -161,4 +273,6 @@ def _error_type(error: BaseException) -> str:
         return error.fault
     if isinstance(error, RequestError):
         return error.code or error.type
+    if isinstance(kind := getattr(error, "error_type", None), str):
+        return kind
     return type(error).__name__ if isinstance(error, Exception) else "cancelled"

@@ -255,7 +255,7 @@ async def run_turn(
             conversation = replace(conversation, items=(*conversation.items, *more))
             generation, raw = replace(plan(model, conversation, fields, today), streamed=streamed), None
             if seen is not None:
-                generation, raw = seen.asks(generation)
+                generation, raw = seen.asks(generation, guarantee.again_for)
             reader = Reader(model, generation)
             try:
                 async with aclosing(_attempt(model, generation, reader, raw)) as batches:
@@ -320,8 +320,11 @@ async def _attempt(
     model: Model, generation: Generation, reader: "Reader", raw: Raw | None
 ) -> AsyncGenerator[list[Event], None]:
     """The events of one generation."""
+    trip = waiting = generation.trip
     async with aclosing(model.upstream.stream(generation)) as batches:
         async for batch in batches:
+            if waiting is not None:
+                waiting.first_s, waiting = time.monotonic(), None
             events: list[Event] = []
             for delta in batch:
                 read = reader.read(delta)
@@ -330,6 +333,8 @@ async def _attempt(
                 events += read
             if events:
                 yield events
+    if trip is not None:
+        trip.ended_s = time.monotonic()
     events = reader.finish()
     if raw is not None:
         raw.end("whole", events)

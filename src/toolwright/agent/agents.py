@@ -48,7 +48,8 @@ class Agent:
     that reads calls itself.
     `tools` are functions, with or without `toolwright.tool`. Of those that are deferred the model learns when it
     searches for them: it gets one more tool, `tool_search`. `tool_choice` is OpenAI's, or the name of a tool; a forced
-    one holds until a call was made. `fields` go into each request to the model (`temperature`, …). Raises
+    one holds until a call was made. `fields` go into each request to the model (`temperature`, …). `name` is for who
+    reads traces. Raises
     `RequestError` or `ConfigError` for what cannot be.
     """
 
@@ -56,6 +57,7 @@ class Agent:
         self,
         *,
         model: Model | str,
+        name: str = "",
         tools: Sequence[Callable[..., Any]] = (),
         instructions: str = "",
         tool_choice: str | Mapping[str, Any] = "auto",
@@ -65,6 +67,7 @@ class Agent:
         fields: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
+        self.name = name
         self.tools = _by_name(tools)
         self._with_search()
         self.instructions = instructions

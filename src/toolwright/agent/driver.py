@@ -8,6 +8,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
+from contextvars import Context
 from datetime import date
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from toolwright.batches import each
 from toolwright.collect import Turn, collect
 from toolwright.errors import UpstreamError
 from toolwright.events import Event, Finished, Usage
-from toolwright.tracing import with_spans
+from toolwright.tracing import RunSpan, with_spans
 from toolwright.turn import Model, run_turn
 
 __all__ = ["Driver"]
@@ -32,8 +33,10 @@ _CLOSING_S: Final = 5.0
 class _Job:
     """A command that runs as a task; `partial` is what there is when it is interrupted."""
 
-    def __init__(self, work: Coroutine[Any, Any, Any], partial: Callable[[], dict[str, Any]]) -> None:
-        self.task = asyncio.create_task(work)
+    def __init__(
+        self, work: Coroutine[Any, Any, Any], partial: Callable[[], dict[str, Any]], context: Context | None
+    ) -> None:
+        self.task = asyncio.create_task(work, context=context)
         self.partial = partial
 
     async def stop(self) -> None:
@@ -48,10 +51,13 @@ class _Job:
 
 
 class Driver:
-    """Drives a loop: does what it commands and hands on its events. `result` is there when it has ended."""
+    """Drives a loop: does what it commands and hands on its events. `span` is that of the run. `result` is there when
+    it has ended.
+    """
 
-    def __init__(self, agent: Agent, model: Model, hidden: Mapping[str, Any], *, streamed: bool) -> None:
+    def __init__(self, agent: Agent, model: Model, hidden: Mapping[str, Any], span: RunSpan, *, streamed: bool) -> None:
         self._agent = agent
+        self._span = span
         self._model = with_spans(model)
         self._hidden = hidden
         self._streamed = streamed
@@ -131,18 +137,19 @@ class Driver:
 
     def _job(self, step: AskModel | Approve | RunCalls) -> _Job:
         emit = self._queue.put_nowait
+        context = self._span.context()
         if isinstance(step, AskModel):
             turn = _Asking(emit)
             work: Coroutine[Any, Any, Any] = turn.ask(self._model, step, self._agent, self._today, self._streamed)
-            job = _Job(work, turn.partial)
+            job = _Job(work, turn.partial, context)
         elif isinstance(step, Approve):
-            job = _Job(_waiting(step.calls), dict)
+            job = _Job(_waiting(step.calls), dict, context)
         else:
             agent = self._agent
             execution = Execution(
                 step.calls, emit, agent.limits, on_error=agent.on_error, items=step.items, hidden=self._hidden
             )
-            job = _Job(execution.run(), lambda: {"ended": execution.ended})
+            job = _Job(execution.run(), lambda: {"ended": execution.ended}, context)
         job.task.add_done_callback(lambda _: emit(None))
         return job
 

@@ -149,6 +149,7 @@ def _function(connection: Connection, listed: Any, *, tells_media: bool) -> Any:
         async def progress(done: float, total: float | None, message: str | None) -> None:
             context.progress({"progress": done, "total": total, "message": message})
 
+        connection.note_call()
         answer = await connection.call(name, arguments, is_repeatable=is_repeatable, progress=progress)
         return result_of(answer, tells_media=tells_media)
 

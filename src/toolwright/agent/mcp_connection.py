@@ -20,6 +20,7 @@ from msgspec import Struct
 from toolwright.agent.execution import abandon
 from toolwright.agent.mcp_results import failure
 from toolwright.errors import ConfigError
+from toolwright.tracing import note_mcp
 from toolwright.upstreams.http import without_credentials
 
 __all__ = ["Command", "Connection", "Url"]
@@ -125,6 +126,11 @@ class Connection:
         if owner is not None:
             await owner.stop()
 
+    def note_call(self) -> None:
+        """Say on the span of a tool's run where it is run."""
+        version = None if self._owner is None or self._owner.is_over else self._owner.protocol_version
+        note_mcp("tools/call", version, self._target.url if isinstance(self._target, Url) else None)
+
     async def call(self, name: str, arguments: dict[str, Any], *, is_repeatable: bool, progress: Progress) -> Any:
         """The server's answer. Raises `Failed`."""
         if asyncio.get_running_loop() is not self._loop:
@@ -207,6 +213,7 @@ class _Owner:
         self.tools: list[Any] = []
         self.forms: dict[str, str] = {}  # each tool as one text
         self.server_name = ""
+        self.protocol_version: str | None = None
         self._task = asyncio.create_task(self._own(), name=f"toolwright mcp {target}")
 
     @staticmethod
@@ -293,6 +300,7 @@ class _Owner:
                 errors.close()  # the process has its own
                 self.client = client
                 self.server_name = client.server_info.name if client.server_info else ""
+                self.protocol_version = str(client.protocol_version)
                 await self.list_tools()
                 self._ready.set_result(None)
                 await self._stop.wait()

@@ -16,6 +16,12 @@ _AUDIO: Final[Mapping[str, str]] = {"audio/wav": "wav", "audio/x-wav": "wav", "a
 _MAX_FAULT: Final = 2_000
 
 
+class _ToolError(Failed):
+    """The tool itself says that it failed; traces call it as the conventions do."""
+
+    error_type = "tool_error"
+
+
 def result_of(answer: Any, *, tells_media: bool = False) -> Any:
     """The value of a call: structured where there is one (the text mostly repeats it), else the text; with images and
     sounds both in a `Result`, or with words in their place (`tells_media`). Raises `Failed` for an answer that is an
@@ -24,7 +30,7 @@ def result_of(answer: Any, *, tells_media: bool = False) -> Any:
     parts = [_part(block, tells_media=tells_media) for block in answer.content]
     texts = [part for part in parts if isinstance(part, str)]
     if answer.is_error:
-        raise failure("\n".join(texts) or "The tool says that it failed, and not why.")
+        raise _ToolError(str(failure("\n".join(texts) or "The tool says that it failed, and not why.")))
     structured = answer.structured_content
     if structured is None and len(texts) == len(parts):
         return "\n".join(texts) if parts else None

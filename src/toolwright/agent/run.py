@@ -18,6 +18,7 @@ from toolwright.agent.state import State, with_outputs
 from toolwright.conversation import Item, Message, TextPart
 from toolwright.errors import RequestError
 from toolwright.history import with_readable_calls
+from toolwright.tracing import RunSpan
 from toolwright.turn import SIMULATED, Model
 from toolwright.upstreams.simulated import SimulatedUpstream
 from toolwright.wire.chat import read_messages
@@ -186,8 +187,10 @@ async def _events(
     loop = Loop(agent, _state(input_, history, decisions), decisions)
     _check_hidden(agent, hidden)
     model, is_own = _model(agent)
-    driver = Driver(agent, model, hidden, streamed=streamed)
+    span = RunSpan(agent.name, model)
+    driver = Driver(agent, model, hidden, span, streamed=streamed)
     told = False
+    failure: BaseException | None = None
     try:
         with driver.watching(cancel):
             async with aclosing(driver.events(loop)) as events:
@@ -197,7 +200,12 @@ async def _events(
                         if on_end:
                             on_end(event.result)
                     yield event
+    except BaseException as error:
+        failure = error
+        raise
     finally:
+        result = driver.result
+        span.end(result.usage if result else None, result.stop if result else None, failure)
         if not told and on_end and driver.result is not None:
             on_end(driver.result)
         if is_own:

@@ -33,6 +33,7 @@ from toolwright.gateway.guard import Guard
 from toolwright.gateway.lane import Lane, LaneChooser
 from toolwright.gateway.mcp_servers import McpServers
 from toolwright.gateway.models import build_models
+from toolwright.gateway.receiving import Received
 from toolwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
 from toolwright.gateway.store import Store, StoreError
 from toolwright.gateway.traffic import Traffic
@@ -83,7 +84,14 @@ def create_app(config: Config, models: Mapping[str, Model] | None = None) -> Sta
         exception_handlers={404: no_route, 405: no_route},
         middleware=[
             Middleware(Watched, gateway.watch.exchanges),
-            Middleware(Guard, gateway.keys, gateway.traffic, (*config.server.hosts, config.server.host)),
+            Middleware(Received, config.server.receive_s),
+            Middleware(
+                Guard,
+                gateway.keys,
+                gateway.traffic,
+                (*config.server.hosts, config.server.host),
+                gateway.watch.exchanges,
+            ),
         ],
     )
     app.state.traffic = gateway.traffic
@@ -121,7 +129,7 @@ class _Gateway:
     def __init__(self, config: Config, models: Mapping[str, Model]) -> None:
         self._server = config.server
         self.traffic = Traffic(config.server.max_requests)
-        self.watch = Watch(config)
+        self.watch = Watch(config, lambda: self.keys.left())
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
@@ -134,7 +142,7 @@ class _Gateway:
             None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
         self._pruning: asyncio.Task[None] | None = None
-        self._mcp = McpServers(config.mcp)
+        self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
         mends = config.server.history == "mend"
         turns = Turns(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)

@@ -108,6 +108,10 @@ class Caller:
         if (bucket := self._buckets.get("tokens")) is not None:
             bucket.use(tokens)
 
+    def left(self) -> dict[str, float]:
+        """How much of the limits is left, by their kind."""
+        return {kind: max(0.0, bucket.left()) for kind, bucket in self._buckets.items()}
+
     def headers(self) -> dict[str, str]:
         """How much of the limits is left, in OpenAI's headers."""
         told: dict[str, str] = {}
@@ -173,6 +177,10 @@ class Keys:
 
     def __bool__(self) -> bool:
         return bool(self._callers)
+
+    def left(self) -> dict[str, dict[str, float]]:
+        """How much of its limits is left to each key that has some, by its name."""
+        return {who.name: who.left() for _, who in self._callers if who.is_limited}
 
     def caller(self, authorization: str | None) -> Caller:
         """Who sends this `Authorization` header. Raises `RequestError` (401)."""

@@ -49,7 +49,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `reasoning`: the field of chat answers that reasoning goes into. `history`: calls and outputs that do not belong
     together are refused as OpenAI does, or mended. `responses`: the dialect of the Responses API. `hosts`: the names
     under which pages and clients may reach a gateway without keys. `max_requests`: more at once are refused.
-    `stall_s`: a client that reads nothing for so long is given up. `drain_s`: how long what is under way may go on when
+    `receive_s`: how long the head of a request may take to come, and then its body. `stall_s`: a client that reads
+    nothing for so long is given up. `drain_s`: how long what is under way may go on when
     the gateway is told to end. `metrics`: whether `GET /metrics` is there. `traces`: spans are made where OpenTelemetry
     is installed, or never.
     """
@@ -60,6 +61,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     hosts: tuple[_Text, ...] = ()
     max_requests: _Count = 2_048
     heartbeat_s: _Seconds = 10.0
+    receive_s: _Seconds = 60.0
     stall_s: _Seconds = 60.0
     drain_s: Annotated[float, Meta(ge=0, le=86_400)] = 25.0
     reasoning: ReasoningField = "both"
@@ -112,10 +114,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dialect's, `fields` go into every request to the upstream. The key for the upstream comes from the environment
     variable `api_key_env`. `aliases` are groups of parameter names that mean the same, `infer` rules for arguments
     without a name. A call that does not hold is asked for again `retries` times, within `retry_s` seconds.
-    `constrain`: whether `server` is sent grammars. `arguments`: how a server that renders natively gets those of calls
-    in the history: as text, which is OpenAI's form, or as objects, where it hands them to the chat template as they
-    come. `max_requests`: so many at once, the others wait for `queue_s` at most. `faults` (simulated only) makes the
-    model misbehave, `sample` makes random calls of what the request allows.
+    `balance`: which of several servers is asked: the one that has the `prefix` of the conversation in its cache, or the
+    one with the `least` requests. `constrain`: whether `server` is sent grammars. `arguments`: how a server that
+    renders natively gets those of calls in the history: as text, which is OpenAI's form, or as objects, where it hands
+    them to the chat template as they come. `max_requests`: so many at once, the others wait for `queue_s` at most.
+    `faults` (simulated only) makes the model misbehave, `sample` makes random calls of what the request allows.
     """
 
     name: _Text
@@ -137,6 +140,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     retries: Annotated[int, Meta(ge=0, le=5)] = 2
     retry_s: _Seconds = 100.0
     media: Literal["refuse", "tell"] = "refuse"
+    balance: Literal["prefix", "least"] = "prefix"
     constrain: Literal["auto", "off"] = "auto"
     arguments: Literal["text", "object"] = "text"
     max_requests: _Count | None = None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -20,13 +20,32 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.observing import Ended, Observation, Observer
 
-__all__ = ["Exchange", "Exchanges", "Watched", "current", "new_request_id", "observer"]
+__all__ = ["REFUSALS", "Exchange", "Exchanges", "Refusal", "Watched", "current", "new_request_id", "note", "observer"]
+
+# Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
+# the key; a limit of the key; the limit of the gateway or of a model; the gateway ends; a body that is too large, or
+# takes too long; a server of MCP that cannot be used; anything else in it that is wrong.
+Refusal: TypeAlias = Literal[
+    "key", "origin", "model", "requests", "tokens", "busy", "ending", "size", "slow", "mcp", "invalid"
+]
+REFUSALS: Final[tuple[Refusal, ...]] = get_args(Refusal)
+_BY_STATUS: Final[Mapping[int, Refusal]] = {
+    401: "key",
+    403: "origin",
+    408: "slow",
+    413: "size",
+    424: "mcp",
+    429: "busy",
+    503: "ending",
+}
+_OF_A_KEY: Final[Mapping[str, Refusal]] = {"requests": "requests", "tokens": "tokens"}  # by the type of the error
 
 # As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
 _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
 _CARRIED: Final = (b"traceparent", b"tracestate")
 _GONE: Final = 499
 _OUR_FAULT: Final = 500
+_NOT_FOUND: Final = 404
 _MAX_PATH: Final = 200
 
 
@@ -35,7 +54,9 @@ class Exchange(Struct, kw_only=True):
 
     `id` is in the answer's headers, too; `caller` is the name of its key. `endpoint` is its path as the routes write
     it, `label` the model's name in the configuration, `error` the code or fault of what went wrong, `carrier` the
-    headers of a trace. `body` is set where requests are recorded.
+    headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others were waited for: a queue, a
+    model's server, tools. `dropped`: fields of the request that went to no server. `response_id` and `conversation_id`
+    are those of the Responses API. `span_ended` ends its span. `body` is set where requests are recorded.
     """
 
     id: str
@@ -46,17 +67,25 @@ class Exchange(Struct, kw_only=True):
     carrier: Mapping[str, str] = {}
     endpoint: str = "other"
     begun_s: float = msgspec.field(default_factory=time.monotonic)
+    received_s: float | None = None
     first_s: float | None = None
     ended_s: float | None = None
+    elsewhere_s: float = 0.0
+    turns: int = 0
     status: int = 0
     is_whole: bool = False
     model: str | None = None
     label: str = "none"
+    response_id: str | None = None
+    conversation_id: str | None = None
     tokens: tuple[int, int, int] | None = None
     calls: int = 0
+    span_ended: Callable[[str, int, str | None], None] | None = None
     problems: Counter[str] = msgspec.field(default_factory=Counter)
     retries: int = 0
+    dropped: frozenset[str] = frozenset()
     error: str | None = None
+    refusal: Refusal | None = None
     keeps_body: bool = False
     body: bytes | str | None = None
 
@@ -67,18 +96,31 @@ class Exchange(Struct, kw_only=True):
 
     def add(self, seen: Observation) -> None:
         """A turn of it is over."""
+        self.turns += 1
+        for asked in seen.asked:
+            self.elsewhere_s += asked.trip.queued_s + asked.trip.waited_s
+            self.dropped |= asked.trip.dropped
         if seen.usage is not None:
             counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
             self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
         self.calls += len(seen.calls)
         self.problems.update(problem.kind for problem in seen.problems)
-        self.retries += max(0, len(seen.asked) - 1)
+        self.retries += seen.retries
         if isinstance(seen.error, RequestError | UpstreamError):
             self.failed(seen.error)
 
     def failed(self, error: RequestError | UpstreamError) -> None:
         """Something in it went wrong."""
-        self.error = error.fault if isinstance(error, UpstreamError) else error.code or error.type
+        if isinstance(error, UpstreamError):
+            self.error = error.fault
+        else:
+            self.error, self.refusal = error.code or error.type, _refusal(error)
+
+    @property
+    def overhead_s(self) -> float:
+        """The time of it in which nobody else was waited for: behind the body, until the end of the answer."""
+        begun_s = self.received_s or self.begun_s
+        return max(0.0, (self.ended_s or time.monotonic()) - begun_s - self.elsewhere_s)
 
     def told(self) -> dict[str, Any]:
         """What the log says of it."""
@@ -91,6 +133,7 @@ class Exchange(Struct, kw_only=True):
             "path": self.path,
             "caller": self.caller or None,
             "model": self.model,
+            "response_id": self.response_id,
             "status": self.status,
             "ms": _ms(now - self.begun_s),
             "first_byte_ms": _ms(self.first_s - self.begun_s) if self.first_s else None,
@@ -112,6 +155,12 @@ _current: ContextVar[Exchange | None] = ContextVar("toolwright_exchange", defaul
 def current() -> Exchange | None:
     """The exchange that runs here."""
     return _current.get()
+
+
+def note(response_id: str, conversation_id: str | None) -> None:
+    """Which response the exchange that runs makes, and of which conversation."""
+    if (exchange := _current.get()) is not None:
+        exchange.response_id, exchange.conversation_id = response_id, conversation_id
 
 
 def new_request_id() -> str:
@@ -136,7 +185,7 @@ class Exchanges:
     """Those that run now, and who is told of each when it begins and when it is over."""
 
     def __init__(
-        self, begun: Callable[[], None], ended: Callable[[Exchange], None], *, keeps_bodies: bool = False
+        self, begun: Callable[[Exchange], None], ended: Callable[[Exchange], None], *, keeps_bodies: bool = False
     ) -> None:
         self._begun = begun
         self._ended = ended
@@ -155,7 +204,7 @@ class Exchanges:
             carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},
         )
         token = _current.set(exchange)
-        self._begun()
+        self._begun(exchange)
         try:
             yield exchange
         except Exception:
@@ -198,6 +247,14 @@ class Watched:
                 await send(message)
 
             await self._app(scope, receive, sent)
+
+
+def _refusal(error: RequestError) -> Refusal | None:
+    """Why a request was refused; None where that was not its own fault."""
+    if error.status == _NOT_FOUND and error.code == "model_not_found":
+        return "model"
+    known = _OF_A_KEY.get(error.type) or _BY_STATUS.get(error.status)
+    return known or ("invalid" if error.status < _OUR_FAULT else None)
 
 
 def _shown(path: str) -> str:

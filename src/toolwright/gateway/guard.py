@@ -5,7 +5,6 @@ from elsewhere are kept out, also those whose name was made to lead here (DNS re
 There are no CORS headers: no page reads an answer, unless a proxy says otherwise.
 """
 
-import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Final
@@ -16,13 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolwright.errors import RequestError
 from toolwright.gateway.answers import error_response
 from toolwright.gateway.callers import Caller, Keys, asking
-from toolwright.gateway.exchanges import current, new_request_id
+from toolwright.gateway.exchanges import Exchanges, current
 from toolwright.gateway.hosts import host_of, is_address, is_loopback
 from toolwright.gateway.traffic import Traffic
 
 __all__ = ["Guard"]
 
-log = logging.getLogger("toolwright.gateway")
 # What everybody may see, also while the gateway ends.
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
 _ANY_HOST: Final = "*"
@@ -32,8 +30,9 @@ _MAX_SHOWN: Final = 200
 class Guard:
     """ASGI middleware; see the module's docstring. `hosts`: names under which the gateway is reached, `*` for any."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, traffic: Traffic, hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys, traffic: Traffic, hosts: Iterable[str], exchanges: Exchanges) -> None:
         self._app = app
+        self._exchanges = exchanges
         self._keys = keys
         self._traffic = traffic
         self._hosts = frozenset(host.strip("[]").lower() for host in hosts)
@@ -47,11 +46,9 @@ class Guard:
             try:
                 who = self._admitted(scope, place)
             except RequestError as error:
-                await _refuse(error, scope, receive, send)
+                await self._refuse(error, scope, receive, send)
                 return
             asking(who)
-            if (exchange := current()) is not None:
-                exchange.caller = who.name
             await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
 
     def _admitted(self, scope: Scope, place: ExitStack) -> Caller:
@@ -60,6 +57,8 @@ class Guard:
         if not self._keys:
             self._refuse_strangers(headers)
         who = self._keys.caller(headers.get("authorization"))
+        if (exchange := current()) is not None:
+            exchange.caller = who.name
         place.enter_context(self._traffic.under_way())
         if scope["type"] == "http" and scope["method"] == "POST":
             who.begin()
@@ -75,6 +74,18 @@ class Guard:
         name = host_of(f"//{host}")
         if not self._is_known(name) and not is_address(name):  # nobody else can make a number lead here
             raise _foreign(f"this gateway is not known as {_shown(host)}", name)
+
+    async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = current()
+        if exchange is None:  # a connection that does not come about counts as a request, too
+            with self._exchanges.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as exchange:
+                exchange.status, exchange.is_whole = error.status, True
+                await self._refuse(error, scope, receive, send)
+            return
+        exchange.failed(error)
+        response = error_response(error)
+        response.headers["x-request-id"] = exchange.id
+        await response(scope, receive, send)
 
     def _is_known(self, name: str) -> bool:
         return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
@@ -103,15 +114,3 @@ def _telling(who: Caller, send: Send) -> Send:
         await send(message)
 
     return telling
-
-
-async def _refuse(error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
-    exchange = current()
-    response = error_response(error)
-    if exchange is not None:
-        exchange.failed(error)
-        response.headers["x-request-id"] = exchange.id
-    else:
-        request_id = response.headers["x-request-id"] = new_request_id()
-        log.info("%s %.200r refused: %s", request_id, scope["path"], error.code)
-    await response(scope, receive, send)

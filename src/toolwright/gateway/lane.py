@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
@@ -38,7 +39,7 @@ class Lane:
 
     async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`. Raises `RequestError` (429) when its turn does not come."""
-        async with self._place(generation.model), aclosing(self._upstream.stream(generation)) as deltas:
+        async with self._place(generation), aclosing(self._upstream.stream(generation)) as deltas:
             while (batch := await self._traffic.next(deltas, self.name)) is not None:
                 for delta in batch:
                     if isinstance(delta, Usage):
@@ -60,17 +61,20 @@ class Lane:
         return lane
 
     @asynccontextmanager
-    async def _place(self, model: str) -> AsyncIterator[None]:
+    async def _place(self, generation: Generation) -> AsyncIterator[None]:
         if self._free is None:
             yield
             return
+        begun_s = time.monotonic()
         try:
             async with asyncio.timeout(self._queue_s):
                 await self._free.acquire()
         except TimeoutError:
-            raise busy(
-                f"The model '{model}' answers {self._most} requests already, which is its limit. Please try again."
-            ) from None
+            taken = f"The model '{generation.model}' answers {self._most} requests already, which is its limit."
+            raise busy(f"{taken} Please try again.") from None
+        finally:
+            if generation.trip is not None:
+                generation.trip.queued_s = time.monotonic() - begun_s
         try:
             yield
         finally:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from toolwright.gateway.exchanges import Exchange, current
 from toolwright.jsontext import encode
 
-__all__ = ["JsonFormatter", "Line", "LogFormat", "LogLevel", "configure", "log_exchange"]
+__all__ = ["JsonFormatter", "Line", "LogFormat", "LogLevel", "configure", "is_quiet", "log_exchange"]
 
 LogFormat: TypeAlias = Literal["plain", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -20,6 +20,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 access = logging.getLogger("toolwright.access")
 # They are asked every few seconds by machines, and nobody wants to read it.
 _QUIET: Final = ("/healthz", "/metrics")
+_FAILED: Final = 400
 
 
 class Line:
@@ -32,9 +33,14 @@ class Line:
         return " ".join(f"{name}={_plain(value)}" for name, value in self.fields.items())
 
 
+def is_quiet(exchange: Exchange) -> bool:
+    """Whether a request is one that is made every few seconds, and went well as far as it came."""
+    return exchange.path in _QUIET and exchange.status < _FAILED
+
+
 def log_exchange(exchange: Exchange) -> None:
     """The line of a request."""
-    level = logging.DEBUG if exchange.path in _QUIET and exchange.status < 400 else logging.INFO
+    level = logging.DEBUG if is_quiet(exchange) else logging.INFO
     if access.isEnabledFor(level):
         access.log(level, "%s", Line(exchange.told()))
 

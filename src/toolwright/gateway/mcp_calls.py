@@ -1,6 +1,7 @@
 """Calls of MCP tools within one response: which of them a person must approve, and what comes of those that are run."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
@@ -14,6 +15,7 @@ from toolwright.agent.execution import Execution
 from toolwright.agent.tools import Tool
 from toolwright.conversation import Call, CallOutput, Item, TextPart
 from toolwright.gateway.answers import given_up
+from toolwright.gateway.exchanges import current
 from toolwright.gateway.mcp_servers import OpenServer
 from toolwright.gateway.server_items import ServerItem
 from toolwright.wire.mcp import McpEnded, call_words, tool_failure, wrong_call
@@ -57,12 +59,14 @@ class McpCalls:
         self._servers = servers
         self._left = most
         self._tools: dict[str, Tool] = {}
+        self._servers_of: dict[str, OpenServer] = {}  # by the name of the tool
         self._wanting: set[str] = set()  # approval
         known = {tool.name: tool for tool in (*asked.offer.tools, *asked.offer.searchable)}
         for label, opened in servers.items():
             for listed in opened.server.tools:
                 flat = asked.offer.names.flat(listed.name, label)
                 self._tools[flat] = opened.tool(listed.name, known[flat])
+                self._servers_of[flat] = opened
                 if opened.server.asked.wants_approval(listed):
                     self._wanting.add(flat)
 
@@ -108,7 +112,10 @@ class McpCalls:
         def emit(event: RunEvent) -> None:
             if isinstance(event, ToolEnded):
                 ended[event.id].set_result(event)
+                opened = self._servers_of[event.name]
+                opened.told(opened.config.label, event.status, event.duration_s)
 
+        begun_s = time.monotonic()
         task = asyncio.ensure_future(Execution(ready, emit, Limits(parallel=_PARALLEL)).run())
 
         async def outcome(call: McpCall) -> McpEnded:
@@ -124,6 +131,8 @@ class McpCalls:
         try:
             yield outcome
         finally:
+            if (exchange := current()) is not None and ready:
+                exchange.elsewhere_s += time.monotonic() - begun_s
             await given_up(task)
 
     def _checked(self, call: McpCall) -> ReadyCall | str:

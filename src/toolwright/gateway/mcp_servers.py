@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -35,16 +35,21 @@ _LISTED_EVERY_S: Final = 300.0
 _MAX_OF_CLIENTS: Final = 64
 # They belong to the connection, or to the protocol.
 _NOT_OF_CLIENTS: Final = ("host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "te")
+# Told of each call: the label of the server in the configuration, the outcome, and the seconds that it took.
+Told: TypeAlias = Callable[[str, str, float], None]
 _Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class OpenServer(Struct, frozen=True):
-    """A server of a request, connected. `listed` are its tools by name, as the SDK has them."""
+    """A server of a request, connected. `listed` are its tools by name, as the SDK has them; `told` hears of each call
+    of one.
+    """
 
     server: McpServer
     connection: Connection
     config: McpConfig
     listed: Mapping[str, Any]
+    told: Told
 
     def tool(self, name: str, definition: FunctionTool) -> Tool:
         """One of its tools, as the model knows it."""
@@ -64,7 +69,8 @@ class _Kept:
 class McpServers:
     """The servers of a configuration. Raises `ConfigError` for one that cannot be."""
 
-    def __init__(self, configs: Sequence[McpConfig]) -> None:
+    def __init__(self, configs: Sequence[McpConfig], told: Told = lambda *_: None) -> None:
+        self._told = told
         self._targets: dict[str, tuple[McpConfig, Command | Url]] = {}
         if configs:
             needs_sdk()
@@ -119,7 +125,7 @@ class McpServers:
                 param=f"{asked.param}.allowed_tools",
                 code="invalid_value",
             )
-        return OpenServer(server, connection, config, listed)
+        return OpenServer(server, connection, config, listed, self._told)
 
     def _found(self, asked: AskedServer) -> tuple[McpConfig, Command | Url]:
         """The server that a request means, by its URL or, without one, by its label."""

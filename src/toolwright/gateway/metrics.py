@@ -20,8 +20,11 @@ from prometheus_client.process_collector import ProcessCollector
 from toolwright.conversation import NamedTool
 from toolwright.errors import UpstreamError
 from toolwright.events import ProblemKind
-from toolwright.gateway.exchanges import Exchange
-from toolwright.observing import Ended, Observation, Observer, SeenCall
+from toolwright.gateway.exchanges import Exchange, Refusal
+from toolwright.gateway.gauges import Gauges, Left
+from toolwright.observing import Asked, Ended, Observation, Observer, SeenCall
+from toolwright.toolsearch import SEARCH_TOOL
+from toolwright.upstreams.completions import CHAT_ONLY
 
 __all__ = ["Metrics", "Outcome", "outcome"]
 
@@ -29,6 +32,8 @@ _MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 # Source: the buckets of OpenTelemetry's semantic conventions for generative AI, November 2026.
 _SECONDS: Final = tuple(0.01 * 2**step for step in range(14))
 _FIRST_SECONDS: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+_TOKEN_SECONDS: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5)
+_OVERHEAD_SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _TOOLS: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
@@ -68,10 +73,12 @@ def outcome(call: SeenCall) -> Outcome:
 class Metrics:
     """The numbers of one application."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: Left = dict) -> None:
         registry = self._registry = CollectorRegistry()
+        self._gauges = Gauges(left)
         if _MULTIPROCESS not in os.environ:  # there the numbers of a process are not kept apart
             ProcessCollector(registry=registry)
+            registry.register(self._gauges)
 
         def counter(name: str, about: str, *labels: str) -> Counter:
             return Counter(f"toolwright_{name}", about, labels, registry=registry)
@@ -89,20 +96,54 @@ class Metrics:
         self._seconds = histogram(
             "request_seconds", "From a request to the end of its answer.", _SECONDS, "endpoint", "model"
         )
+        self._refused = counter("refused", "Requests that were refused.", "reason")
+        self._overhead = histogram(
+            "overhead_seconds",
+            "The time of a request in which no upstream, no tool and no place was waited for.",
+            _OVERHEAD_SECONDS,
+            "endpoint",
+            "model",
+        )
+        self._dropped = counter("dropped_fields", "Fields of requests that went to no upstream.", "field")
+        self._key_requests = counter("key_requests", "Requests of a key.", "key")
+        self._key_tokens = counter("key_tokens", "Tokens of a key.", "key", "kind")
         self._left = counter("clients_left", "Answers whose client left before their end.", "endpoint")
         self._turn_seconds = histogram("turn_seconds", "One turn of a model, with all retries.", _SECONDS, "model")
         self._first_seconds = histogram(
             "first_event_seconds", "From the begin of a turn to the first event that goes out.", _FIRST_SECONDS, "model"
+        )
+        self._held_seconds = histogram(
+            "held_seconds",
+            "Streams: from the first piece of the upstream to the first event that goes out.",
+            _FIRST_SECONDS,
+            "model",
+        )
+        self._token_seconds = histogram(
+            "output_token_seconds", "Between two tokens of an answer, by its upstream's count.", _TOKEN_SECONDS, "model"
+        )
+        self._queue_seconds = histogram(
+            "queue_seconds", "How long a place at a model with max_requests was waited for.", _OVERHEAD_SECONDS, "model"
+        )
+        self._upstream_seconds = histogram(
+            "upstream_seconds", "From the sending of a generation to its last piece.", _SECONDS, "model"
         )
         self._tokens = counter("tokens", "Tokens, as the upstream counts them.", "model", "kind")
         self._upstream_errors = counter("upstream_errors", "Failures of the upstream.", "model", "fault")
         self._finished = counter("turns", "Turns by how they ended.", "model", "reason")
         self._calls = counter("calls", "Calls by how well they were made.", "model", "dialect", "outcome")
         self._problems = counter("problems", "What was wrong with answers.", "model", "kind")
-        self._retries = counter("retries", "How often a model was asked again for a call that holds.", "model")
+        self._retries = counter(
+            "retries", "How often a model was asked again, by what was wrong with its answer.", "model", "reason"
+        )
+        self._fallbacks = counter(
+            "fallbacks", "How often another server of a pool was asked, or the same one in another way.", "model", "to"
+        )
+        self._searches = counter("searches", "Searches for tools that models have made.", "model")
         self._choices = counter("choices", "Turns by tool_choice, and whether it was met.", "model", "choice", "kept")
-        self._constraints = counter("constraints", "Generations by whose grammar held them.", "model", "by")
+        self._constraints = counter("constraints", "Generations with tools by whose grammar held them.", "model", "by")
         self._tools = histogram("tools_offered", "Tools in a request.", _TOOLS, "model")
+        self._mcp_calls = counter("mcp_calls", "Calls of tools of MCP servers.", "server", "outcome")
+        self._mcp_seconds = histogram("mcp_seconds", "One call of a tool of an MCP server.", _SECONDS, "server")
         self._store = counter("store_operations", "Transactions of the store.", "operation", "outcome")
         self._store_seconds = histogram("store_seconds", "One transaction of the store.", _STORE_SECONDS, "operation")
         self._records = counter("records", "Turns for --record.", "outcome")
@@ -131,6 +172,25 @@ class Metrics:
         self._of(self._seconds, endpoint, model).observe((exchange.ended_s or exchange.begun_s) - exchange.begun_s)
         if exchange.has_left:
             self._of(self._left, endpoint).inc()
+        if exchange.refusal is not None:
+            self.refused(exchange.refusal)
+        if exchange.turns:
+            self._of(self._overhead, endpoint, model).observe(exchange.overhead_s)
+        for field in exchange.dropped:
+            self._of(self._dropped, field if field in CHAT_ONLY else "other").inc()
+        if exchange.caller:
+            self._of(self._key_requests, exchange.caller).inc()
+            for kind, number in zip(("input", "output", "cached"), exchange.tokens or (), strict=False):
+                self._of(self._key_tokens, exchange.caller, kind).inc(number)
+
+    def refused(self, reason: Refusal) -> None:
+        """A request was refused."""
+        self._of(self._refused, reason).inc()
+
+    def mcp_called(self, server: str, outcome: str, seconds: float) -> None:
+        """A tool of an MCP server was called; `server` is its label in the configuration."""
+        self._of(self._mcp_calls, server, outcome).inc()
+        self._of(self._mcp_seconds, server).observe(seconds)
 
     def store_operation(self, operation: str, seconds: float, *, failed: bool) -> None:
         """The store has run a transaction."""
@@ -169,16 +229,45 @@ class Metrics:
             self._of(self._tokens, model, "output").inc(usage.completion_tokens)
             self._of(self._tokens, model, "cached").inc(usage.cached_tokens)
             self._of(self._tokens, model, "reasoning").inc(usage.reasoning_tokens)
-        if len(seen.asked) > 1:
-            self._of(self._retries, model).inc(len(seen.asked) - 1)
+        if seen.asked:
+            self._count_pace(model, seen)
+        for number, asked in enumerate(seen.asked):
+            self._count_asked(model, asked, is_first=number == 0)
         for failure in _failures(seen):
             self._of(self._upstream_errors, model, failure.fault).inc()
         self._count_calls(model, seen)
+
+    def _count_pace(self, model: str, seen: Observation) -> None:
+        """Of a stream: how fast it was, and how long its begin was held back."""
+        trip = seen.asked[0].trip
+        if trip.first_s is None or not seen.streamed:
+            return
+        if seen.first_s is not None:
+            self._of(self._held_seconds, model).observe(max(0.0, seen.first_s - trip.first_s))
+        tokens = seen.usage.completion_tokens if seen.usage is not None else 0
+        if len(seen.asked) == 1 and tokens > 1 and trip.ended_s is not None:
+            self._of(self._token_seconds, model).observe((trip.ended_s - trip.first_s) / (tokens - 1))
+
+    def _count_asked(self, model: str, asked: Asked, *, is_first: bool) -> None:
+        trip = asked.trip
+        self._of(self._upstream_seconds, model).observe(trip.waited_s)
+        if trip.queued_s:
+            self._of(self._queue_seconds, model).observe(trip.queued_s)
+        if asked.again is not None:
+            self._of(self._retries, model, asked.again).inc()
+        elif not is_first:
+            self._of(self._fallbacks, model, "mode").inc()
+        if trip.servers > 1:
+            self._of(self._fallbacks, model, "server").inc(trip.servers - 1)
+        if trip.states is not None:
+            self._gauges.pools[model] = trip.states
 
     def _count_calls(self, model: str, seen: Observation) -> None:
         dialect = seen.dialect or "none"
         for call in seen.calls.values():
             self._of(self._calls, model, dialect, outcome(call)).inc()
+            if call.name == SEARCH_TOOL.name:
+                self._of(self._searches, model).inc()
         for problem in seen.problems:
             if problem.call is None and problem.kind in _STAYED:
                 is_cut = seen.reason == "length" and problem.kind != "call_not_allowed"
@@ -193,7 +282,7 @@ class Metrics:
             choice, is_kept = _choice(seen)
             self._of(self._choices, model, choice, "yes" if is_kept else "no").inc()
             for asked in seen.asked:
-                ours = "gateway" if asked.generation.constraint is not None else "none"
+                ours = "gateway" if asked.trip.is_constrained else "none"
                 self._of(self._constraints, model, "server" if asked.mode == "native" else ours).inc()
 
 

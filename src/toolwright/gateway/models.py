@@ -225,6 +225,8 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
     if given.sample and (given.servers != (_SIMULATED,) or mode == "native"):
         raise ConfigError("sample is for the simulated model in the modes 'raw' and 'prompt': leave it out.")
+    if given.balance != "prefix" and len(given.servers) == 1:
+        raise ConfigError("balance is for several servers: leave it out, or write upstream = ['http://…', 'http://…'].")
     for name in given.fields:
         if name in CONSUMED or name == "prompt":
             raise ConfigError(f"fields.{name}: the gateway sets this field itself for each request: leave it out.")
@@ -267,7 +269,7 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
         else ChatUpstream(url, headers, timeouts, server=given.server)
         for url in given.servers
     ]
-    return upstreams[0] if len(upstreams) == 1 else Pool(upstreams)
+    return upstreams[0] if len(upstreams) == 1 else Pool(upstreams, keeps=given.balance == "prefix")
 
 
 def _raw_server(server: Server) -> RawServer | None:

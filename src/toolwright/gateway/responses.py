@@ -27,6 +27,7 @@ from toolwright.gateway.answers import (
 )
 from toolwright.gateway.compaction import compacted, kept_messages
 from toolwright.gateway.config import ServerConfig
+from toolwright.gateway.exchanges import note
 from toolwright.gateway.pages import page, shown
 from toolwright.gateway.server_items import ServerItem
 from toolwright.gateway.store import Store, StoredResponse
@@ -88,6 +89,7 @@ class ResponsesEndpoint:
         body = await read_body(request, self._server.max_body_bytes)
         flavour = flavour_of(request.url.path, self._server)
         prepared = await self._turns.prepare(body, flavour=flavour)
+        note(prepared.id, prepared.request.conversation_id)
         if prepared.request.stream:
             return await self._streamed(prepared, request, flavour)
         if prepared.request.background:

@@ -17,6 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from toolwright.gateway.config import ServerConfig
+from toolwright.gateway.receiving import HalfHeads
 from toolwright.gateway.traffic import Traffic
 
 __all__ = ["serve"]
@@ -43,7 +44,7 @@ def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None
     )
     _spare_collector()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
-        _Server(settings, app.state.traffic, server.drain_s).run(sockets=[listener])
+        _Server(settings, app.state.traffic, server).run(sockets=[listener])
 
 
 def _spare_collector() -> None:
@@ -56,10 +57,11 @@ def _spare_collector() -> None:
 class _Server(uvicorn.Server):
     """Drains before it ends."""
 
-    def __init__(self, config: uvicorn.Config, traffic: Traffic, drain_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, traffic: Traffic, server: ServerConfig) -> None:
         super().__init__(config)
         self._traffic = traffic
-        self._drain_s = drain_s
+        self._drain_s = server.drain_s
+        self._heads = HalfHeads(self.server_state.connections, server.receive_s)
         self._told: signal.Signals | None = None
         self._until = 0.0
 
@@ -70,6 +72,7 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """See uvicorn: asked ten times a second whether it is time to end."""
+        self._heads.sweep(time.monotonic())
         if self._told is not None and self._is_drained():
             super().handle_exit(self._told, None)
         return await super().on_tick(counter)

@@ -10,22 +10,25 @@ from starlette.responses import Response
 
 from toolwright.gateway.config import Config
 from toolwright.gateway.exchanges import Exchange, Exchanges, current, observer
-from toolwright.gateway.logs import log_exchange
+from toolwright.gateway.gauges import Left
+from toolwright.gateway.logs import is_quiet, log_exchange
 from toolwright.gateway.metrics import Metrics
 from toolwright.gateway.recording import Limits, Recorder
 from toolwright.observing import Observer
-from toolwright.tracing import is_available, turn_spans
+from toolwright.tracing import is_available, request_span, turn_spans
 from toolwright.turn import Model
 
 __all__ = ["Watch"]
 
 
 class Watch:
-    """Watches one application. Raises `ConfigError` for a folder of records that cannot be used."""
+    """Watches one application. `left`: what is left of the limits of keys. Raises `ConfigError` for a folder of records
+    that cannot be used.
+    """
 
-    def __init__(self, config: Config) -> None:
-        self.metrics = Metrics()
-        self.exchanges = Exchanges(self.metrics.request_begun, self._ended, keeps_bodies=config.record is not None)
+    def __init__(self, config: Config, left: Left = dict) -> None:
+        self.metrics = Metrics(left)
+        self.exchanges = Exchanges(self._begun, self._ended, keeps_bodies=config.record is not None)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
             limits = Limits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
@@ -54,16 +57,32 @@ class Watch:
     def _observers(self, name: str) -> list[Observer]:
         observers = [observer(name), self.metrics.observer(name)]
         if self._traces:
-            observers.append(turn_spans(_carrier))
+            observers.append(turn_spans(_about))
         if self._recorder is not None:
             observers.append(self._recorder.observe)
         return observers
 
+    def _begun(self, exchange: Exchange) -> None:
+        self.metrics.request_begun()
+        if self._traces and not is_quiet(exchange):
+            method = "GET" if exchange.method == "WEBSOCKET" else exchange.method
+            exchange.span_ended = request_span(method, exchange.carrier)
+
     def _ended(self, exchange: Exchange) -> None:
+        if exchange.span_ended is not None:
+            exchange.span_ended(exchange.endpoint, exchange.status, exchange.error)
         self.metrics.request_ended(exchange)
         log_exchange(exchange)
 
 
-def _carrier() -> Mapping[str, str]:
+def _about() -> Mapping[str, str]:
+    """What a request adds to the span of a turn."""
     exchange = current()
-    return exchange.carrier if exchange is not None else {}
+    if exchange is None:
+        return {}
+    given = {
+        "gen_ai.response.id": exchange.response_id,
+        "gen_ai.conversation.id": exchange.conversation_id,
+        "toolwright.request_id": exchange.id,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -15,7 +15,7 @@ from toolwright.errors import RequestError, UpstreamError
 from toolwright.gateway.answers import OUR_FAULT, decoded, given_up
 from toolwright.gateway.callers import caller
 from toolwright.gateway.config import ServerConfig
-from toolwright.gateway.exchanges import Exchange, Exchanges, current
+from toolwright.gateway.exchanges import Exchange, Exchanges, current, note
 from toolwright.gateway.responses import event_bytes, flavour_of
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Memory, Prepared, Turns
@@ -187,6 +187,7 @@ class _Connection:
             prepared = await self._turns.prepare(
                 text, self._memory, flavour=self._flavour, type=None, stream=None, stream_options=None, background=None
             )
+            note(prepared.id, prepared.request.conversation_id)
             if given.get("generate") is False:
                 for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
                     await self._send_event(event, number, lane)

@@ -14,6 +14,7 @@ from toolwright.constraint.shape import Constraint
 from toolwright.conversation import Conversation
 from toolwright.events import FinishReason, Usage
 from toolwright.prompt import Prompt
+from toolwright.upstreams.trip import Trip
 
 __all__ = [
     "Delta",
@@ -84,7 +85,7 @@ class Generation(Struct, frozen=True):
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
     `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
     model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own. `streamed`: the answer
-    is wanted in pieces.
+    is wanted in pieces. `trip`: how it fares is noted there, where somebody watches.
     """
 
     model: str
@@ -100,6 +101,7 @@ class Generation(Struct, frozen=True):
     constraint: Constraint | None = None
     headers: Mapping[str, str] = {}
     streamed: bool = True
+    trip: Trip | None = None
 
 
 class Upstream(Protocol):

@@ -55,6 +55,8 @@ class CompletionsUpstream(ConstrainedUpstream):
     async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
         stopped = False
         way = self._way
+        if generation.trip is not None:
+            generation.trip.dropped = CHAT_ONLY.intersection(generation.fields)
         body = {**way.body(generation), **constraining}
         async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as batches:
             async for batch in batches:

@@ -113,6 +113,8 @@ class ConstrainedUpstream(HttpUpstream):
             refused = key in self._unwilling
             found = None if refused else await self._grammars.made(constraint, spelling.target, key)
             fields = spelling.fields(found) if found is not None else {}
+        if generation.trip is not None:
+            generation.trip.sends(is_constrained=bool(fields))
         if fields:
             try:
                 async with aclosing(self._deltas(generation, fields)) as deltas:
@@ -126,6 +128,8 @@ class ConstrainedUpstream(HttpUpstream):
                 self._unwilling.add(key)
                 log.warning("%s refuses the grammar of a request and is asked without it", self.name)
                 log.debug("%s says: %.500r", self.name, str(error))
+                if generation.trip is not None:
+                    generation.trip.sends(is_constrained=False)
         async with aclosing(self._deltas(generation, {})) as deltas:
             async for batch in deltas:
                 yield batch

@@ -138,8 +138,13 @@ class EmbeddedUpstream:
     async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         await self.open()
-        generation = msgspec.structs.replace(generation, fields=_taken(generation.fields), streamed=True)
-        body = {**IN_PROCESS.body(generation), **await self._constraining(generation), "return_progress": True}
+        given = generation.fields
+        generation = msgspec.structs.replace(generation, fields=_taken(given), streamed=True)
+        constraining = await self._constraining(generation)
+        body = {**IN_PROCESS.body(generation), **constraining, "return_progress": True}
+        if (trip := generation.trip) is not None:
+            trip.dropped = frozenset(given.keys() - generation.fields.keys())
+            trip.sends(is_constrained=bool(constraining))
         stopped = False
         async with aclosing(self._pieces(encode(body))) as pieces:
             async for piece in pieces:

@@ -1,4 +1,5 @@
-"""Several servers of one model as one: the one with the fewest requests is asked, another one where it fails.
+"""Several servers of one model as one: the one that knows the conversation, or has the fewest requests, is asked, and
+another one where it fails.
 
 As long as nothing of an answer was handed on, a server that cannot be reached, breaks off or is overloaded is not the
 end of it: the next one is asked; when none is left, the last one's error is raised as it is. A server that fails again
@@ -14,7 +15,9 @@ from contextlib import aclosing
 from typing import Final
 
 from toolwright.errors import RequestError, UpstreamError
+from toolwright.upstreams.affinity import fair_share, key_of, score
 from toolwright.upstreams.base import Deltas, Generation, Upstream
+from toolwright.upstreams.trip import ServerState
 
 __all__ = ["Pool"]
 
@@ -69,10 +72,15 @@ class _Member:
 
 
 class Pool:
-    """An upstream made of others."""
+    """An upstream made of others. `keeps`: requests of one conversation go to the same server, where that has no more
+    to do than the others.
+    """
 
-    def __init__(self, upstreams: Sequence[Upstream], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, upstreams: Sequence[Upstream], clock: Callable[[], float] = time.monotonic, *, keeps: bool = True
+    ) -> None:
         self._members = [_Member(upstream, clock) for upstream in upstreams]
+        self._keeps = keeps
         self._numbers = itertools.count(1)
         self._probes: dict[_Member, asyncio.Task[None]] = {}
 
@@ -80,6 +88,10 @@ class Pool:
     def name(self) -> str:
         """The names of all of them."""
         return ", ".join(member.upstream.name for member in self._members)
+
+    def states(self) -> list[ServerState]:
+        """How each of them is now."""
+        return [ServerState(member.upstream.name, member.is_well, member.in_flight) for member in self._members]
 
     async def open(self) -> None:
         """Open all of them."""
@@ -89,10 +101,16 @@ class Pool:
     async def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
         left = list(self._members)
+        key = key_of(generation) if self._keeps else None
+        trip = generation.trip
+        if trip is not None:
+            trip.states = self.states
         while True:
-            member = self._chosen(left)
+            member = self._chosen(left, key)
             left.remove(member)
             begun = False
+            if trip is not None:
+                trip.servers += 1
             try:
                 async with aclosing(self._asked(member, generation)) as deltas:
                     async for batch in deltas:
@@ -144,12 +162,16 @@ class Pool:
             if is_trial:
                 member.on_trial = False
 
-    def _chosen(self, left: Sequence[_Member]) -> _Member:
+    def _chosen(self, left: Sequence[_Member], key: bytes | None) -> _Member:
         for member in left:
             if member.has_rested and not member.is_ready and member not in self._probes:
                 self._probes[member] = asyncio.create_task(self._probe(member))
         on_trial = [member for member in left if member.is_ready and not member.on_trial]
         well = [member for member in left if member.is_well]
+        if key is not None and well and not on_trial:
+            share = fair_share(sum(member.in_flight for member in well), len(well))
+            well = [member for member in well if member.in_flight < share]
+            return max(well, key=lambda member: score(key, member.upstream.name))
         return min(on_trial[:1] or well or left, key=lambda member: (member.in_flight, member.latest))
 
     async def _probe(self, member: _Member) -> None:
