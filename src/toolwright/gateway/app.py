@@ -40,6 +40,7 @@ from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Turns
 from toolwright.gateway.watch import Watch
 from toolwright.gateway.websocket import ResponsesSocket
+from toolwright.jsontext import encode
 from toolwright.turn import Model, open_models
 
 __all__ = ["create_app"]
@@ -136,6 +137,7 @@ class _Gateway:
         }
         self.keys = Keys(config.keys, self._models)
         self._started = int(time.time())
+        self._document: bytes | None = None
         store = config.store or StoreConfig(url="sqlite://")
         told = self.watch.metrics.store_operation
         self._store = (
@@ -182,6 +184,7 @@ class _Gateway:
             ("GET", "/v1/models", self.list_models),
             ("GET", "/v1/models/{name:path}", self.show_model),
             ("GET", "/healthz", self.healthz),
+            ("GET", "/openapi.json", self.describe),
             *([("GET", "/metrics", self.watch.show)] if self._server.metrics else []),
         ]
 
@@ -246,11 +249,19 @@ class _Gateway:
     # --- endpoints ---
 
     async def healthz(self, _: Request) -> Response:
+        """Whether requests are taken."""
         draining = self.traffic.drained.is_set()
         status = {"status": "draining" if draining else "ok", "version": toolwright.__version__}
         return json_response(status, 503 if draining else 200)
 
+    async def describe(self, _: Request) -> Response:
+        """The OpenAPI document of this gateway."""
+        if self._document is None:
+            self._document = await asyncio.to_thread(self._described_api)
+        return Response(self._document, media_type="application/json")
+
     async def list_models(self, request: Request) -> Response:
+        """The models that can be asked."""
         names = [name for name in self._models if name != ANY_MODEL]
         if (any_model := self._models.get(ANY_MODEL)) is not None:
             try:
@@ -264,6 +275,7 @@ class _Gateway:
         return json_response({"object": "list", "data": [self._described(name) for name in allowed]})
 
     async def show_model(self, request: Request) -> Response:
+        """A model that can be asked."""
         name = request.path_params["name"]
         self._model(name)
         return json_response(self._described(name))
@@ -286,6 +298,12 @@ class _Gateway:
                 status=404,
             )
         return model
+
+    def _described_api(self) -> bytes:
+        from toolwright.gateway.openapi import document  # its types are for nothing else, and take their time
+
+        elsewhere = OPEN_RESPONSES.rstrip("/")
+        return encode(document(self.endpoints(), has_keys=bool(self.keys), elsewhere=elsewhere))
 
     def _described(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._started, "owned_by": "toolwright"}

@@ -20,21 +20,27 @@ from toolwright.wire.limits import Limits
 from toolwright.wire.metadata import check_metadata
 from toolwright.wire.offer import Offer
 
-__all__ = ["ConversationsEndpoint"]
+__all__ = ["ConversationsEndpoint", "NewConversation", "NewItems", "NewMetadata"]
 
 _MAX_ITEMS = 20
 
 
-class _Create(msgspec.Struct):
+class NewConversation(msgspec.Struct):
+    """What a conversation begins with."""
+
     items: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_MAX_ITEMS)] | None = None
     metadata: dict[str, Any] | None = None
 
 
-class _Update(msgspec.Struct):
+class NewMetadata(msgspec.Struct):
+    """What takes the place of a conversation's metadata."""
+
     metadata: dict[str, Any]
 
 
-class _Add(msgspec.Struct):
+class NewItems(msgspec.Struct):
+    """What comes behind the items of a conversation."""
+
     items: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_MAX_ITEMS)]
 
 
@@ -48,7 +54,7 @@ class ConversationsEndpoint:
 
     async def create(self, request: Request) -> Response:
         """A new conversation."""
-        given = await self._body(request, _Create, may_be_empty=True)
+        given = await self._body(request, NewConversation, may_be_empty=True)
         conversation = StoredConversation(id=new_id("conv"), created_at=int(time.time()), metadata=given.metadata or {})
         await self._store.create_conversation(conversation, _checked(given.items or ()))
         return json_response(_described(conversation))
@@ -59,7 +65,7 @@ class ConversationsEndpoint:
 
     async def update(self, request: Request) -> Response:
         """Give a conversation other metadata."""
-        given = await self._body(request, _Update)
+        given = await self._body(request, NewMetadata)
         found = await self._found(request)
         await self._store.update_conversation(found.id, given.metadata)
         return json_response(_described(msgspec.structs.replace(found, metadata=given.metadata)))
@@ -78,7 +84,7 @@ class ConversationsEndpoint:
     async def add_items(self, request: Request) -> Response:
         """More items behind those of a conversation."""
         found = await self._found(request)
-        items = _checked((await self._body(request, _Add)).items)
+        items = _checked((await self._body(request, NewItems)).items)
         await self._store.add_items(found.id, items)
         return json_response(page(items, {"order": "asc", "limit": "100"}))
 

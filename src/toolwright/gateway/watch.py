@@ -50,7 +50,7 @@ class Watch:
             await asyncio.to_thread(self._recorder.close)
 
     async def show(self, request: Request) -> Response:
-        """`GET /metrics`."""
+        """The numbers of this gateway, for Prometheus."""
         text, kind = self.metrics.exposition(request.headers.get("accept", ""))
         return Response(text, headers={"content-type": kind})
 

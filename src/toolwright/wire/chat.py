@@ -39,7 +39,15 @@ from toolwright.wire.formats import read_response_format
 from toolwright.wire.offer import read_offer
 from toolwright.wire.tools import offered_tools
 
-__all__ = ["CONSUMED", "ChatRequest", "read_conversation", "read_messages", "read_request", "write_messages"]
+__all__ = [
+    "CONSUMED",
+    "ChatBody",
+    "ChatRequest",
+    "read_conversation",
+    "read_messages",
+    "read_request",
+    "write_messages",
+]
 
 
 class _Part(msgspec.Struct):
@@ -140,6 +148,9 @@ class _Request(msgspec.Struct):
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
 
+
+# The fields of a request as they come, for the description of the API.
+ChatBody: TypeAlias = _Request
 
 _TEXT_ONLY = ("text",)
 _PARTS: Mapping[str, tuple[str, ...]] = {

@@ -18,7 +18,7 @@ from toolwright.wire.mcp import McpServer
 from toolwright.wire.names import ClientTool, ToolKind, ToolNames
 from toolwright.wire.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
 
-__all__ = ["Offer", "SearchWay", "read_offer"]
+__all__ = ["NamespaceFields", "Offer", "SearchWay", "read_offer"]
 
 SearchWay = Literal["none", "client", "server"]
 # Of the description of a namespace each of its tools tells so much.
@@ -72,7 +72,9 @@ _BUILT_IN: Final[Mapping[str, FunctionTool]] = {
 }
 
 
-class _Namespace(msgspec.Struct):
+class NamespaceFields(msgspec.Struct):
+    """A namespace as a request writes it."""
+
     name: str
     tools: list[dict[str, Any]]
     description: str | None = None
@@ -152,7 +154,7 @@ class Offer:
             return self._place(tool, None, None, at, shape, before, loads=loads)
         if kind == "namespace":
             try:
-                space = msgspec.convert(tool, _Namespace)
+                space = msgspec.convert(tool, NamespaceFields)
             except msgspec.ValidationError as error:
                 raise typed(error, at) from error
             if self._checks:

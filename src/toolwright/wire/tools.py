@@ -19,7 +19,9 @@ from toolwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_proble
 from toolwright.wire.errors import listed, missing, typed, wrong_type
 
 __all__ = [
+    "CustomFields",
     "FoundTool",
+    "FunctionFields",
     "Shape",
     "check_name",
     "check_parameters",
@@ -47,14 +49,18 @@ class FoundTool(NamedTuple):
     path: str
 
 
-class _Function(msgspec.Struct):
+class FunctionFields(msgspec.Struct):
+    """A function as a request writes it."""
+
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
 
-class _Custom(msgspec.Struct):
+class CustomFields(msgspec.Struct):
+    """A custom tool as a request writes it."""
+
     name: str
     description: str | None = None
     format: dict[str, Any] | None = None
@@ -140,7 +146,7 @@ def _kind(given: Mapping[str, Any], param: str, shape: Shape) -> str:
 
 def _read_function(given: object, path: str) -> FunctionTool:
     try:
-        function = msgspec.convert(given, _Function)
+        function = msgspec.convert(given, FunctionFields)
     except msgspec.ValidationError as error:
         raise typed(error, path) from error
     if levels(function.parameters) > MAX_LEVELS:
@@ -154,7 +160,7 @@ def _read_function(given: object, path: str) -> FunctionTool:
 
 def _read_custom(given: object, path: str, *, is_flat: bool) -> FunctionTool:
     try:
-        custom = msgspec.convert(given, _Custom)
+        custom = msgspec.convert(given, CustomFields)
     except msgspec.ValidationError as error:
         raise typed(error, path) from error
     grammar = _read_grammar(custom.format, f"{path}.format", is_flat=is_flat) if custom.format is not None else None
