@@ -272,6 +272,7 @@ TYPES = [
         "input[0].content[0].image_url", "a string", "an object", part(type="input_image", image_url={"url": "x"})
     ),
     wrong_type("input[0].id", "a string", "an integer", items({**USER, "id": 5})),
+    wrong_type("input[0].id", "a string", "an object", items({**USER, "id": {}})),
     wrong_type("input[1].arguments", "a string", "an object", items(USER, {**CALL, "arguments": {"x": 1}}, OUTPUT)),
     wrong_type("input[1].call_id", "a string", "an integer", items(USER, {**CALL, "call_id": 1}, OUTPUT)),
     wrong_type("input[2].output", CONTENT, "an object", items(USER, CALL, {**OUTPUT, "output": {"x": 1}})),

@@ -44,7 +44,10 @@ def new_id(prefix: str) -> str:
 
 def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
     """Items, each with an id of its own or a new one."""
-    return [item if item.get("id") or not _is_known(item) else {**item, "id": new_id(_prefix(item))} for item in items]
+    return [
+        {**item, "id": new_id(_prefix(item))} if item.get("id") in (None, "") and _is_known(item) else item
+        for item in items
+    ]
 
 
 def _is_known(item: Mapping[str, Any]) -> bool:
