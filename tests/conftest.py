@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.servers import ClosedPort, Gateway, ModelServer
+from toolwright.gateway.callers import KeyConfig
 from toolwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
 
 KEY = "sk-upstream-7f3"
@@ -54,8 +55,10 @@ def serve(_gateways: dict[bytes, Gateway], caplog: pytest.LogCaptureFixture) -> 
     Nothing that the test does may make it fail: what it logs as an error, or asyncio does, fails the test.
     """
 
-    def started(*models: ModelConfig, mcp: tuple[McpConfig, ...] = (), **server: Any) -> str:
-        config = Config(server=ServerConfig(**server), models=models, mcp=mcp)
+    def started(
+        *models: ModelConfig, mcp: tuple[McpConfig, ...] = (), keys: tuple[KeyConfig, ...] = (), **server: Any
+    ) -> str:
+        config = Config(server=ServerConfig(**server), models=models, mcp=mcp, keys=keys)
         key = msgspec.json.encode(config)
         if key not in _gateways:
             _gateways[key] = Gateway(config)
