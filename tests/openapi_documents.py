@@ -33,7 +33,8 @@ def deepened(document: JsonSchema) -> JsonSchema:
         assert fields.keys() <= known.keys(), f"{owner} has not all of {list(fields)}"
         known |= fields
     schemas["ChatRequest"]["properties"]["messages"] |= {"minItems": 1, "maxItems": 5}
-    schemas["ResponsesRequest"]["required"].append("input")
+    schemas["ChatRequest"]["required"] += ["tools", "tool_choice", "stream"]
+    schemas["ResponsesRequest"]["required"] += ["input", "tools", "tool_choice", "stream"]
     for type_ in BY_TYPE.values():
         fields = schemas[f"Input{type_.__name__}"].get("properties", {})
         fields |= {name: schema for name, schema in _OF_CALLS.items() if name in fields}
@@ -85,13 +86,14 @@ _TEXT: Final[JsonSchema] = {"type": "string"}
 _NULL: Final[JsonSchema] = {"type": "null"}
 _FLAG: Final = _one_of(None, False, True)
 _PROPERTY: Final = _one_of("city", "unit", "", "a b", "commands")
-_NAME: Final = _one_of("get_weather", "send_mail", "run")
+_NAMES: Final = ("get_weather", "send_mail", "run")
+_NAME: Final = _one_of(*_NAMES)
 _ID: Final = _one_of("call_1", "call_2")
 _OF_CALLS: Final = {"id": _NULL, "call_id": _ID, "name": _NAME}
 _PARAMETERS: Final = _object(
     "required", type=_one_of("object"), properties=_members(_schema(2)), required=_list(_PROPERTY)
 )
-_WORDS: Final = _one_of(None, "auto", "none", "required")
+_WORDS: Final = ("required", "auto", "none", None)
 _GRAMMARS: Final = (
     *({"syntax": "lark", "definition": text} for text in ('start: "a"+', "start: word\nword: /[a-z]+/", "start: none")),
     *({"syntax": "regex", "definition": text} for text in ("[a-z]{1,4}", "(?<=a)b", "(")),
@@ -99,12 +101,10 @@ _GRAMMARS: Final = (
 _KINDS: Final = _one_of(
     *("tool_search", "shell", "local_shell", "apply_patch", "web_search", "image_generation", "web_search_preview")
 )
-_NAMED: Final = _object(name=_NAME)
-_MODE: Final = _one_of("auto", "required")
-_CHAT_NAMED: Final = _object(type=_one_of("function"), function=_NAMED)
-_FLAT_NAMED: Final = _any_of(_object(type=_one_of("function", "custom"), name=_NAME), _object(type=_KINDS))
+_CHAT_NAMED: Final = [{"type": "function", "function": {"name": name}} for name in _NAMES]
+_FLAT_NAMED: Final = [{"type": kind, "name": name} for kind in ("function", "custom") for name in _NAMES]
+_MODES: Final = ("auto", "required")
 _CALLED: Final = _object(name=_NAME, arguments=_any_of(_TEXT, _one_of("{}", '{"city": "Paris"}', '{"city": ')))
-_PLAIN: Final = _any_of(_TEXT, _list(_object(type=_one_of("text"), text=_TEXT)))
 _STREAM_OPTIONS: Final = _one_of(None, {"include_usage": True}, {"include_obfuscation": False})
 
 
@@ -153,12 +153,18 @@ FIELDS: Final[dict[str, dict[str, JsonSchema]]] = {
         ),
     },
     "ChatRequest": {
-        "tool_choice": _any_of(
-            _WORDS,
-            _CHAT_NAMED,
-            _object(type=_one_of("allowed_tools"), allowed_tools=_object(mode=_MODE, tools=_list(_CHAT_NAMED, 1))),
+        "tools": _list(_to("Tool"), 1),
+        "functions": _one_of(None),
+        "tool_choice": _one_of(
+            *_WORDS,
+            *_CHAT_NAMED,
+            *(
+                {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [named]}}
+                for mode in _MODES
+                for named in _CHAT_NAMED
+            ),
         ),
-        "function_call": _any_of(_WORDS, _NAMED),
+        "function_call": _one_of(None),
         "response_format": _any_of(
             _one_of(None, {"type": "text"}, {"type": "json_object"}),
             _object(
@@ -177,8 +183,11 @@ FIELDS: Final[dict[str, dict[str, JsonSchema]]] = {
     "InputReasoning": {"encrypted_content": _one_of(None, sealed("Hm."), "gAAAAA")},
     "InputUpdatedText": {"format": _one_of(None, {"type": "text"}, {"type": "json_object"})},
     "ResponsesRequest": {
-        "tool_choice": _any_of(
-            _WORDS, _FLAT_NAMED, _object(type=_one_of("allowed_tools"), mode=_MODE, tools=_list(_FLAT_NAMED, 1))
+        "tools": _list(_to("ResponsesTool"), 1),
+        "tool_choice": _one_of(
+            *_WORDS,
+            *_FLAT_NAMED,
+            *({"type": "allowed_tools", "mode": mode, "tools": [named]} for mode in _MODES for named in _FLAT_NAMED),
         ),
         "input": _any_of(_TEXT, _list(_to("InputItem"), 1, 6)),
         "stream_options": _STREAM_OPTIONS,

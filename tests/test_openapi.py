@@ -31,7 +31,9 @@ ROOT: Final = Path(__file__).parent.parent
 EXAMPLES: Final = os.environ.get("TOOLWRIGHT_API_EXAMPLES")
 KEY: Final = "tw-anna-" + "a" * 40
 KEYS: Final = (KeyConfig(name="anna", sha256=hash_of(KEY)),)
-MODELS: Final = tuple(ModelConfig(name=way, upstream="simulated", **how) for way, how in WAYS.items())
+MODELS: Final = tuple(
+    ModelConfig(name=way, upstream="simulated", sample=way != "native", **how) for way, how in WAYS.items()
+)
 
 
 def document_of(url: str) -> Any:

@@ -41,6 +41,13 @@ _TEXT: Final[JsonSchema] = {"type": "string"}
 _SCHEME: Final = "key"
 _ID: Final = {"id": "$response.body#/id"}
 _ITEM: Final = {"id": "$request.path.id", "item": "$response.body#/first_id"}
+# Before OpenAPI 3.2 the schema of an event stream is that of one event.
+_EVENT: Final[JsonSchema] = {
+    "type": "object",
+    "description": "`data` is JSON, and where the API has it so, `[DONE]` at the end.",
+    "properties": {"event": _TEXT, "data": _TEXT},
+    "required": ["data"],
+}
 _HEADERS: Final = {"x-request-id": {"description": "By which the log knows the request.", "schema": _TEXT}}
 _PAGE: Final[Mapping[str, JsonSchema]] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
@@ -161,7 +168,7 @@ def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bo
     else:
         content = {_JSON: {"schema": reference(told.answer)}}
     if told.streams:
-        content["text/event-stream"] = {"schema": _TEXT}
+        content["text/event-stream"] = {"schema": _EVENT}
     good: JsonSchema = {"description": "What was asked for.", "headers": _HEADERS, "content": content}
     if told.gives:
         good["links"] = _links(path, told.gives, routes)
