@@ -200,7 +200,7 @@ LOOKS: Final = {
 # In the suite: what other paths do, too, is left out. The phase that goes through each field in turn sends thousands of
 # requests to those that have many, however few are asked for.
 SAME: Final = "openresponses|compact|input_tokens"
-LONG: Final = "chat|responses"
+LONG: Final = "chat|responses|items$"
 # A path that is not served with a method has no other answer than one that is not served at all. What fits the document
 # may be refused, as it says.
 NOT_CHECKED: Final = ("unsupported_method", "positive_data_acceptance")
