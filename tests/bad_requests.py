@@ -112,6 +112,13 @@ BAD = [
         "response_format.json_schema.name",
         {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}},
     ),
+    Bad(
+        "a schema of a format that is none",
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": 5}}}},
+        "Invalid schema for response_format 'n': In context=('enum',), 5 is not of type \"array\".",
+        "response_format",
+        "invalid_json_schema",
+    ),
     # what has the wrong type
     wrong_type("model", "a string", "an integer", {"model": 5}),
     wrong_type("messages", "an array of objects", "a string", {"messages": "Hi"}),

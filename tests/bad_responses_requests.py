@@ -94,8 +94,8 @@ def strict(title: str, property_: Any, fault: str) -> Wrong:
     return schema(title, closed(p=property_), fault, strict=True)
 
 
-def output_schema(title: str, parameters: Given, fault: str) -> Wrong:
-    format_ = {"type": "json_schema", "name": "n", "strict": True, "schema": parameters}
+def output_schema(title: str, parameters: Given, fault: str, *, strict: bool = True) -> Wrong:
+    format_ = {"type": "json_schema", "name": "n", "strict": strict, "schema": parameters}
     message = f"Invalid schema for response_format 'n': {fault}"
     return Wrong(title, {"text": {"format": format_}}, message, "text.format.schema", "invalid_json_schema")
 
@@ -565,6 +565,12 @@ SCHEMAS = [
             items(USER, {"type": kind, "tools": [function("f", parameters=TEXT)]}),
         )
         for kind in ("additional_tools", "tool_search_output")
+    ),
+    output_schema(
+        "a schema of the text that is none",
+        {"type": "array", "minItems": "x"},
+        'In context=(\'minItems\',), "x" is not of type "integer".',
+        strict=False,
     ),
     output_schema(
         "an open object in the schema of an output", {"type": "object", "properties": {}}, f"In context=(), {OPEN}"

@@ -57,6 +57,11 @@ def schema_problems(schema: Schema) -> list[str]:
     return [*_of_root(schema), *_of_form(schema, _DRAFTS)]
 
 
+def form_problems(schema: Schema) -> list[str]:
+    """Why a schema of anything is none, or too deep; empty when it is well formed."""
+    return [TOO_DEEP] if levels(schema) > MAX_LEVELS else list(_of_form(schema, _DRAFTS))
+
+
 def strict_problems(schema: Schema) -> list[str]:
     """Why OpenAI's strict mode refuses a schema, in its words, outermost first; empty when it accepts it."""
     if malformed := schema_problems(schema) or list(_of_form(schema, _DRAFTS[:1])):

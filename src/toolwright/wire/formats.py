@@ -7,7 +7,7 @@ import msgspec
 
 from toolwright.conversation import ResponseFormat
 from toolwright.errors import RequestError
-from toolwright.schema.strict import strict_problems
+from toolwright.schema.strict import form_problems, strict_problems
 from toolwright.wire.errors import missing, typed, wrong_type
 
 __all__ = ["read_response_format", "write_response_format"]
@@ -56,7 +56,7 @@ def _read_schema(given: Mapping[str, Any], param: str, *, is_flat: bool) -> Resp
         raise typed(error, at) from error
     if is_flat and schema.schema is None:
         raise missing(f"{at}.schema")
-    if schema.strict and (problems := strict_problems(schema.schema or {})):
+    if problems := (strict_problems if schema.strict else form_problems)(schema.schema or {}):
         raise RequestError(
             f"Invalid schema for response_format '{schema.name}': {problems[0]}",
             param=f"{at}.schema" if is_flat else param,
