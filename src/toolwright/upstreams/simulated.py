@@ -48,6 +48,10 @@ __all__ = ["SimulatedUpstream"]
 _TOKEN = 4  # characters of text that go out at a time
 _FAILS_AFTER = 3  # so many pieces come before a server fails in the middle
 _MAX_DEPTH = 8
+# A schema may demand more than anybody wants to read, or a number that no machine has.
+_MAX_VALUES = 1_000
+_MAX_CHARS = 10_000
+_MAX_DIGITS = 15
 _DRAWS = 16  # some values are written in a way of their own, which a grammar does not know
 _NAME_WORTH = 3
 _ENOUGH = 2  # a word of the tool's name, or two of its description
@@ -271,9 +275,9 @@ def _several(tool: FunctionTool, asked: str, parallel: bool) -> list[dict[str, A
     required = schema.get("required") or list(schema.get("properties") or ())[:1]
     names = _PROPER.findall(asked)
     if parallel and len(required) == 1 and len(names) > 1:
-        kind = ((schema.get("properties") or {}).get(required[0]) or {}).get("type")
-        if kind == "string":
-            return [{**_Filler(asked).arguments(schema), required[0]: name} for name in names]
+        match (schema.get("properties") or {}).get(required[0]):
+            case {"type": "string"}:
+                return [{**_Filler(asked).arguments(schema), required[0]: name} for name in names]
     return [_Filler(asked).arguments(schema)]
 
 
@@ -288,7 +292,8 @@ class _Filler:
 
     def __init__(self, asked: str) -> None:
         self._asked = asked
-        self._numbers = _NUMBER.findall(asked)
+        self._numbers = [text for text in _NUMBER.findall(asked) if len(text) <= _MAX_DIGITS]
+        self._left = _MAX_VALUES
         quoted = _QUOTED.findall(asked)
         self._names = quoted + [name for name in _PROPER.findall(asked) if not any(name in text for text in quoted)]
         self._root: JsonObject = {}
@@ -301,7 +306,8 @@ class _Filler:
     def value(self, schema: object, key: str, depth: int = 0) -> Any:
         """A value that fits the schema, as far as a simple reading of it goes."""
         schema = self._resolved(schema)
-        if not schema or depth > _MAX_DEPTH:
+        self._left -= 1
+        if not schema or depth > _MAX_DEPTH or self._left < 0:
             return self._string({}, key)
         for given in ("const", "default"):
             if given in schema and schema[given] is not None:
@@ -319,7 +325,7 @@ class _Filler:
             case "object":
                 return self._object(schema, depth)
             case "array":
-                least = max(1, schema.get("minItems", 1))
+                least = min(max(1, int(schema.get("minItems", 1))), max(1, self._left))
                 return [self.value(schema.get("items", {}), key, depth + 1) for _ in range(least)]
             case "integer" | "number":
                 return self._number(schema, whole=kind == "integer")
@@ -334,7 +340,8 @@ class _Filler:
         required = schema.get("required") or ()
         spoken = _words(self._asked)
         wanted = [key for key in properties if key in required or _stem(key) in spoken]
-        return {key: self.value(properties[key], key, depth + 1) for key in wanted}
+        wanted += [key for key in required if key not in properties]
+        return {key: self.value(properties.get(key, {}), key, depth + 1) for key in wanted}
 
     def _resolved(self, schema: object) -> JsonObject:
         for _ in range(_MAX_DEPTH):
@@ -352,11 +359,10 @@ class _Filler:
         return next((member for member in members if str(member).lower() in spoken), members[0])
 
     def _number(self, schema: JsonObject, *, whole: bool) -> int | float:
-        text = self._numbers.pop(0) if self._numbers else str(schema.get("minimum", 1))
-        number = float(text)
-        least, most = schema.get("minimum", number), schema.get("maximum", number)
-        number = min(max(number, least), most)
-        return int(number) if whole or number.is_integer() else number
+        number = float(self._numbers.pop(0)) if self._numbers else schema.get("minimum", 1)
+        number = max(number, schema.get("minimum", number))
+        number = min(number, schema.get("maximum", number))
+        return int(number) if whole or number == int(number) else number
 
     def _string(self, schema: JsonObject, key: str) -> str:
         pattern, fallback = _BY_FORMAT.get(schema.get("format") or key, (None, ""))
@@ -364,8 +370,8 @@ class _Filler:
             found = pattern.search(self._asked)
             return found.group() if found else fallback
         text = self._names.pop(0) if self._names else self._rest() or key
-        text = text.ljust(schema.get("minLength", 0), "x")
-        return text[: schema.get("maxLength", len(text))]
+        text = text.ljust(min(int(schema.get("minLength", 0)), _MAX_CHARS), "x")
+        return text[: int(schema.get("maxLength", len(text)))]
 
     def _rest(self) -> str:
         """What the message is about: its words without those that only ask."""
