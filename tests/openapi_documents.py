@@ -72,7 +72,7 @@ def _schema(levels: int) -> JsonSchema:
         inner,
         _object("pattern", type=_one_of("string"), pattern=_TEXT),
         _object("enum", type=_one_of("integer", "number", ["boolean", "null"]), enum={"type": "array"}),
-        _object("minItems", type=_one_of("array"), items=inner, minItems={"type": "integer"}),
+        _object("minItems", type=_one_of("array"), items=inner, minItems=_one_of(0, 1, 2.0, 3)),
         _object("required", type=_one_of("object"), properties=_members(inner), required=_list(_PROPERTY)),
         _object(anyOf=_list(inner)),
     )
