@@ -119,15 +119,26 @@ def problems_told(problems: Iterable[Problem]) -> str:
 
 async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Do `work` while the client is there. Raises `ClientLeft`, with the work cancelled, when it goes."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.current_task()
+    assert task is not None
+    is_gone = is_over = False
+
+    def cancel(left: asyncio.Future[None]) -> None:
+        nonlocal is_gone
+        if not (left.cancelled() or is_over):
+            is_gone = True
+            task.cancel()
+
     left = asyncio.ensure_future(_left(receive))
+    left.add_done_callback(cancel)
     try:
-        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientLeft
+        return await work
+    except asyncio.CancelledError:
+        if is_gone and task.uncancel() == 0:
+            raise ClientLeft from None
+        raise
     finally:
-        await given_up(task)
+        is_over = True
         await given_up(left)
 
 
