@@ -8,16 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
 import toolwright
 from toolwright.dialects.base import dialect_names, get_dialect
 from toolwright.events import PROBLEM_KINDS
-from toolwright.gateway.callers import KeyConfig
-from toolwright.gateway.config import McpConfig, ModelConfig, RecordConfig, ServerConfig, StoreConfig
-from toolwright.upstreams.embedded import EngineOptions
 from toolwright.upstreams.faults import FAULTS
-from toolwright.wire.limits import Limits
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "toolwright"
@@ -26,10 +21,6 @@ MAX_LINES = 500
 RUNTIME = tuple(toolwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
-CONFIGS: tuple[type[Struct], ...] = (
-    *(ServerConfig, StoreConfig, RecordConfig, Limits),
-    *(KeyConfig, ModelConfig, McpConfig, EngineOptions),
-)
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (
     ("errors", "events", "jsontext", "settings", "batches"),
@@ -154,7 +145,6 @@ def test_no_two_dialects_share_a_name() -> None:
         ("dialects.md", dialect_names()),
         ("dialects.md", sorted({o for name in dialect_names() for o in get_dialect(name).Options.__struct_fields__})),
         ("problems.md", PROBLEM_KINDS),
-        ("configuration.md", [name for kind in CONFIGS for name in kind.__struct_fields__]),
         ("simulated.md", tuple(FAULTS)),
         ("library.md", tuple(name for name in toolwright.__all__ if name[0].islower() and name not in RUNTIME)),
         ("agent.md", RUNTIME),

@@ -33,8 +33,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--to", default=CHAT, metavar="FORM", help="convert: the same.  [default: chat]")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the dialect, for prompts.")
 @click.option("--engine", type=click.Choice(ENGINES), default="local", help="Where it is done.  [default: local]")
-@click.option("--workers", type=click.IntRange(1), help="How many at once.  [default: one for each CPU]")
-@click.option("--part-mb", type=click.FloatRange(0, min_open=True), help="How much of a JSONL file is one part.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="How many at once.  [default: one for each CPU]")
+@click.option(
+    "--part-mb", type=click.FloatRange(0, min_open=True), metavar="MB", help="How much of a JSONL file is one part."
+)
 @click.option("--overwrite", is_flag=True, help="Write over OUT.")
 def bulk(
     operation: Operation,

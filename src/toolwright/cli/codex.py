@@ -67,7 +67,7 @@ numbers.
 
 @click.command()
 @click.option("--model", metavar="NAME", help="The model; without it, all that the gateway serves, the first in use.")
-@click.option("--url", default=_URL, show_default=True, help="The gateway, with its /v1.")
+@click.option("--url", metavar="URL", default=_URL, show_default=True, help="The gateway, with its /v1.")
 @click.option(
     "--context-window",
     type=click.IntRange(8_192, 100_000_000),

@@ -46,7 +46,7 @@ _STATUS_WIDTH: Final = 8
     "--timeout",
     type=click.FloatRange(1, 3_600),
     default=60.0,
-    show_default="60",
+    show_default=True,
     metavar="S",
     help="Seconds for all of it.",
 )

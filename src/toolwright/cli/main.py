@@ -18,6 +18,7 @@ from toolwright.api import Parser
 from toolwright.cli.bulk import bulk
 from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
+from toolwright.cli.config import config as config_command
 from toolwright.cli.doctor import doctor
 from toolwright.cli.options import checked, option_of, server_options
 from toolwright.cli.replay import replay
@@ -81,6 +82,7 @@ def main() -> None:
 
 main.add_command(bulk)
 main.add_command(codex)
+main.add_command(config_command)
 main.add_command(chat)
 main.add_command(doctor)
 main.add_command(replay)
@@ -95,8 +97,8 @@ main.add_command(replay)
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A toolwright.toml instead of the above."
 )
-@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on.  [default: 8080]")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on.  [default: 8080]")
 @click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
 @click.option("--sample", is_flag=True, help="Let the simulated model make random calls of what is allowed.")
 @click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
@@ -270,7 +272,7 @@ def key(name: str) -> None:
     metavar="FILE",
     help="The declaration of the model's checkpoint instead, also in its tokenizer_config.json.",
 )
-@click.option("--tools", type=click.File("rb"), help="JSON list of tools in OpenAI's shape.")
+@click.option("--tools", type=click.File("rb"), metavar="FILE", help="JSON list of tools in OpenAI's shape.")
 @click.option("--tool-choice", metavar="CHOICE", help="none, auto, required, or the name of a tool.")
 @click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
 @click.option("--finish-reason", type=click.Choice(["stop", "length"]), default="stop", help="How the output ended.")
@@ -354,7 +356,7 @@ def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[
 
 @main.command()
 @click.option("--model", metavar="NAME", help="Say which dialect a model of this name speaks, and why.")
-@click.option("--template", type=click.File(encoding="utf-8"), help="The same for a chat template.")
+@click.option("--template", type=click.File(encoding="utf-8"), metavar="FILE", help="The same for a chat template.")
 def dialects(model: str | None, template: IO[str] | None) -> None:
     """List the dialects: name, models, source, other names; or say which one a model speaks.
 

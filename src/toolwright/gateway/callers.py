@@ -29,15 +29,20 @@ _PerMinute = Annotated[int, Meta(ge=1)]
 
 
 class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[[keys]]`: a client. `sha256` is the hash of its key, which `toolwright key` prints; `models` those that it may
-    use, `*` for all; the other two are its limits, of requests that ask a model and of tokens that models count.
-    """
+    """`[[keys]]`: a client, and what it may use."""
 
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.@-]{1,64}$")]
+    """What the client is called; its responses and conversations belong to this name, and no other key sees them."""
     sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
+    """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
     models: tuple[str, ...] = (_ALL_MODELS,)
+    """The models it may use, `*` for all."""
     requests_per_minute: _PerMinute | None = None
+    """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
+    Each process counts for itself.
+    """
     tokens_per_minute: _PerMinute | None = None
+    """The same for tokens in and out, as the model's server counts them."""
 
 
 def new_key() -> str:

@@ -57,15 +57,16 @@ _TAKEN: Final = frozenset(
 
 
 class EngineOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[models.engine]`. `context_tokens`: prompts and answers together, shared by `slots` requests that run at once;
-    no more than the model was trained for. `threads` 0: as many as the machine has cores. `gpu_layers` -1: as many as
-    fit.
-    """
+    """`[models.engine]`: how llama.cpp runs a model in this process."""
 
     context_tokens: Annotated[int, Meta(ge=64, le=16_777_216)] = 16_384
+    """Room for prompts and answers, shared by all slots; never more than the model was trained for."""
     slots: Annotated[int, Meta(ge=1, le=256)] = 4
+    """Requests that run at once."""
     threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
+    """Threads of the CPU; `0`: as llama.cpp sees fit."""
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
+    """Layers on the GPU; `-1`: as many as fit."""
 
 
 def _taken(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,19 +27,22 @@ _AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[limits]`. `max_depth`: levels of the JSON. `max_items`: messages or items, with those that came before.
-    `max_tools`: in one list. `max_schema_bytes`: all tools together, and the schema of the answer, as JSON.
-    `max_schema_parts`: of one schema, with what its references lead to. `max_pattern_size`: all patterns of one schema,
-    their repetitions written out. `max_grammar_chars`: one grammar of a custom tool.
-    """
+    """`[limits]`: what one request may hold."""
 
     max_depth: _AtLeastOne = 800
+    """Levels of the JSON."""
     max_items: _AtLeastOne = 10_000
+    """Messages or items, those that it continues from included."""
     max_tools: _AtLeastOne = 128
+    """Tools in one list; a namespace counts once, deferred tools do not."""
     max_schema_bytes: _AtLeastOne = 4_194_304
+    """All tools together, and the schema of the answer, as JSON."""
     max_schema_parts: _AtLeastOne = 20_000
+    """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
     max_pattern_size: _AtLeastOne = 100_000
+    """Characters of all patterns in one schema, with counted repetitions written out."""
     max_grammar_chars: _AtLeastOne = 100_000
+    """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
 
 
 class _Schema(NamedTuple):
