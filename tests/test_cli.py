@@ -237,7 +237,11 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a config and an upstream": (("--config", "toolwright.toml", "--upstream", "http://a/v1"), ("--config",)),
     "faults of a real server": (("--upstream", "http://a/v1", "--faults", "all"), ("--faults",)),
     "an upstream without a scheme": (("--upstream", "localhost:8000"), ("localhost:8000", "http://localhost:8000/v1")),
-    "raw without a dialect": (("--upstream", "http://a/v1", "--mode", "raw"), ("raw", "dialect")),
+    "raw without a dialect": (
+        ("--upstream", "http://a/v1", "--mode", "raw"),
+        ("Error: Mode 'raw'", "add --dialect harmony"),
+    ),
+    "two keys": (("--upstream", "http://a:b@c/v1", "--key-env", "PATH"), ("by --key-env and the URL",)),
     "a dialect that is nearly one": (
         ("--upstream", "http://a/v1", "--dialect", "harmonny"),
         ("harmonny", "Did you mean 'harmony'?"),
@@ -247,13 +251,17 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an empty host": (("--host", ""), ("--host", "length >= 1")),
     "native with a dialect": (
         ("--upstream", "http://a/v1", "--mode", "native", "--dialect", "json"),
-        ("'native'", "dialect = 'json'", "'prompt'"),
+        ("'native'", "leave out --dialect json", "'prompt'"),
     ),
     "a host that is none": (("--host", "nope.invalid"), ("nope.invalid", "--host", "127.0.0.1")),
     "a host that cannot be": (("--host", "a..b"), ("a..b",)),
     "an address of another machine": (("--host", "192.0.2.1"), ("192.0.2.1", "--host", "127.0.0.1")),
     "a fault that is nearly one": (("--faults", "cut_straem"), ("cut_straem", "Did you mean 'cut_stream'?")),
     "a share of faults over one": (("--faults", "all:2"), ("'2'", "all:0.3")),
+    "a folder of records that is a file": (
+        ("--port", "0", "--record", __file__),
+        ("record: cannot make the folder", "test_cli.py"),
+    ),
     "a config that is not there": (("--config", "toolwrigth.toml"), ("toolwrigth.toml", "No such file")),
     "a mode that is nearly one": (("--mode", "rwa"), ("rwa", "raw", "native", "prompt")),
     "a port that is none": (("--port", "99999"), ("99999", "65535")),

@@ -668,8 +668,8 @@ def test_openais_types_hold_for_every_event(url: str, model: ModelServer) -> Non
 # --- configurations ---
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "neither": ({}, "either url = 'http://…' or command"),
-    "both": ({"url": "http://a/mcp", "command": "run"}, "either url = 'http://…' or command"),
+    "neither": ({}, "either url = 'http://…' or command = '…', got neither."),
+    "both": ({"url": "http://a/mcp", "command": "run"}, "got both: leave one of them out."),
     "a command with headers": ({"command": "run", "headers": {"a": "b"}}, "headers is for servers with a url"),
     "a command with keys of clients": ({"command": "run", "client_headers": True}, "client_headers is for servers"),
     "a URL with variables": ({"url": "http://a/mcp", "env": ["A"]}, "env is for servers with a command"),

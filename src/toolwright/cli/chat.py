@@ -17,7 +17,7 @@ from toolwright.agent.run import stream
 from toolwright.agent.tools import Tool
 from toolwright.cli.background import Background
 from toolwright.cli.chat_screen import Screen, plain
-from toolwright.cli.options import checked, server_options
+from toolwright.cli.options import checked, server_options, told_as_options
 from toolwright.cli.tools_file import load_tools
 from toolwright.cli.transcript import Transcript
 from toolwright.errors import ConfigError, ToolwrightError, did_you_mean
@@ -125,7 +125,8 @@ def _config(upstream: str | None, given: Mapping[str, Any]) -> ModelConfig:
 @asynccontextmanager
 async def _model(config: ModelConfig) -> AsyncGenerator[Model, None]:
     """The model. Asks the server for its names where none was given."""
-    models = build_models(Config(models=(config,)))
+    with told_as_options():
+        models = build_models(Config(models=(config,)))
     model = models[config.name]
     try:
         await open_models(models)

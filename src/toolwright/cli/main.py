@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -20,7 +21,7 @@ from toolwright.cli.chat import chat
 from toolwright.cli.codex import codex
 from toolwright.cli.config import config as config_command
 from toolwright.cli.doctor import doctor
-from toolwright.cli.options import checked, option_of, server_options
+from toolwright.cli.options import checked, option_of, server_options, told_as_options
 from toolwright.cli.replay import replay
 from toolwright.collect import collect
 from toolwright.detection import by_name, by_template
@@ -143,7 +144,7 @@ def serve(
     record_ = settings.record
     if record:
         record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
-    _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_))
+    _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_), from_file=config is not None)
 
 
 def _default_store() -> str:
@@ -183,18 +184,19 @@ def _settings(
     return Config(models=(checked(given, ModelConfig),))
 
 
-def _run(config: Config) -> None:
+def _run(config: Config, *, from_file: bool) -> None:
     from toolwright.gateway.app import create_app  # here, so that the other commands start without it
     from toolwright.gateway.serving import serve as serve_app
 
     configure_logs(config.server.log_level, config.server.log_format)
-    models = build_models(config)
+    with nullcontext() if from_file else told_as_options():
+        models = build_models(config)
     asyncio.run(_check_store(config.store))
     with _listen(config.server.host, config.server.port) as listener:
         asyncio.run(open_models(models))
         host, port = listener.getsockname()[:2]
-        _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        serve_app(create_app(config, models), config.server, listener)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        serve_app(create_app(config, models), config.server, listener, lambda: _welcome(config, address))
 
 
 async def _check_store(config: StoreConfig | None) -> None:

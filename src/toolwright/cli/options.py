@@ -1,6 +1,8 @@
 """What the commands share: the options that say how a model server is asked, and settings read from them."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar, get_args
 
 import click
@@ -10,12 +12,15 @@ from toolwright.settings import SlipError, read_settings
 from toolwright.turn import AUTO, MODES
 from toolwright.upstreams.base import Server
 
-__all__ = ["checked", "option_of", "server_options"]
+__all__ = ["checked", "option_of", "server_options", "told_as_options"]
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 # Options that have another name than their setting.
 _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}
+# Where an error names the model of the one entry that options make, or one of its settings as a file has it.
+_MODEL: Final = re.compile(r"^Model '[^']*': ")
+_SETTING: Final = re.compile(r"\b(upstream|name|dialect|mode|server) = '([^']*)'|\b(api_key_env)\b")
 _SERVER: Final = (
     click.option("--dialect", metavar="D", help="How the model writes calls; `toolwright dialects` lists them."),
     click.option(
@@ -46,3 +51,17 @@ def checked(given: Mapping[str, Any], kind: type[T]) -> T:
         return read_settings(given, kind)
     except SlipError as error:
         raise ConfigError(f"--{option_of(error.path)}: {error.what}") from error
+
+
+@contextmanager
+def told_as_options() -> Iterator[None]:
+    """Tell what is wrong with a model that options made in their words: `--dialect json`, not `dialect = 'json'`."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(_SETTING.sub(_as_option, _MODEL.sub("", str(error)))) from error
+
+
+def _as_option(found: re.Match[str]) -> str:
+    option = f"--{option_of(found[1] or found[3])}"
+    return option if found[2] is None else f"{option} {found[2]}"

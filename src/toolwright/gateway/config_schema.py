@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration: its structs say names, types, bounds and defaults, their source the meanings."""
+"""The JSON Schema of the configuration: structs say names, types, bounds and defaults, their source the meanings."""
 
 import ast
 import inspect

@@ -181,7 +181,8 @@ class McpServers:
 
 def _target(config: McpConfig) -> Command | Url:
     if (config.url is None) == (config.command is None):
-        raise ConfigError("expected either url = 'http://…' or command = '…', got both or neither.")
+        got = "neither" if config.url is None else "both: leave one of them out"
+        raise ConfigError(f"expected either url = 'http://…' or command = '…', got {got}.")
     if config.command is not None:
         for field in ("headers", "api_key_env", "client_headers"):
             if getattr(config, field):

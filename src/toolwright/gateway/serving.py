@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Final
@@ -30,8 +31,8 @@ _CLOSING_S: Final = 2
 _COLLECTED_EVERY: Final = (20_000, 20, 20)
 
 
-def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None:
-    """Serve a gateway's application until the process is told to end."""
+def serve(app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Serve a gateway's application until the process is told to end. `ready` is called when it takes requests."""
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system lets go, too, of a client that reads nothing
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
     settings = uvicorn.Config(
@@ -44,7 +45,7 @@ def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None
     )
     _spare_collector()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
-        _Server(settings, app.state.traffic, server).run(sockets=[listener])
+        _Server(settings, app.state.traffic, server, ready).run(sockets=[listener])
 
 
 def _spare_collector() -> None:
@@ -55,15 +56,24 @@ def _spare_collector() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Drains before it ends."""
+    """Says when it is ready, and drains before it ends."""
 
-    def __init__(self, config: uvicorn.Config, traffic: Traffic, server: ServerConfig) -> None:
+    def __init__(
+        self, config: uvicorn.Config, traffic: Traffic, server: ServerConfig, ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self._ready = ready
         self._traffic = traffic
         self._drain_s = server.drain_s
         self._heads = HalfHeads(self.server_state.connections, server.receive_s)
         self._told: signal.Signals | None = None
         self._until = 0.0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn: opens what the application needs, then listens."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal: the first one begins the drain, another one ends it."""
