@@ -160,6 +160,13 @@ def test_of_any_model_each_name_is_chosen_for(posing: PosingServer, log: pytest.
     ]
 
 
+def test_the_log_calls_a_model_what_clients_call_it(posing: PosingServer, log: pytest.LogCaptureFixture) -> None:
+    with closing(AutoGateway(posing.url, "ours", model=posing.pose.model)) as gateway:
+        gateway.ask()
+    (line,) = told(log)
+    assert line.startswith("model 'ours' is asked in mode raw harmony: ")
+
+
 def test_a_dialect_and_a_server_that_are_named_are_kept(posing: PosingServer) -> None:
     posing.pose = msgspec.structs.replace(
         POSES["vllm"], model="served", dialect="hermes", pages={"/v1/models": models_of("served")}

@@ -292,7 +292,10 @@ def test_nothing_that_a_server_answers_makes_the_doctor_fail(
 
 def test_a_dead_port_is_told(closed_port: str) -> None:
     findings = found(closed_port)
-    assert findings.message == "The server cannot be asked: no connection: Connection refused."
+    port = closed_port.removesuffix("/v1").rpartition(":")[2]
+    assert findings.message == (
+        f"The server cannot be asked: no connection to 127.0.0.1, port {port} (Connection refused)."
+    )
     assert findings.requests == 1
 
 
@@ -341,10 +344,23 @@ def test_the_json_holds_everything_and_a_configuration_that_can_be(
     assert (model.mode, model.dialect) == (told["advice"]["mode"], told["advice"]["dialect"])
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Qwen/Qwen3-23B", "(not listed by the server. Did you mean 'Qwen/Qwen3-32B'?)"),
+        ("llama", "(not listed by the server. It lists: Qwen/Qwen3-32B, "),
+    ],
+)
+def test_a_model_that_the_server_does_not_list_is_told(posing: PosingServer, name: str, told: str) -> None:
+    posing.pose = POSES["vllm, reasoning parser"]
+    assert f"{name} {told}" in " ".join(doctor(posing.url, "--model", name).stdout.split())
+
+
 def test_nothing_usable_is_exit_status_1(closed_port: str) -> None:
     result = doctor(closed_port)
     assert result.exit_code == 1
-    assert "The server cannot be asked: no connection: Connection refused." in result.stdout
+    assert "The server cannot be asked: no connection to 127.0.0.1, port " in result.stdout
+    assert re.search(r"^1 request in \d", result.stdout, re.MULTILINE)
     told = json.loads(doctor(closed_port, "--json").stdout)
     assert told["advice"]["usable"] is False
 

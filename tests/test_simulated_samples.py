@@ -13,6 +13,7 @@ from tests.conftest import WAYS, Served
 from tests.constraining import DIVERSE, SHAPED, TOOLS
 from tests.engines import Llguidance
 from tests.outputs import QUESTION
+from tests.outputs import TOOLS as SOME_TOOLS
 from toolwright.constraint.compile import compiled, key_of
 from toolwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
 from toolwright.custom import custom_tool
@@ -153,3 +154,14 @@ def test_with_a_fault_the_drawn_call_is_wrong_in_the_way_it_names(serve: Served)
     reply = request(gateway + CHAT, {**body, "tool_choice": "required"})
     assert reply.status == 502
     assert "_v2" in reply.error["message"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_reasoning_that_was_written_is_counted(simulated: str, way: str) -> None:
+    body = {"model": way, "messages": [QUESTION], "tools": SOME_TOOLS}
+    whole, cut = (request(simulated + CHAT, {**body, **limit}).json for limit in ({}, {"max_tokens": 3}))
+    reasoning = whole["choices"][0]["message"].get("reasoning") or ""
+    counted = whole["usage"]["completion_tokens_details"]["reasoning_tokens"]
+    assert abs(counted - len(reasoning) / 4) < 2
+    assert counted or not reasoning
+    assert cut["usage"]["completion_tokens_details"]["reasoning_tokens"] <= cut["usage"]["completion_tokens"] == 3

@@ -61,7 +61,8 @@ def doctor(
 ) -> None:
     """Examine the model server at URL: what works, what it ignores, and how to configure it.
 
-    It sends some thirty short requests. The exit status is 0 when there is a way to use the server, 1 when not.
+    It sends 15 to 30 short requests, four at once at most. The exit status is 0 when there is a way to use the
+    server, 1 when not.
 
     \b
     Examples:
@@ -122,7 +123,7 @@ def _lines(findings: Findings, advised: Advice, width: int) -> Iterator[str]:
         yield ""
         yield from advised.toml.splitlines()
     yield ""
-    yield click.style(f"{findings.requests} requests in {findings.seconds:.1f} s", dim=True)
+    yield click.style(findings.cost(), dim=True)
 
 
 def _columns(pairs: list[tuple[str, str]], width: int) -> Iterator[str]:

@@ -54,7 +54,7 @@ def page(findings: Findings, advised: Advice) -> str:
 <h2>Advice</h2>
 {_advice(advised)}
 {"".join(_group(title, [one for one in findings.results if one.group == group]) for group, title in GROUPS.items())}
-<p class="soft">{findings.requests} requests in {findings.seconds:.1f} s · Toolwright {toolwright.__version__}</p>
+<p class="soft">{findings.cost()} · Toolwright {toolwright.__version__}</p>
 </body>
 </html>
 """

@@ -55,7 +55,8 @@ class Auto:
     """Chooses for the models of one entry of the configuration.
 
     `probe` examines the server for a model, `build` makes what advice says. `name` is probed at the start, if it is not
-    None; `server` is what the configuration says that it is. A request waits `patience_s` seconds at most.
+    None, and is told as `shown`; `server` is what the configuration says that it is. A request waits `patience_s`
+    seconds at most.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class Auto:
         probe: Probe,
         build: Build,
         *,
+        shown: str | None = None,
         server: Server | None = None,
         patience_s: float = _PATIENCE_S,
     ) -> None:
         self._name = name
         self._probe = probe
         self._build = build
+        self._shown = shown
         self._server = server
         self._patience_s = patience_s
         self._rests_until = 0.0
@@ -123,7 +126,7 @@ class Auto:
         return task
 
     async def _examine(self, name: str) -> None:
-        began = time.monotonic()
+        began, shown = time.monotonic(), self._shown or name
         try:
             findings = await self._probe(name)
             ended = time.monotonic()
@@ -134,13 +137,13 @@ class Auto:
                 while len(self._known) > _KEPT:
                     self._known.popitem(last=False)
                 dialect = f" {advised.dialect}" if advised.dialect else ""
-                log.info("model %.200r is asked in mode %s%s: %s", name, advised.mode, dialect, mode.reason)
+                log.info("model %.200r is asked in mode %s%s: %s", shown, advised.mode, dialect, mode.reason)
                 self._told = None
                 return
             if ended - began > self._patience_s:
                 self._rests_until = ended + _REST_S
             if self._told != mode.reason:
-                log.warning("model %.200r is asked natively until its server can be probed: %s", name, mode.reason)
+                log.warning("model %.200r is asked natively until its server can be probed: %s", shown, mode.reason)
                 self._told = mode.reason
         finally:
             del self._probing[name]
@@ -153,7 +156,7 @@ class Auto:
             return
         known.advice, known.failed = advised, failed
         dialect = f" {advised.dialect}" if advised.dialect else ""
-        told = (model.upstream_model, advised.mode, dialect, model.mode)
+        told = (self._shown or model.upstream_model, advised.mode, dialect, model.mode)
         log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed", *told)
         log.debug("its server said: %.500r", why)
 

@@ -4,6 +4,7 @@ What stands below a field is what docs/configuration.md and the JSON Schema for 
 writes the one, `toolwright config --schema` the other.
 """
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -32,6 +33,7 @@ __all__ = [
     "ServerConfig",
     "StoreConfig",
     "load_config",
+    "path_of",
     "simulated_config",
 ]
 
@@ -218,7 +220,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def file(self) -> Path | None:
         """The file of a model that is run here."""
-        return Path(self.upstream) if isinstance(self.upstream, str) and is_file(self.upstream) else None
+        return path_of(self.upstream) if isinstance(self.upstream, str) and is_file(self.upstream) else None
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -271,6 +273,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The models."""
     mcp: tuple[McpConfig, ...] = ()
     """The servers of tools that are run here."""
+
+
+def path_of(given: str) -> Path:
+    """A path as users write it: `~` is their home, where they have one."""
+    return Path(os.path.expanduser(given))  # Path.expanduser raises for users that nobody knows
 
 
 def load_config(path: Path) -> Config:

@@ -14,7 +14,7 @@ from toolwright.dialects.base import get_dialect, read_options
 from toolwright.errors import ConfigError, RequestError
 from toolwright.gateway.addresses import check_header, check_url
 from toolwright.gateway.auto import Auto
-from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig
+from toolwright.gateway.config import ANY_MODEL, Config, ModelConfig, path_of
 from toolwright.probing.advice import Advice, advice
 from toolwright.probing.examination import probe
 from toolwright.probing.findings import Findings
@@ -107,7 +107,7 @@ def _response_template(given: ModelConfig) -> ResponseTemplate | None:
     if given.response_template is None:
         return None
     try:
-        return ResponseTemplate.load(given.response_template)
+        return ResponseTemplate.load(path_of(given.response_template))
     except ConfigError as error:
         raise ConfigError(f"response_template: {error}") from error
 
@@ -150,7 +150,13 @@ def _auto(given: ModelConfig) -> Model:
     return msgspec.structs.replace(
         model,
         dialect=None,
-        chooser=Auto(None if anything else model.upstream_model, examine, build, server=server),
+        chooser=Auto(
+            None if anything else model.upstream_model,
+            examine,
+            build,
+            shown=None if given.name == ANY_MODEL else given.name,
+            server=server,
+        ),
     )
 
 
@@ -180,7 +186,7 @@ def detected(given: ModelConfig) -> Detected | None:
     if given.template is None:
         return by_name(given.model or given.name)
     try:
-        return by_template(Path(given.template).read_text(encoding="utf-8"))
+        return by_template(path_of(given.template).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"template: cannot read {given.template}: {error}.") from error
 

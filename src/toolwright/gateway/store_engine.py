@@ -79,7 +79,7 @@ class Database:
         raise ConfigError(f"Store {self.name}: {self.told(error)}.") from error
 
     def _sqlite(self) -> AsyncEngine:
-        path = self._url.database
+        path = self._url.database and os.path.expanduser(self._url.database)
         if path is not None and path != ":memory:":
             try:
                 _create(Path(path))

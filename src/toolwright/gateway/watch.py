@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from toolwright.gateway.config import Config
+from toolwright.gateway.config import Config, path_of
 from toolwright.gateway.exchanges import Exchange, Exchanges, current, observer
 from toolwright.gateway.gauges import Left
 from toolwright.gateway.logs import is_quiet, log_exchange
@@ -32,7 +31,7 @@ class Watch:
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
             limits = Limits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
-            self._recorder = Recorder(Path(record.dir), limits, self.metrics.recorded)
+            self._recorder = Recorder(path_of(record.dir), limits, self.metrics.recorded)
         self._traces = config.server.traces == "auto" and is_available()
 
     def observed(self, name: str, model: Model) -> Model:

@@ -1,7 +1,6 @@
 """One server, asked within bounds: of time, of bytes, and of requests at once. Whatever it does, nothing is raised."""
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -13,7 +12,7 @@ import aiohttp
 from msgspec import Struct
 
 from toolwright.jsontext import NotJsonError, decode, encode
-from toolwright.upstreams.http import credentials_in, told_error, without_credentials
+from toolwright.upstreams.http import credentials_in, no_connection, told_error, without_credentials
 
 __all__ = ["Asker", "Reply", "dig", "shown"]
 
@@ -150,11 +149,8 @@ def shown(text: str, limit: int = _SHOWN) -> str:
 
 
 def _fault(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientSSLError):
-        return "no secure connection: is it http:// that it speaks?"
     if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno or 0
-        return f"no connection: {os.strerror(number) if number > 0 else shown(str(error.os_error.strerror))}"
+        return shown(no_connection(error))
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError):
         return "it closed the connection without an answer"
     if isinstance(error, aiohttp.ClientPayloadError):

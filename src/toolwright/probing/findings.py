@@ -4,6 +4,8 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from toolwright.errors import did_you_mean
+
 __all__ = ["GROUPS", "NAMES", "Findings", "Group", "Identity", "Result", "ServerName", "Status"]
 
 ServerName: TypeAlias = Literal["llamacpp", "vllm", "sglang", "ollama", "tgi", "toolwright", "unknown"]
@@ -27,6 +29,10 @@ GROUPS: Final[dict[Group, str]] = {
     "tools": "The server's own calls",
     "constraints": "Constraints",
 }
+
+
+# So many of the models are named where one is not among them.
+_TOLD: Final = 5
 
 
 class Identity(Struct, frozen=True):
@@ -73,17 +79,29 @@ class Findings(Struct, frozen=True, kw_only=True):
     def facts(self) -> list[tuple[str, str]]:
         """What is known of the server, for people: names and texts."""
         server = " ".join(filter(None, (NAMES[self.server], self.version)))
-        others = f" (of {len(self.models)})" if len(self.models) > 1 else ""
         build = {None: None, True: "built in", False: "not built in"}[self.llguidance]
         given = {
             "server": f"{server}: {self.sign}" if self.sign and (self.results or self.server != "unknown") else None,
-            "model": f"{self.model}{others}" if self.model else None,
+            "model": f"{self.model}{self._listed()}" if self.model else None,
             "dialect": f"{self.dialect}: {self.dialect_reason}" if self.dialect else None,
             "context": f"{self.context:,} tokens" if self.context else None,
             "reasoning": f"comes in {self.reasoning}" if self.reasoning else None,
             "llguidance": build,
         }
         return [(name, text) for name, text in given.items() if text]
+
+    def cost(self) -> str:
+        """What it took to find that out, for people."""
+        return f"{self.requests} {'request' if self.requests == 1 else 'requests'} in {self.seconds:.1f} s"
+
+    def _listed(self) -> str:
+        """How the model stands among those that the server lists."""
+        if self.model in self.models:
+            return f" (of {len(self.models)})" if len(self.models) > 1 else ""
+        if not self.models:
+            return " (the server lists no models)"
+        told = f" It lists: {', '.join(self.models[:_TOLD])}{', …' if len(self.models) > _TOLD else ''}."
+        return f" (not listed by the server.{did_you_mean(self.model or '', self.models) or told})"
 
     def status(self, probe: str) -> Status | None:
         """What a probe found; None when it was not run."""

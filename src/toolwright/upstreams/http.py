@@ -1,6 +1,7 @@
 """HTTP to model servers: one pool of connections each, server-sent events in, failures named."""
 
 import asyncio
+import os
 import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -15,7 +16,15 @@ from msgspec import Struct
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["HttpUpstream", "Timeouts", "credentials_in", "maybe_too_long", "told_error", "without_credentials"]
+__all__ = [
+    "HttpUpstream",
+    "Timeouts",
+    "credentials_in",
+    "maybe_too_long",
+    "no_connection",
+    "told_error",
+    "without_credentials",
+]
 
 T = TypeVar("T")
 
@@ -205,7 +214,9 @@ class HttpUpstream:
         except aiohttp.ConnectionTimeoutError as error:
             waited = f"{self._timeouts.connect_s:g} s"
             raise self._failed(f"could not be reached within {waited}", "unreachable") from error
-        except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+        except aiohttp.ClientConnectorError as error:
+            raise self._failed(f"cannot be reached: {no_connection(error)}", "unreachable") from error
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
         except TimeoutError as error:
             raise self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout") from error
@@ -318,6 +329,18 @@ class HttpUpstream:
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         end = "" if what.endswith("?") else "."
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+def no_connection(error: aiohttp.ClientConnectorError) -> str:
+    """Why there is no connection, in words."""
+    place = f"no connection to {error.host}, port {error.port}"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"{place}: its certificate is not trusted ({error.certificate_error})"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return f"{place}: it does not speak https:// (is it http://?)"
+    reason = error.os_error
+    number = reason.errno or 0  # below 0 where it is the name that is not known
+    return f"{place} ({os.strerror(number) if number > 0 else reason.strerror or reason})"
 
 
 def maybe_too_long(told: str) -> RequestError | None:

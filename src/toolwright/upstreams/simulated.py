@@ -93,7 +93,8 @@ class SimulatedUpstream:
         faults = self._faults.choose(generation.dialect or "")
         server = next((fault.server for fault in faults if fault.server), "")
         await self._refuse(server)
-        deltas = _deltas(generation, self._meant(generation), faults)
+        meant = self._meant(generation)
+        deltas = _deltas(generation, meant, faults)
         limit = generation.fields.get("max_completion_tokens") or generation.fields.get("max_tokens") or len(deltas)
         for number, delta in enumerate(deltas[:limit]):
             if number == _FAILS_AFTER:
@@ -101,7 +102,11 @@ class SimulatedUpstream:
             await asyncio.sleep(self._token_s)
             yield [delta]
         await self._fail(server)
-        counted = Usage(prompt_tokens=_prompt_tokens(generation), completion_tokens=min(limit, len(deltas)))
+        counted = Usage(
+            prompt_tokens=_prompt_tokens(generation),
+            completion_tokens=min(limit, len(deltas)),
+            reasoning_tokens=_reasoning_tokens(deltas, limit, meant.reasoning or ""),
+        )
         yield [Stopped("length" if limit < len(deltas) else "stop"), counted]
 
     def _meant(self, generation: Generation) -> AssistantTurn:
@@ -197,6 +202,15 @@ def _pieces(text: str) -> list[str]:
 def _prompt_tokens(generation: Generation) -> int:
     text = generation.prompt.text if generation.prompt else encode(generation.messages).decode()
     return max(1, len(text) // _TOKEN)
+
+
+def _reasoning_tokens(deltas: Sequence[Delta], sent: int, reasoning: str) -> int:
+    """How many of the pieces that were sent hold reasoning, or a part of it."""
+    if deltas and isinstance(deltas[0], ReasoningText):
+        return sum(isinstance(delta, ReasoningText) for delta in deltas[:sent])
+    text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+    begin = text.find(reasoning) if reasoning else -1
+    return 0 if begin < 0 else len(range(begin // _TOKEN, min(sent, -(-(begin + len(reasoning)) // _TOKEN))))
 
 
 def _digest(text: str) -> str:
