@@ -179,8 +179,20 @@ def test_the_usage_is_that_of_all_attempts(patient: str, model: ModelServer) -> 
 def test_a_call_cut_by_the_limit_is_not_asked_for_again(patient: str, model: ModelServer) -> None:
     model.plays(spoken("raw-hermes-vllm", '<tool_call>\n{"name": "get_weather", "arguments": {"ci', finish="length"))
     answer = ask(patient, body("raw-hermes-vllm"), stream=False)
-    assert (answer.finish_reason, answer.calls) == ("length", [])
+    (call,) = answer.message["tool_calls"]
+    assert (answer.finish_reason, call["function"]["arguments"]) == ("length", '{"ci')
     assert len(model.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("asked", [{"tools": STRICT}, {"tool_choice": NAMED}, {"tool_choice": "required"}])
+def test_a_call_that_must_hold_does_not_leave_when_it_is_cut(
+    patient: str, model: ModelServer, asked: dict[str, Any], stream: bool
+) -> None:
+    model.plays(chat(*call_deltas("get_weather", '{"city": "Os'), finish="length"))
+    answer = ask(patient, body("native", **asked), stream=stream)
+    assert answer.finish_reason == "length"
+    assert "tool_calls" not in answer.message
 
 
 BAD = ("get_weather", "{}")

@@ -4,7 +4,7 @@ Reasoning has no official place there; it goes out under the two names that clie
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from toolwright.collect import Turn
 from toolwright.conversation import Call
@@ -32,6 +32,7 @@ _REASONING_NAMES: dict[str, tuple[str, ...]] = {
     "reasoning": ("reasoning",),
     "none": (),
 }
+_CUT: Final = ("length", "content_filter")
 _ARGUMENTS = b'"function":{"arguments":'
 _INPUT = b'"custom":{"input":'
 
@@ -58,11 +59,14 @@ def completion(
     legacy: bool = False,
     reasoning: ReasoningField = "both",
 ) -> dict[str, Any]:
-    """The whole answer. `call_id` makes ids for calls without one; `legacy`: the client knows `function_call` only."""
+    """The whole answer. `call_id` makes ids for calls without one; `legacy`: the client knows `function_call` only.
+
+    A call that the limit has cut is there as far as it was written, as in OpenAI's answers and in a stream.
+    """
     message: dict[str, Any] = {"role": "assistant", "content": turn.content, "refusal": None}
     if turn.reasoning is not None:
         message |= dict.fromkeys(_REASONING_NAMES[reasoning], turn.reasoning)
-    calls = [call for call in turn.calls if call.complete]
+    calls = [call for call in turn.calls if call.complete or turn.finish_reason in _CUT]
     reason: str = turn.finish_reason
     if calls and legacy:
         message["function_call"] = {"name": calls[0].name, "arguments": calls[0].arguments}
