@@ -70,6 +70,13 @@ BAD = [
     # what is missing
     missing("no model", "model", {"model": None}),
     missing("no messages", "messages", {"messages": None}),
+    Bad(
+        "a request of the Responses API",
+        {"messages": None, "input": "Hi"},
+        "Missing required parameter: 'messages'. … /v1/responses.",
+        "messages",
+        "missing_required_parameter",
+    ),
     missing("no role", "messages[1].role", messages(QUESTION, {"content": "Hi"})),
     missing("no content of a user", "messages[0].content", messages({"role": "user"})),
     missing(

@@ -407,7 +407,7 @@ MCP: list[tuple[str, str, str, str, Given]] = [
     (
         "an approval that cannot be",
         "require_approval",
-        "Invalid value: 'sometimes'…",
+        "Invalid value: 'sometimes'. Supported values are: 'always' and 'never'.",
         "invalid_value",
         {"require_approval": "sometimes"},
     ),
@@ -447,6 +447,22 @@ VALUES = [
         "…no MCP server of 'tools' has the label 'demo'.",
         "tool_choice.tools[1].server_label",
         "invalid_value",
+    ),
+    missing("tool_choice.server_label", {"tools": [ONE], "tool_choice": {"type": "mcp"}}),
+    *(
+        Wrong(
+            f"{field} of Chat Completions",
+            {field: value},
+            f"Unsupported parameter: '{field}'. In the Responses API, this parameter has moved to '{now}'. Try again "
+            "with the new parameter.",
+            field,
+            "unsupported_parameter",
+        )
+        for field, now, value in (
+            ("messages", "input", []),
+            ("response_format", "text.format", {"type": "json_object"}),
+            ("reasoning_effort", "reasoning.effort", "low"),
+        )
     ),
     Wrong(
         "the choice of an MCP server that is none of the request's",

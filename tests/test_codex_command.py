@@ -15,7 +15,8 @@ from toolwright.cli import main
 from toolwright.gateway.config import ModelConfig
 
 FILES = ("config.toml", "toolwright-models.json")
-NAMED = ("--model", "local-model")
+NOWHERE = ("--url", "http://127.0.0.1:9/v1")  # no gateway: the model is taken as it is named
+NAMED = ("--model", "local-model", *NOWHERE)
 
 
 def run(*arguments: str) -> Result:
@@ -64,7 +65,7 @@ def test_it_prints_a_configuration_and_a_catalogue() -> None:
     assert (given["model"], given["model_provider"]) == ("local-model", "toolwright")
     assert given["model_catalog_json"] == "toolwright-models.json"
     provider = given["model_providers"]["toolwright"]
-    assert provider["base_url"] == "http://127.0.0.1:8080/v1"
+    assert provider["base_url"] == NOWHERE[1]
     assert provider["wire_api"] == "responses"
     assert provider["supports_websockets"] is True
 
@@ -101,12 +102,12 @@ def test_a_model_may_see_images() -> None:
 
 @pytest.mark.parametrize("name", ['a "b" \\c', "org/model:7b-q4", "ünï 模型"])
 def test_any_name_can_be_written(name: str) -> None:
-    assert config("--model", name)["model"] == name
-    assert models("--model", name)[0]["slug"] == name
+    assert config("--model", name, *NOWHERE)["model"] == name
+    assert models("--model", name, *NOWHERE)[0]["slug"] == name
 
 
 def test_the_address_is_written_without_a_slash_at_its_end() -> None:
-    url = "https://gate.example:9/llm/v1"
+    url = "https://127.0.0.1:9/llm/v1"
     assert config(*NAMED, "--url", f"{url}/")["model_providers"]["toolwright"]["base_url"] == url
 
 
@@ -124,6 +125,17 @@ def test_the_models_behind_a_gateway_that_takes_every_name_are_taken(serve: Serv
     url = serve(ModelConfig(name="*", upstream=model.url)) + "/v1"
     model.names = ("one", "two")
     assert [described["slug"] for described in models("--url", url)] == ["one", "two"]
+
+
+def test_a_model_that_the_gateway_does_not_list_is_warned_of(simulated: str) -> None:
+    first = next(iter(WAYS))
+    url = simulated + "/v1"
+    assert not run("--model", first, "--url", url).stderr
+    result = run("--model", f"{first}x", "--url", url)
+    assert result.exit_code == 0
+    warning = f"Warning: the gateway at {url} does not list '{first}x'. Did you mean '{first}'? It lists: {first}, "
+    assert result.stderr.startswith(warning)
+    assert tomllib.loads(result.stdout.split("# --- ")[1].partition("\n")[2])["model"] == f"{first}x"
 
 
 def test_a_gateway_without_models_is_told(serve: Served, model: ModelServer) -> None:

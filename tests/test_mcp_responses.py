@@ -415,6 +415,8 @@ def test_the_configuration_says_which_tools_may_be_used(ask: Ask, url: str, mode
     status, error = refused(url, tools=[{**S, "server_label": "little", "allowed_tools": ["nothing"]}])
     assert (status, error["param"]) == (400, "tools[0].allowed_tools")
     assert "It has: add, say, wait." in error["message"]
+    _, error = refused(url, tools=[{**S, "server_label": "little", "allowed_tools": ["wiat"]}])
+    assert "Did you mean 'wait'?" in error["message"]
 
 
 def test_the_description_of_a_server_stands_with_its_tools(ask: Ask, model: ModelServer) -> None:
@@ -546,6 +548,8 @@ def test_nothing_but_what_is_configured_is_contacted(url: str, model: ModelServe
         status, error = refused(url, tools=[{**S, "server_url": where}])
         assert (status, error["param"], error["code"]) == (400, "tools[0].server_url", "unsupported_value")
         assert "They are: s, little, hasty." in error["message"]
+    _, error = refused(url, tools=[{**S, "server_label": "litle"}])
+    assert "Did you mean 'little'?" in error["message"]
     assert model.asked == []
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from toolwright.errors import ConfigError
+from toolwright.errors import ConfigError, did_you_mean
 from toolwright.jsontext import NotJsonError, decode
 
 __all__ = ["CATALOGUE", "CONFIG", "catalogue", "codex", "config"]
@@ -91,6 +91,8 @@ def codex(model: str | None, url: str, context_window: int, images: bool, write:
         raise ConfigError("--force is for files that are written: add --write DIR.")
     url = _checked(url)
     names = [_plain(model)] if model is not None else _served(url)
+    if model is not None and (warning := _unlisted(model, url)):
+        click.echo(warning, err=True)
     files = {
         CONFIG: config(names[0], url),
         CATALOGUE: json.dumps(catalogue(names, context_window, images=images), ensure_ascii=False, indent=2) + "\n",
@@ -190,6 +192,18 @@ def _served(url: str) -> list[str]:
     if not names:
         raise ConfigError(f"The gateway at {url} lists no models. Name one with --model.")
     return names
+
+
+def _unlisted(model: str, url: str) -> str:
+    """A warning where the gateway can be asked for its models and does not list this one; else nothing."""
+    try:
+        names = _served(url)
+    except ConfigError:
+        return ""
+    if model in names:
+        return ""
+    near = did_you_mean(model, names)
+    return f"Warning: the gateway at {url} does not list {model!r}.{near} It lists: {', '.join(names)}."
 
 
 def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:

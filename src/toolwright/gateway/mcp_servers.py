@@ -19,11 +19,11 @@ from toolwright.agent.mcp import mcp_command, needs_sdk, server_tool
 from toolwright.agent.mcp_connection import Command, Connection, Url
 from toolwright.agent.tools import Tool, ToolOptions
 from toolwright.conversation import FunctionTool
-from toolwright.errors import ConfigError, RequestError
+from toolwright.errors import ConfigError, RequestError, did_you_mean
 from toolwright.gateway.addresses import check_header, check_url
 from toolwright.gateway.config import McpConfig
 from toolwright.upstreams.http import without_credentials
-from toolwright.wire.mcp import AskedServer, McpServer, McpTool
+from toolwright.wire.mcp import AskedServer, McpServer, McpTool, McpToolFilter
 
 __all__ = ["McpServers", "OpenServer"]
 
@@ -121,7 +121,7 @@ class McpServers:
         if not server.tools:
             raise RequestError(
                 f"Invalid '{asked.param}.allowed_tools': none of the tools of the MCP server '{asked.server_label}' is "
-                f"allowed. It has: {', '.join(tool.name for tool in tools) or 'none'}.",
+                f"allowed. It has: {', '.join(tool.name for tool in tools) or 'none'}.{_meant(asked, tools)}",
                 param=f"{asked.param}.allowed_tools",
                 code="invalid_value",
             )
@@ -132,17 +132,18 @@ class McpServers:
         if asked.server_url is None:
             if asked.server_label in self._targets:
                 return self._targets[asked.server_label]
-            field, said = "server_label", asked.server_label
+            field, said, near = "server_label", asked.server_label, did_you_mean(asked.server_label, self._targets)
         else:
             for config, target in self._targets.values():
                 if isinstance(target, Url) and target.url.rstrip("/") == asked.server_url.rstrip("/"):
                     return config, target
             field, said = "server_url", without_credentials(asked.server_url)
+            near = ""  # clients are told no addresses
         known = f"They are: {', '.join(self._targets)}." if self._targets else "There are none."
         raise RequestError(
             f"Unsupported value: '{asked.param}.{field}' does not support '{said}' here: this gateway contacts the MCP "
-            f"servers of its configuration only. {known} Add it there ([[mcp]] with a label and a url or command), or "
-            "offer its tools as functions and run them in the client.",
+            f"servers of its configuration only.{near} {known} Add it there ([[mcp]] with a label and a url or command), "
+            "or offer its tools as functions and run them in the client.",
             param=f"{asked.param}.{field}",
             code="unsupported_value",
         )
@@ -200,6 +201,13 @@ def _target(config: McpConfig) -> Command | Url:
     for name, value in headers.items():
         check_header(name, value, f"headers.{name}")
     return Url(config.url, headers)
+
+
+def _meant(asked: AskedServer, tools: Sequence[McpTool]) -> str:
+    """Which tool a request may mean by the first name that it allows."""
+    allowed = asked.allowed_tools
+    names = allowed.tool_names if isinstance(allowed, McpToolFilter) else allowed
+    return did_you_mean(names[0], [tool.name for tool in tools]) if names else ""
 
 
 def _variable(name: str) -> str:

@@ -201,6 +201,8 @@ def read_request(given: object, *, mend: bool = False) -> ChatRequest:
     try:
         request = msgspec.convert(given, _Request)
     except msgspec.ValidationError as error:
+        if isinstance(given, dict) and "input" in given and "messages" not in given:
+            raise missing("messages", " Requests with 'input' are for POST /v1/responses.") from error
         raise from_validation(error, given, _SUPPORTED) from error
     assert isinstance(given, dict)
     _refuse_unsupported(request, given)

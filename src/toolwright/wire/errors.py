@@ -159,16 +159,19 @@ def json_fault(body: bytes, error: NotJsonError) -> str:
     return f"holds half of a surrogate pair, {half.group()}, which is no character, at line {line}, column {column}"
 
 
-def typed(error: msgspec.ValidationError, param: str) -> RequestError:
-    """The error of a part of the request, with its path from the request's root."""
+def typed(
+    error: msgspec.ValidationError, param: str, supported: Mapping[str, Sequence[str]] | None = None
+) -> RequestError:
+    """The error of a part of the request, with its path from the request's root. `supported`: see `from_validation`."""
     what, at, path = str(error).partition(" - at `$")
     inner = path.removesuffix("`") if at else ""
-    return from_validation(msgspec.ValidationError(f"{what} - at `$.{param}{inner}`"), None, {})
+    return from_validation(msgspec.ValidationError(f"{what} - at `$.{param}{inner}`"), None, supported or {})
 
 
-def missing(param: str) -> RequestError:
-    """The error for a field that is not there."""
-    return RequestError(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
+def missing(param: str, hint: str = "") -> RequestError:
+    """The error for a field that is not there; `hint` is what may have been meant."""
+    told = f"Missing required parameter: '{param}'.{hint}"
+    return RequestError(told, param=param, code="missing_required_parameter")
 
 
 def listed(values: Sequence[str]) -> str:

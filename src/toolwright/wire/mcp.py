@@ -36,6 +36,7 @@ __all__ = [
 NOT_OFFERED: Final = "This call was not run: the request does not offer its server any more."
 _REJECTED: Final = "The user did not approve this call; it was not run."
 _LABEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_SUPPORTED: Final = {"tools[].require_approval": ("always", "never")}
 _INVALID_PARAMS: Final = -32602  # of JSON-RPC
 _REDACTED: Final = "<redacted>"
 
@@ -173,7 +174,7 @@ def _read(given: Mapping[str, Any], param: str) -> AskedServer:
     try:
         asked = msgspec.convert({**given, "param": param}, AskedServer)
     except msgspec.ValidationError as error:
-        raise typed(error, param) from error
+        raise typed(error, param, _SUPPORTED) from error
     if not _LABEL.fullmatch(asked.server_label):
         raise RequestError(
             f"Invalid '{param}.server_label': string does not match pattern. Expected a string that matches the "

@@ -9,7 +9,7 @@ from toolwright.conversation import Call, Conversation, Message, NamedTool, Text
 from toolwright.errors import RequestError, did_you_mean
 from toolwright.history import with_readable_calls
 from toolwright.wire.choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
-from toolwright.wire.errors import from_validation, listed
+from toolwright.wire.errors import from_validation, listed, missing
 from toolwright.wire.formats import read_response_format
 from toolwright.wire.item_types import Effort
 from toolwright.wire.items import ItemReader
@@ -95,6 +95,8 @@ _SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
     "truncation": ("auto", "disabled"),
     "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
 }
+# Fields of Chat Completions, and what they are here.
+_MOVED: Final = {"messages": "input", "response_format": "text.format", "reasoning_effort": "reasoning.effort"}
 # Sampling that model servers know beside OpenAI's.
 _HANDED_ON: Final = (
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "logit_bias", "top_k", "min_p"),
@@ -121,6 +123,8 @@ class Asked(msgspec.Struct, frozen=True):
 
 def decode_request(given: object) -> ResponsesRequest:
     """The fields of a request, each of its type and within its bounds. Raises `RequestError`."""
+    if isinstance(given, Mapping):
+        _refuse_moved(given)
     try:
         request = msgspec.convert(given, ResponsesRequest)
     except msgspec.ValidationError as error:
@@ -131,6 +135,18 @@ def decode_request(given: object) -> ResponsesRequest:
     _check_among(_SUPPORTED["service_tier"], request.service_tier, "service_tier")
     check_metadata(request.metadata)
     return request
+
+
+def _refuse_moved(given: Mapping[str, Any]) -> None:
+    """Refuse a request in the shape of Chat Completions, in OpenAI's words."""
+    for name, now in _MOVED.items():
+        if given.get(name) is not None:
+            raise RequestError(
+                f"Unsupported parameter: '{name}'. In the Responses API, this parameter has moved to '{now}'. Try "
+                "again with the new parameter.",
+                param=name,
+                code="unsupported_parameter",
+            )
 
 
 def _check_among(known: Sequence[str], value: str | None, param: str) -> None:
@@ -181,7 +197,7 @@ def read_request(
     it offers, by their labels.
     """
     if request.input is None and not history:
-        raise RequestError("Missing required parameter: 'input'.", param="input", code="missing_required_parameter")
+        raise missing("input")
     offer = Offer(servers)
     offer.add(request.tools)
     reader = ItemReader(offer)
@@ -239,6 +255,8 @@ def _with_mcp_named(given: Any, offer: Offer, servers: Mapping[str, McpServer]) 
 
 def _tools_of(given: Mapping[str, Any], servers: Mapping[str, McpServer], param: str) -> list[dict[str, Any]]:
     label, name = given.get("server_label"), given.get("name")
+    if label is None:
+        raise missing(f"{param}.server_label")
     server = servers.get(str(label))
     if server is None:
         raise RequestError(
