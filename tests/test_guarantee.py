@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+import toolwright
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served, scripted_models
 from tests.outputs import QUESTION, TOOLS, block, spoken
@@ -308,3 +309,36 @@ def test_an_answer_in_json_stays_one(patient: str, model: ModelServer, stream: b
     model.plays(said(text[:5], text[5:]))
     answer = ask(patient, body("native"), stream=stream)
     assert (answer.calls, answer.message["content"]) == ([], text)
+
+
+UNREAD = {
+    "a reference that leads nowhere": ({"$ref": "#/$defs/place"}, "'/$defs/place' does not exist"),
+    "a pattern that is none": ({"type": "string", "pattern": "(["}, 'is not a "regex"'),
+    "a type that is none": ({"type": "strng"}, "strng"),
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_a_schema_that_nobody_can_read_is_told_with_each_call(case: str) -> None:
+    schema, why = UNREAD[case]
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"city": schema}}}}
+    text = block("f", '{"city": "Oslo"}')
+    turn = toolwright.parse(text, dialect="hermes", tools=[tool])
+    assert [(call.name, call.arguments) for call in turn.calls] == [("f", '{"city": "Oslo"}')]
+    (problem,) = turn.problems
+    assert (problem.kind, problem.call) == ("arguments_unchecked", 0)
+    assert problem.detail.startswith("the schema of 'f' cannot be read: ")
+    assert why in problem.detail
+
+
+@both
+def test_a_call_that_cannot_be_checked_goes_out_and_is_not_asked_for_again(
+    patient: str, model: ModelServer, stream: bool
+) -> None:
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/nothing"}}}
+    model.plays(calls(("f", '{"a": 1}')))
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    reply = request(patient + CHAT, {**body("native"), "tools": tools, "stream": stream})
+    assert '"name":"f"' in reply.text
+    assert reply.problems == {"arguments_unchecked": 1}
+    assert len(model.asked) == 1

@@ -166,8 +166,13 @@ class Check:
         out += [msgspec.structs.replace(problem, call=ours) for problem in problems]
         if not complete:
             out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
-        elif call.started.kind == "function" and (wrong := arguments_problem(name, arguments, self._tools, ours)):
-            out.append(wrong)
+        elif call.started.kind == "function":
+            if wrong := arguments_problem(name, arguments, self._tools, ours):
+                out.append(wrong)
+            elif unread := self._tools.unread(name):
+                out.append(
+                    Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=ours)
+                )
 
     def _refusal(self, name: str) -> str:
         if self._choice == "none":

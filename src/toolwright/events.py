@@ -41,6 +41,7 @@ ProblemKind = Literal[
     "invalid_input",
     "input_unwrapped",
     "arguments_trailing_text",
+    "arguments_unchecked",
     "arguments_decoded",
     "arguments_unwrapped",
     "argument_renamed",

@@ -104,6 +104,11 @@ class Toolset:
             return []
         return validate.faults(tool.parameters, arguments)
 
+    def unread(self, name: str) -> str:
+        """Why the tool's schema checks nothing, as no validator can read it; empty where it does."""
+        tool = self.get(name)
+        return validate.unread(tool.parameters) if tool is not None and tool.parameters else ""
+
     def fitting(self, arguments: object) -> list[str]:
         """The names of the tools that declare every key of `arguments` and accept them as they are.
 

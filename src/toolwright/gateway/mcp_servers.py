@@ -142,8 +142,8 @@ class McpServers:
         known = f"They are: {', '.join(self._targets)}." if self._targets else "There are none."
         raise RequestError(
             f"Unsupported value: '{asked.param}.{field}' does not support '{said}' here: this gateway contacts the MCP "
-            f"servers of its configuration only.{near} {known} Add it there ([[mcp]] with a label and a url or command), "
-            "or offer its tools as functions and run them in the client.",
+            f"servers of its configuration only.{near} {known} Add it there ([[mcp]] with a label and a url or "
+            "command), or offer its tools as functions and run them in the client.",
             param=f"{asked.param}.{field}",
             code="unsupported_value",
         )

@@ -38,13 +38,14 @@ _TOOLS: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 Metric = TypeVar("Metric", Counter, Histogram)
-Outcome = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "truncated"]
+Outcome = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
 # A call has one outcome: the first of these that one of its problems names.
 _OUTCOMES: Final[tuple[tuple[Outcome, frozenset[ProblemKind]], ...]] = (
     ("truncated", frozenset(("incomplete_arguments",))),
     ("unknown_tool", frozenset(("unknown_tool",))),
     ("invalid", frozenset(("invalid_arguments", "invalid_input", "malformed_call", "non_json_arguments"))),
     ("leaked", frozenset(("call_in_text",))),
+    ("unchecked", frozenset(("arguments_unchecked",))),
 )
 # Problems of no call that went out: one was written and did not leave.
 _STAYED: Final = frozenset(

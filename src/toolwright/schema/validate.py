@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-__all__ = ["Fault", "faults", "is_valid"]
+__all__ = ["Fault", "faults", "is_valid", "unread"]
 
 # Compiled schemas kept: a gateway sees few tool sets, each many times.
 _KEPT = 2048
@@ -28,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 def is_valid(schema: Mapping[str, Any], value: object) -> bool:
     """Whether `value` fits."""
-    validator = _validator(schema)
+    validator, _ = _validator(schema)
     try:
         return validator is None or validator.is_valid(value)
     except (ValueError, UnicodeEncodeError):  # a lone surrogate, a key that is no string: no JSON value
@@ -37,7 +37,7 @@ def is_valid(schema: Mapping[str, Any], value: object) -> bool:
 
 def faults(schema: Mapping[str, Any], value: object, most: int = 5) -> list[Fault]:
     """The first `most` places where `value` does not fit; empty when it does."""
-    validator = _validator(schema)
+    validator, _ = _validator(schema)
     if validator is None:
         return []
     try:
@@ -51,21 +51,30 @@ def faults(schema: Mapping[str, Any], value: object, most: int = 5) -> list[Faul
         return [Fault("$", f"not a JSON value: {error}")]
 
 
+def unread(schema: Mapping[str, Any]) -> str:
+    """Why a schema checks nothing; empty where it does."""
+    return _validator(schema)[1]
+
+
 def _path(steps: list[str | int]) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-def _validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator | None:
+def _validator(schema: Mapping[str, Any]) -> tuple[jsonschema_rs.Validator | None, str]:
+    """The schema compiled, or why it cannot be."""
     return _compiled(msgspec.json.encode(schema))
 
 
 @lru_cache(maxsize=_KEPT)
-def _compiled(schema: bytes) -> jsonschema_rs.Validator | None:
+def _compiled(schema: bytes) -> tuple[jsonschema_rs.Validator | None, str]:
     parsed = msgspec.json.decode(schema)
+    why = ""
     # Linear patterns first; the backtracking engine, bounded, only for those that need it.
     for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)):
         try:
-            return jsonschema_rs.validator_for(parsed, validate_formats=True, offline=True, pattern_options=patterns)
-        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
-            continue
-    return None
+            made = jsonschema_rs.validator_for(parsed, validate_formats=True, offline=True, pattern_options=patterns)
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            why = str(getattr(error, "message", error)) or type(error).__name__
+        else:
+            return made, ""
+    return None, why
