@@ -156,6 +156,38 @@ def test_the_docs_name_everything(page: str, names: tuple[str, ...]) -> None:
     assert not [name for name in names if f"`{name}" not in text and f"{name}(" not in text]
 
 
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+
+def test_the_index_names_every_page_and_the_architecture_every_module() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:] if page.name != "README.md"]
+    assert not [page for page in pages if f"]({page})" not in index]
+    architecture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tops = {module.split(".")[0] for module in modules()}
+    assert not [name for name in tops if f"`{name}`" not in architecture and f"`{name}/`" not in architecture]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`\n]*`", "", text_of(page), flags=re.DOTALL)):
+        if not target.startswith(("http://", "https://")):
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there), target
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    heads = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 def test_no_file_names_a_registry_or_a_path_of_a_machine() -> None:
     for path in ROOT.rglob("*"):
         inside = path.relative_to(ROOT).parts

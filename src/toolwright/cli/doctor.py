@@ -61,7 +61,7 @@ def doctor(
 ) -> None:
     """Examine the model server at URL: what works, what it ignores, and how to configure it.
 
-    It sends 15 to 30 short requests, four at once at most. The exit status is 0 when there is a way to use the
+    It sends 10 to 30 short requests, four at once at most. The exit status is 0 when there is a way to use the
     server, 1 when not.
 
     \b

@@ -239,7 +239,12 @@ async def tools_streamed(target: Target) -> Result:
     calls = [(names[0], "".join(pieces))] if names else []
     found = _called(TOOLS_STREAMED, calls, "".join(said))
     if found.status == "works":
-        found = Result("tools", TOOLS_STREAMED, "works", f"{found.evidence}, arguments in {len(pieces)} pieces")
+        found = Result(
+            "tools",
+            TOOLS_STREAMED,
+            "works",
+            f"{found.evidence}, arguments in {len(pieces)} piece{'s' * (len(pieces) != 1)}",
+        )
     return found
 
 
