@@ -40,7 +40,7 @@ def asked(
 
 def drawn(upstream: SimulatedUpstream, generation: Generation) -> str:
     async def text() -> str:
-        deltas = [delta async for delta in upstream.stream(generation)]
+        deltas = [delta async for together in upstream.stream(generation) for delta in together]
         return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
     return asyncio.run(text())

@@ -64,8 +64,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     heartbeat_s: _Seconds = 10.0
     """A stream without news sends an empty chunk this often."""
     receive_s: _Seconds = 60.0
-    """A request whose head, and then its body, does not come within so long is given up: without its head the connection
-    is closed, without its body it gets a 408.
+    """A request whose head, and then its body, does not come within so long is given up: without its head the
+    connection is closed, without its body it gets a 408.
     """
     stall_s: _Seconds = 60.0
     """A client that reads nothing of its stream for so long is given up."""
