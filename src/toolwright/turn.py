@@ -84,6 +84,7 @@ class Model(Struct, frozen=True):
     `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
     `constrain`: a server that takes grammars gets one where a call is demanded (modes raw and prompt).
     `heeds_choice`: the server knows `tool_choice`; one that does not is asked in mode prompt where a call is demanded.
+    `always_streams`: answers that are wanted whole are fetched as streams, too.
     `object_arguments`: a server that renders natively gets the arguments in a history as objects. `reads` reads the
     text of a server that renders but does not parse (mode native). `chooser`: mode and dialect are chosen when the
     model is asked, by what its server can do; until then the mode is `native`. `observers` see each turn.
@@ -103,6 +104,7 @@ class Model(Struct, frozen=True):
     constrain: bool = True
     object_arguments: bool = False
     heeds_choice: bool = True
+    always_streams: bool = False
     reads: Reads | None = None
     chooser: "Chooser | None" = None
     observers: tuple[Observer, ...] = ()
@@ -253,7 +255,10 @@ async def run_turn(
         more: list[Item] | None = []
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
-            generation, raw = replace(plan(model, conversation, fields, today), streamed=streamed), None
+            generation, raw = (
+                replace(plan(model, conversation, fields, today), streamed=streamed or model.always_streams),
+                None,
+            )
             if seen is not None:
                 generation, raw = seen.asks(generation, guarantee.again_for)
             reader = Reader(model, generation)

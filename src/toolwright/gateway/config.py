@@ -174,6 +174,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How long to wait for a connection."""
     idle_timeout_s: _Seconds = 300.0
     """How long the upstream may be silent, twice as long before an answer that comes whole."""
+    always_stream: bool = False
+    """Whether a whole answer is fetched as a stream, too: for an upstream behind a proxy that ends silent connections."""
     aliases: list[Annotated[list[_Text], Meta(min_length=2)]] = []
     """More groups of parameter names that mean the same, such as `[["depot", "warehouse"]]`; a name that the tool
     declares is never taken for another.

@@ -96,6 +96,7 @@ def _made(given: ModelConfig, mode: Mode) -> Model:
         object_arguments=given.arguments == "object",
         reads=_response_template(given),
         heeds_choice=given.server != "ollama",
+        always_streams=given.always_stream,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -244,7 +245,15 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
 
 
 # What only a server that is connected to has.
-_OF_SERVERS: Final = ("model", "server", "headers", "api_key_env", "connect_timeout_s", "idle_timeout_s")
+_OF_SERVERS: Final = (
+    "model",
+    "server",
+    "headers",
+    "api_key_env",
+    "connect_timeout_s",
+    "idle_timeout_s",
+    "always_stream",
+)
 
 
 def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal["auto"]) -> None:
