@@ -5,6 +5,7 @@ Ray and Daft are extras. Workers on other machines need the files under the same
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -34,7 +35,7 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
         yield from map(job.do, parts)
         return
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn) as pool:
+    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn, initializer=_end_with_parent) as pool:
         try:
             for future in as_completed([pool.submit(job.do, part) for part in parts]):
                 yield future.result()
@@ -42,6 +43,20 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
             raise ConfigError("A worker process died. The same command goes on with what is not done yet.") from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """A worker does not outlive the command, however that ends: nothing else would tell it, as each holds both ends of
+    the queue.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="toolwright-parent", daemon=True).start()
 
 
 def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
