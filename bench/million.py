@@ -121,7 +121,7 @@ def _row(number: int, chance: random.Random) -> dict[str, Any]:
     """An output as models write them: text, calls, wrong arguments, and some that were cut off."""
     dialect = DIALECTS[number % len(DIALECTS)]
     row = {"id": number, "dialect": dialect}
-    text = _words(chance, 0, 30)
+    text = _words(chance, 0, 12)
     calls = [_call(number, chance) for _ in range(chance.choice((0, 1, 1, 1, 1, 2, 3)))]
     output = text if not calls else text + "\n" * bool(text) + write(calls, dialect=dialect)
     if chance.random() < 0.05:
@@ -135,7 +135,7 @@ def _call(number: int, chance: random.Random) -> dict[str, Any]:
         return {"name": "find_notes", "arguments": {"query": _words(chance, 1, 5), "tags": tags}}
     pages: object = number if chance.random() < 0.9 else f"{number}"
     title = f"Note {number}" if chance.random() < 0.95 else number
-    return {"name": "save_note", "arguments": {"title": title, "text": _words(chance, 0, 60), "pages": pages}}
+    return {"name": "save_note", "arguments": {"title": title, "text": _words(chance, 0, 20), "pages": pages}}
 
 
 def _words(chance: random.Random, least: int, most: int) -> str:

@@ -5,7 +5,6 @@ Ray and Daft are extras. Workers on other machines need the files under the same
 
 import multiprocessing
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -16,6 +15,7 @@ import msgspec
 from toolwright.bulk.files import Part
 from toolwright.bulk.job import Done, Job
 from toolwright.errors import ConfigError
+from toolwright.processes import when_parent_ends
 
 __all__ = ["ENGINES", "Engine", "run"]
 
@@ -46,17 +46,7 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
 
 
 def _end_with_parent() -> None:
-    """A worker does not outlive the command, however that ends: nothing else would tell it, as each holds both ends of
-    the queue.
-    """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, name="toolwright-parent", daemon=True).start()
+    when_parent_ends(lambda: os._exit(1))
 
 
 def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:

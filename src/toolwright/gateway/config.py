@@ -44,7 +44,8 @@ _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[server]`. `max_body_bytes`: larger requests are refused. `heartbeat_s`: a silent stream is kept alive.
+    """`[server]`. `workers`: processes that serve the port together. `max_body_bytes`: larger requests are refused.
+    `heartbeat_s`: a silent stream is kept alive.
 
     `reasoning`: the field of chat answers that reasoning goes into. `history`: calls and outputs that do not belong
     together are refused as OpenAI does, or mended. `responses`: the dialect of the Responses API. `hosts`: the names
@@ -57,6 +58,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     host: _Text = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
     max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
     hosts: tuple[_Text, ...] = ()
     max_requests: _Count = 2_048

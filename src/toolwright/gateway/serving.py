@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Final
@@ -30,8 +31,12 @@ _CLOSING_S: Final = 2
 _COLLECTED_EVERY: Final = (20_000, 20, 20)
 
 
-def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None:
-    """Serve a gateway's application until the process is told to end."""
+def serve(
+    app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve a gateway's application until the process is told to end; `ready` is called when it begins to. Raises
+    `SystemExit` when it cannot start.
+    """
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system lets go, too, of a client that reads nothing
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
     settings = uvicorn.Config(
@@ -43,8 +48,11 @@ def serve(app: Starlette, server: ServerConfig, listener: socket.socket) -> None
         timeout_graceful_shutdown=_CLOSING_S,
     )
     _spare_collector()
+    serving = _Server(settings, app.state.traffic, server, ready)
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
-        _Server(settings, app.state.traffic, server).run(sockets=[listener])
+        serving.run(sockets=[listener])
+    if not serving.started:
+        raise SystemExit(1)
 
 
 def _spare_collector() -> None:
@@ -57,13 +65,22 @@ def _spare_collector() -> None:
 class _Server(uvicorn.Server):
     """Drains before it ends."""
 
-    def __init__(self, config: uvicorn.Config, traffic: Traffic, server: ServerConfig) -> None:
+    def __init__(
+        self, config: uvicorn.Config, traffic: Traffic, server: ServerConfig, ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self._ready = ready
         self._traffic = traffic
         self._drain_s = server.drain_s
         self._heads = HalfHeads(self.server_state.connections, server.receive_s)
         self._told: signal.Signals | None = None
         self._until = 0.0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal: the first one begins the drain, another one ends it."""
