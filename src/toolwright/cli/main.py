@@ -197,11 +197,12 @@ def _run(config: Config) -> None:
             asyncio.run(open_models(models))
         app = create_app(config, models)
         host, port = listeners[0].getsockname()[:2]
-        _welcome(config, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         if server.workers == 1:
+            _welcome(config, address)
             serve_app(app, server, listeners[0])
         else:
-            serve_by_workers(config, listeners)
+            serve_by_workers(config, listeners, lambda: _welcome(config, address))
 
 
 async def _check_store(config: StoreConfig | None) -> None:

@@ -12,12 +12,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -85,30 +86,39 @@ def _share(most: int | None, number: int, count: int) -> int | None:
     return None if most is None else most // count + (number < most % count)
 
 
-def serve_by_workers(config: Config, listeners: Sequence[socket.socket]) -> None:
-    """Serve by a process for each listener until told to end. Ends with status 1 when one cannot start."""
+def serve_by_workers(
+    config: Config, listeners: Sequence[socket.socket], ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve by a process for each listener until told to end; `ready` is called when all of them do. Raises
+    `SystemExit` when one cannot start.
+    """
     with TemporaryDirectory(prefix="toolwright-") as name:
         folder = Path(name)
         Ledger.shared(folder / _LEDGER, ledger_size(config.keys))
         if config.server.metrics and MULTIPROCESS not in os.environ:
             (folder / _METRICS).mkdir()
             os.environ[MULTIPROCESS] = str(folder / _METRICS)
-        _Parent(config, listeners, folder).run()
+        _Parent(config, listeners, folder, ready).run()
 
 
 class _Worker(Struct):
-    process: Any
-    is_ready: Any  # a number that the worker sets to 1
+    process: SpawnProcess
+    heard: Connection  # a word when it serves
     started_s: float
     is_first: bool
+    is_ready: bool = False
 
 
 class _Parent:
-    def __init__(self, config: Config, listeners: Sequence[socket.socket], folder: Path) -> None:
+    def __init__(
+        self, config: Config, listeners: Sequence[socket.socket], folder: Path, ready: Callable[[], None]
+    ) -> None:
         self._config = config
         self._listeners = listeners
         self._folder = folder
+        self._ready = ready
         self._workers: dict[int, _Worker] = {}
+        self._has_served = False
         self._is_told = False
         self._has_failed = False
 
@@ -118,23 +128,39 @@ class _Parent:
             for number in range(len(self._listeners)):
                 self._start(number, is_first=True)
             while self._workers:
-                wait([told, *(worker.process.sentinel for worker in self._workers.values())])
+                waiting = [worker.heard for worker in self._workers.values() if not worker.is_ready]
+                wait([told, *waiting, *(worker.process.sentinel for worker in self._workers.values())])
                 with suppress(BlockingIOError):
                     if told.recv(_SIGNALS):
                         self._tell()
                 for number, worker in [*self._workers.items()]:
+                    self._listen(worker)
                     if worker.process.exitcode is not None:
                         self._ended(number, worker)
         if self._has_failed:
             raise SystemExit(1)
 
+    def _listen(self, worker: _Worker) -> None:
+        """Note that a worker serves; one that has died says nothing."""
+        if worker.is_ready or not worker.heard.poll():
+            return
+        try:
+            worker.is_ready = bool(worker.heard.recv_bytes())
+        except EOFError:
+            worker.process.join()
+            return
+        if not self._has_served and all(each.is_ready for each in self._workers.values()):
+            self._has_served = True
+            self._ready()
+
     def _ended(self, number: int, worker: _Worker) -> None:
         del self._workers[number]
+        worker.heard.close()
         if MULTIPROCESS in os.environ:
             mark_process_dead(worker.process.pid)  # type: ignore[no-untyped-call]
         if self._is_told:
             return
-        if worker.is_first and not worker.is_ready.value:
+        if worker.is_first and not worker.is_ready:
             log.error("a worker could not start: see what it said before")
             self._has_failed = True
             self._tell()
@@ -144,11 +170,12 @@ class _Parent:
         self._start(number, is_first=False)
 
     def _start(self, number: int, *, is_first: bool) -> None:
-        is_ready = _SPAWN.RawValue("b", 0)
-        given = (share_of(self._config, number), self._listeners[number], self._folder, is_ready)
+        heard, said = _SPAWN.Pipe(duplex=False)
+        given = (share_of(self._config, number), self._listeners[number], self._folder, said)
         process = _SPAWN.Process(target=_work, args=given, name=f"toolwright-{number + 1}", daemon=True)
         process.start()
-        self._workers[number] = _Worker(process, is_ready, time.monotonic(), is_first)
+        said.close()
+        self._workers[number] = _Worker(process, heard, time.monotonic(), is_first)
 
     def _tell(self) -> None:
         """The first time the workers drain, the second time they end."""
@@ -177,14 +204,15 @@ def _signals() -> Iterator[socket.socket]:
                 signal.signal(sign, earlier)
 
 
-def _how(code: int) -> str:
+def _how(code: int | None) -> str:
+    assert code is not None
     return signal.Signals(-code).name if code < 0 else f"status {code}"
 
 
 # --- in a worker ---
 
 
-def _work(config: Config, listener: socket.socket, folder: Path, is_ready: Any) -> None:
+def _work(config: Config, listener: socket.socket, folder: Path, said: Connection) -> None:
     os.setpgrp()  # Ctrl-C in a terminal is for the parent, which tells
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from toolwright.gateway.app import create_app
@@ -193,8 +221,4 @@ def _work(config: Config, listener: socket.socket, folder: Path, is_ready: Any) 
 
     configure(config.server.log_level, config.server.log_format)
     ledger = Ledger.shared(folder / _LEDGER, ledger_size(config.keys))
-
-    def ready() -> None:
-        is_ready.value = 1
-
-    serve(create_app(config, ledger=ledger), config.server, listener, ready)
+    serve(create_app(config, ledger=ledger), config.server, listener, lambda: said.send_bytes(b"!"))
