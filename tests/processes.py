@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +14,14 @@ _TOOLWRIGHT = str(Path(sys.executable).parent / "toolwright")
 @contextmanager
 def gateway(*options: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`toolwright serve` with these options: its address, once it listens, and its process."""
-    command = [_TOOLWRIGHT, "serve", "--port", str(port), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with served(_TOOLWRIGHT, "serve", "--port", str(port), *options) as started:
+        yield started
+
+
+@contextmanager
+def served(*command: str, env: Mapping[str, str] | None = None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A command that starts a gateway: its address, once it listens, and its process."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stdout is not None
     assert process.stderr is not None
     try:

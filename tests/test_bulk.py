@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,33 @@ def test_a_killed_process_loses_nothing_and_does_nothing_twice(tmp_path: Path) -
     assert done("parse", source, other, "--dialect", "json").exit_code == 0
     assert killed
     assert target.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
+def test_no_worker_outlives_a_killed_command(tmp_path: Path) -> None:
+    source = outputs(tmp_path / "in.jsonl")
+    asked = ["parse", str(source), str(tmp_path / "out.jsonl"), "--dialect", "json", "--part-mb", "0.0001"]
+    process = subprocess.Popen([COMMAND, "bulk", *asked, "--workers", "2"], stderr=subprocess.DEVNULL)
+    folder = tmp_path / "out.jsonl.parts"
+    while not (found := [*children(process.pid)]) or not any(folder.glob("*.done")):
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    until = time.monotonic() + 10
+    while alive := [pid for pid in found if is_running(pid)]:
+        assert time.monotonic() < until, f"these go on: {alive}"
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started and that run."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""  # empty when it has ended, and nobody has asked how
+    except OSError:
+        return False
 
 
 # What cannot be, and words of what is said of it. `IN` and `OUT` are the files.

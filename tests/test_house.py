@@ -44,6 +44,7 @@ LAYERS = (
     ("native", "observing"),
     ("turn", "tracing"),
     ("api", "response_template"),
+    ("processes",),
     ("bulk", "records"),
     ("agent",),
     ("probing",),

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,19 @@ def test_files_stay_small_and_the_oldest_go(record: Any, folder: Path) -> None:
     assert len(sizes) > 1
     assert max(sizes) <= 8_192
     assert sum(sizes) <= 24_576
+
+
+def test_a_file_that_another_process_has_erased_is_not_written_to(record: Any, folder: Path) -> None:
+    begin, end = record
+    url = begin(ModelConfig(name="m", upstream="simulated"))
+    for _ in range(2):
+        assert asked(url, "m") == 200
+        until = time.monotonic() + 10
+        while not (found := [*folder.glob("*")]) or not found[0].stat().st_size:
+            assert time.monotonic() < until
+        found[0].unlink()
+    assert asked(url, "m") == 200
+    assert len(end()) == 1
 
 
 def test_a_long_turn_is_recorded_without_what_went_in_or_at_all(record: Any, folder: Path, model: ModelServer) -> None:

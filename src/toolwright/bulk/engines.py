@@ -15,6 +15,7 @@ import msgspec
 from toolwright.bulk.files import Part
 from toolwright.bulk.job import Done, Job
 from toolwright.errors import ConfigError
+from toolwright.processes import when_parent_ends
 
 __all__ = ["ENGINES", "Engine", "run"]
 
@@ -34,7 +35,7 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
         yield from map(job.do, parts)
         return
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn) as pool:
+    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn, initializer=_end_with_parent) as pool:
         try:
             for future in as_completed([pool.submit(job.do, part) for part in parts]):
                 yield future.result()
@@ -42,6 +43,10 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
             raise ConfigError("A worker process died. The same command goes on with what is not done yet.") from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    when_parent_ends(lambda: os._exit(1))
 
 
 def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:

@@ -5,6 +5,7 @@ columns that are added to Parquet what is no text or boolean is JSON text.
 """
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from msgspec import Struct
 from toolwright.errors import ConfigError
 from toolwright.jsontext import NotJsonError, decode, encode
 
-__all__ = ["BadLine", "Format", "Part", "format_of", "joined", "parts_of", "read_part", "write_part"]
+__all__ = ["BadLine", "Format", "Part", "format_of", "half_of", "joined", "parts_of", "read_part", "write_part"]
 
 Format: TypeAlias = Literal["jsonl", "parquet"]
 Row: TypeAlias = dict[str, Any]
@@ -90,11 +91,16 @@ def _row(line: bytes) -> Row | BadLine:
     return row if isinstance(row, dict) else BadLine(line.decode(), "This line is no JSON object.")
 
 
+def half_of(path: Path) -> Path:
+    """Where a file is written until it is whole. Each time another: a worker of a killed command may still be at it."""
+    return path.with_name(f"{path.stem}.{secrets.token_hex(4)}.half")
+
+
 def write_part(path: Path, rows: Sequence[Row], source: Path, adds: Mapping[str, str]) -> None:
     """Write a part, whole or not at all. `adds`: the fields that rows of `source` get, and drop, with their types in
     Parquet (`string`, `bool`; `""` = dropped).
     """
-    half = path.with_suffix(".half")
+    half = half_of(path)
     if path.suffix == ".parquet":
         _write_parquet(half, rows, source, adds)
     else:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 import toolwright
-from toolwright.bulk.files import BadLine, Part, format_of, joined, parts_of, read_part, write_part
+from toolwright.bulk.files import BadLine, Part, format_of, half_of, joined, parts_of, read_part, write_part
 from toolwright.bulk.rows import Batch, Work
 from toolwright.errors import ConfigError
 
@@ -118,6 +118,6 @@ class Job(Struct, frozen=True):
 
 
 def _write_json(path: Path, value: Struct) -> None:
-    half = path.with_suffix(".half")
+    half = half_of(path)
     half.write_bytes(msgspec.json.encode(value))
     half.replace(path)

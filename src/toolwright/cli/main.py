@@ -1,13 +1,11 @@
 """The commands. Each shows an example in its help; an error says what was expected and what was meant."""
 
 import asyncio
-import errno
 import json
 import os
-import socket
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -55,9 +53,6 @@ __all__ = ["main"]
 _TOOLS = 'a list of tools as JSON, such as [{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
 _REQUEST = 'a request as JSON, such as {"messages": [{"role": "user", "content": "hi"}]}'
 
-
-# What can be wrong with the port; everything else is the address.
-_PORT_FAULTS = (errno.EADDRINUSE, errno.EACCES)
 T = TypeVar("T")
 
 
@@ -100,6 +95,7 @@ main.add_command(replay)
 )
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on.  [default: 8080]")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that serve it.  [default: 1]")
 @click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
 @click.option("--sample", is_flag=True, help="Let the simulated model make random calls of what is allowed.")
 @click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
@@ -115,6 +111,7 @@ def serve(
     config: Path | None,
     host: str | None,
     port: int | None,
+    workers: int | None,
     faults: str,
     sample: bool,
     store: str | None,
@@ -134,9 +131,8 @@ def serve(
     """
     settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults, sample=sample)
     dialect_ = "open_responses" if openresponses else None
-    given = {
-        key: value for key, value in (("host", host), ("port", port), ("responses", dialect_)) if value is not None
-    }
+    asked = {"host": host, "port": port, "workers": workers, "responses": dialect_}
+    given = {key: value for key, value in asked.items() if value is not None}
     server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
     store_ = settings.store or StoreConfig(url=_default_store())
     if store:
@@ -186,17 +182,27 @@ def _settings(
 
 def _run(config: Config, *, from_file: bool) -> None:
     from toolwright.gateway.app import create_app  # here, so that the other commands start without it
+    from toolwright.gateway.listeners import listen_for_each
     from toolwright.gateway.serving import serve as serve_app
+    from toolwright.gateway.workers import check_workers, serve_by_workers
 
-    configure_logs(config.server.log_level, config.server.log_format)
+    server = config.server
+    configure_logs(server.log_level, server.log_format)
+    check_workers(config)
     with nullcontext() if from_file else told_as_options():
         models = build_models(config)
     asyncio.run(_check_store(config.store))
-    with _listen(config.server.host, config.server.port) as listener:
-        asyncio.run(open_models(models))
-        host, port = listener.getsockname()[:2]
+    with ExitStack() as when_it_ends:
+        listeners = [
+            when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)
+        ]
+        host, port = listeners[0].getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        serve_app(create_app(config, models), config.server, listener, lambda: _welcome(config, address))
+        if server.workers == 1:
+            asyncio.run(open_models(models))
+            serve_app(create_app(config, models), server, listeners[0], lambda: _welcome(config, address))
+        else:
+            serve_by_workers(config, listeners, lambda: _welcome(config, address))
 
 
 async def _check_store(config: StoreConfig | None) -> None:
@@ -207,21 +213,6 @@ async def _check_store(config: StoreConfig | None) -> None:
         store = Store(config.url)
         await store.open()
         await store.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
-        )
-    except OSError as error:
-        if error.errno in _PORT_FAULTS:
-            way_out = "Choose another port with --port, or --port 0 for any."
-        else:
-            way_out = "Give an address of this machine with --host, such as 127.0.0.1, or 0.0.0.0 for all of them."
-        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}. {way_out}") from error
-    except UnicodeError as error:
-        raise ConfigError(f"Cannot listen on {host!r}: it is no name of a host.") from error
 
 
 def _welcome(config: Config, address: str) -> None:
@@ -239,6 +230,8 @@ def _welcome(config: Config, address: str) -> None:
         where = without_credentials(config.store.url).removeprefix("sqlite:///")
         kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")
         click.echo(f"  responses and conversations {kept}")
+    if config.server.workers > 1:
+        click.echo(f"  by {config.server.workers} processes")
     if config.record is not None:
         click.echo(f"  turns are recorded, word for word, in {config.record.dir}")
     key = "YOUR_KEY" if config.keys else "any"

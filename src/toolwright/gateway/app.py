@@ -31,6 +31,7 @@ from toolwright.gateway.conversations import ConversationsEndpoint
 from toolwright.gateway.exchanges import Watched, current
 from toolwright.gateway.guard import Guard
 from toolwright.gateway.lane import Lane, LaneChooser
+from toolwright.gateway.ledger import Ledger
 from toolwright.gateway.mcp_servers import McpServers
 from toolwright.gateway.models import build_models
 from toolwright.gateway.receiving import Received
@@ -50,12 +51,13 @@ Handler = Callable[[Request], Awaitable[Response]]
 _PRUNED_EVERY_S: Final = 3_600.0
 
 
-def create_app(config: Config, models: Mapping[str, Model] | None = None) -> Starlette:
+def create_app(config: Config, models: Mapping[str, Model] | None = None, ledger: Ledger | None = None) -> Starlette:
     """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
 
-    `models`: those of the configuration, where they have been built, and opened, already.
+    `models`: those of the configuration, where they have been built, and opened, already. `ledger`: where the limits of
+    keys are counted, if not in the application itself.
     """
-    gateway = _Gateway(config, build_models(config) if models is None else models)
+    gateway = _Gateway(config, build_models(config) if models is None else models, ledger)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -127,7 +129,7 @@ def _identified(response: Response) -> Response:
 
 
 class _Gateway:
-    def __init__(self, config: Config, models: Mapping[str, Model]) -> None:
+    def __init__(self, config: Config, models: Mapping[str, Model], ledger: Ledger | None) -> None:
         self._server = config.server
         self.traffic = Traffic(config.server.max_requests)
         self.watch = Watch(config, lambda: self.keys.left())
@@ -135,7 +137,7 @@ class _Gateway:
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
         }
-        self.keys = Keys(config.keys, self._models)
+        self.keys = Keys(config.keys, self._models, ledger=ledger)
         self._started = int(time.time())
         self._document: bytes | None = None
         store = config.store or StoreConfig(url="sqlite://")

@@ -1,7 +1,7 @@
 """Who asks: the keys of clients, what each may use, and how much of it in a minute.
 
 A gateway keeps the hash of a key only, and nothing here tells a key: not in an error, not in a log. Limits are counted
-by each process for itself.
+in a ledger, which may be that of several processes.
 """
 
 import hashlib
@@ -17,12 +17,14 @@ import msgspec
 from msgspec import Meta
 
 from toolwright.errors import ConfigError, RequestError, did_you_mean
+from toolwright.gateway.ledger import Ledger
 
-__all__ = ["NOBODY", "Caller", "KeyConfig", "Keys", "asking", "caller", "hash_of", "new_key"]
+__all__ = ["NOBODY", "Caller", "KeyConfig", "Keys", "asking", "caller", "hash_of", "ledger_size", "new_key"]
 
 _PREFIX: Final = "tw-"
 _SECRET_BYTES: Final = 32
 _MINUTE_S: Final = 60.0
+_PLACES: Final = 4  # two limits, of two numbers each
 _ALL_MODELS: Final = "*"
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 _PerMinute = Annotated[int, Meta(ge=1)]
@@ -39,7 +41,7 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The models it may use, `*` for all."""
     requests_per_minute: _PerMinute | None = None
     """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
-    Each process counts for itself.
+    The workers of a gateway count together, several gateways each for itself.
     """
     tokens_per_minute: _PerMinute | None = None
     """The same for tokens in and out, as the model's server counts them."""
@@ -58,21 +60,25 @@ def hash_of(key: str) -> str:
 class _Bucket:
     """So many a minute: what is used comes back evenly. It may be overdrawn, then it is empty for longer."""
 
-    def __init__(self, kind: str, per_minute: int, clock: Callable[[], float]) -> None:
+    def __init__(self, kind: str, per_minute: int, clock: Callable[[], float], ledger: Ledger, place: int) -> None:
+        """`place`: where the ledger has two numbers for it, how much is used, and when that was so."""
         self.kind = kind
         self.per_minute = per_minute
         self._clock = clock
-        self._left = float(per_minute)
-        self._at = clock()
+        self._ledger = ledger
+        self._place = place
 
     def left(self) -> float:
-        now = self._clock()
-        self._left = min(self.per_minute, self._left + (now - self._at) * self.per_minute / _MINUTE_S)
-        self._at = now
-        return self._left
+        return self.use(0)
 
-    def use(self, number: float) -> None:
-        self._left = self.left() - number
+    def use(self, number: float) -> float:
+        """Use so many; answers how many are left."""
+        with self._ledger.locked() as numbers:
+            now = self._clock()
+            used, at = numbers[self._place], numbers[self._place + 1]
+            used = max(0.0, used - (now - at) * self.per_minute / _MINUTE_S) + number
+            numbers[self._place], numbers[self._place + 1] = used, now
+        return self.per_minute - used
 
     def wait_s(self, number: float) -> float:
         """Until there are so many."""
@@ -82,14 +88,26 @@ class _Bucket:
 class Caller:
     """A client with its key: everything is done on its behalf."""
 
-    def __init__(self, config: KeyConfig | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: KeyConfig | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        ledger: Ledger | None = None,
+        place: int = 0,
+    ) -> None:
+        """`ledger` has the four numbers from `place` on for it."""
         self.name = config.name if config else ""
+        counted = ledger or Ledger(_PLACES)
         self._models = config.models if config else (_ALL_MODELS,)
         limits = (
             ("requests", config.requests_per_minute if config else None),
             ("tokens", config.tokens_per_minute if config else None),
         )
-        self._buckets = {kind: _Bucket(kind, most, clock) for kind, most in limits if most is not None}
+        self._buckets = {
+            kind: _Bucket(kind, most, clock, counted, place + 2 * number)
+            for number, (kind, most) in enumerate(limits)
+            if most is not None
+        }
 
     @property
     def is_limited(self) -> bool:
@@ -146,6 +164,11 @@ def _duration(seconds: float) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
+def ledger_size(keys: Sequence[KeyConfig]) -> int:
+    """How many numbers are counted for these keys."""
+    return len(keys) * _PLACES
+
+
 NOBODY: Final = Caller()
 _ASKING: Final[ContextVar[Caller]] = ContextVar("toolwright_caller", default=NOBODY)
 
@@ -164,9 +187,15 @@ class Keys:
     """The keys of a configuration. Without any, everybody is let in."""
 
     def __init__(
-        self, given: Sequence[KeyConfig], models: Collection[str] = (), clock: Callable[[], float] = time.monotonic
+        self,
+        given: Sequence[KeyConfig],
+        models: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+        ledger: Ledger | None = None,
     ) -> None:
-        """`models` are those that there are, `*` among them where there may be any. Raises `ConfigError`."""
+        """`models` are those that there are, `*` among them where there may be any. `ledger` is `ledger_size` long.
+        Raises `ConfigError`.
+        """
         for what in ("name", "sha256"):
             seen = [getattr(key, what).lower() for key in given]
             if twice := next((value for value in seen if seen.count(value) > 1), None):
@@ -178,7 +207,11 @@ class Keys:
                         f"Key {key.name!r}: there is no model {model!r}.{did_you_mean(model, models)} It can be: "
                         f"{', '.join((*models, _ALL_MODELS))}."
                     )
-        self._callers = [(key.sha256.lower().encode(), Caller(key, clock)) for key in given]
+        counted = ledger or Ledger(ledger_size(given))
+        self._callers = [
+            (key.sha256.lower().encode(), Caller(key, clock, counted, number * _PLACES))
+            for number, key in enumerate(given)
+        ]
 
     def __bool__(self) -> bool:
         return bool(self._callers)

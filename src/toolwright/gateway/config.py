@@ -53,6 +53,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Address to listen on."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
     """Port to listen on; `0` for any that is free."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Processes that serve the port together, see [deployment](deployment.md#several-workers); not for a model in a
+    file, nor with a store in memory.
+    """
     max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
     """Larger requests get a 413."""
     hosts: tuple[_Text, ...] = ()
@@ -60,7 +64,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `["gateway.lan"]`; `["*"]` for any, see [security](security.md).
     """
     max_requests: _Count = 2_048
-    """Requests under way at once; one more gets a 429 with `retry-after`."""
+    """Requests under way at once; one more gets a 429 with `retry-after`. Each of several workers takes its share."""
     heartbeat_s: _Seconds = 10.0
     """A stream without news sends an empty chunk this often."""
     receive_s: _Seconds = 60.0
@@ -175,7 +179,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     idle_timeout_s: _Seconds = 300.0
     """How long the upstream may be silent, twice as long before an answer that comes whole."""
     always_stream: bool = False
-    """Whether a whole answer is fetched as a stream, too: for an upstream behind a proxy that ends silent connections."""
+    """Whether a whole answer is fetched as a stream, too: for an upstream behind a proxy that ends silent
+    connections.
+    """
     aliases: list[Annotated[list[_Text], Meta(min_length=2)]] = []
     """More groups of parameter names that mean the same, such as `[["depot", "warehouse"]]`; a name that the tool
     declares is never taken for another.
@@ -204,7 +210,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     the template as they come.
     """
     max_requests: _Count | None = None
-    """Requests that its server gets at once; the others wait."""
+    """Requests that its server gets at once; the others wait. Each of several workers takes its share."""
     queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
     """How long they wait before they get a 429 with `retry-after`."""
     engine: EngineOptions | None = None

@@ -26,9 +26,9 @@ from toolwright.observing import Asked, Ended, Observation, Observer, SeenCall
 from toolwright.toolsearch import SEARCH_TOOL
 from toolwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["Metrics", "Outcome", "outcome"]
+__all__ = ["MULTIPROCESS", "Metrics", "Outcome", "outcome"]
 
-_MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 # Source: the buckets of OpenTelemetry's semantic conventions for generative AI, November 2026.
 _SECONDS: Final = tuple(0.01 * 2**step for step in range(14))
 _FIRST_SECONDS: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
@@ -77,7 +77,7 @@ class Metrics:
     def __init__(self, left: Left = dict) -> None:
         registry = self._registry = CollectorRegistry()
         self._gauges = Gauges(left)
-        if _MULTIPROCESS not in os.environ:  # there the numbers of a process are not kept apart
+        if MULTIPROCESS not in os.environ:  # there the numbers of a process are not kept apart
             ProcessCollector(registry=registry)
             registry.register(self._gauges)
 
@@ -153,7 +153,7 @@ class Metrics:
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All numbers as text, and its content type."""
         registry = self._registry
-        if _MULTIPROCESS in os.environ:
+        if MULTIPROCESS in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         encoder, kind = choose_encoder(accept)

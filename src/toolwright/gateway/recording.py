@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -151,7 +152,7 @@ class _Files:
     def write(self, line: bytes, time_s: float) -> None:
         """Append a line. After a failure the next one goes into a new file: half a line may stand in this one."""
         day = datetime.fromtimestamp(time_s, UTC).strftime("%Y%m%d")
-        if self._open is None or day != self._day or self._size + len(line) > self._limits.file_bytes:
+        if self._is_gone() or day != self._day or self._size + len(line) > self._limits.file_bytes:
             self._begin(day)
         assert self._open is not None
         left = memoryview(line)
@@ -162,6 +163,10 @@ class _Files:
             self.close()
             raise
         self._size += len(line)
+
+    def _is_gone(self) -> bool:
+        """Whether there is no open file, or another process has found it to be the oldest and erased it."""
+        return self._open is None or os.fstat(self._open).st_nlink == 0
 
     def close(self) -> None:
         """Give the open file back."""
@@ -180,13 +185,18 @@ class _Files:
 
     def _erase_old(self, kept: Path) -> None:
         """Erase the oldest files of the folder while all together are too large, with room for the new one."""
-        found = sorted((path.stat().st_mtime, path) for path in self._folder.glob(_PATTERN) if path != kept)
-        total = sum(path.stat().st_size for _, path in found) + self._limits.file_bytes
-        for _, path in found:
+        found: list[tuple[float, Path, int]] = []
+        for path in self._folder.glob(_PATTERN):
+            with suppress(FileNotFoundError):  # another process erases, too
+                stat = path.stat()
+                found.append((stat.st_mtime, path, stat.st_size))
+        total = sum(size for _, path, size in found if path != kept) + self._limits.file_bytes
+        for _, path, size in sorted(found):
             if total <= self._limits.total_bytes:
                 break
-            total -= path.stat().st_size
-            path.unlink()
+            if path != kept:
+                total -= size
+                path.unlink(missing_ok=True)
 
 
 def _line(waiting: _Waiting, most: int) -> bytes:

@@ -30,7 +30,7 @@ from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.exchanges import note
 from toolwright.gateway.pages import page, shown
 from toolwright.gateway.server_items import ServerItem
-from toolwright.gateway.store import Store, StoredResponse
+from toolwright.gateway.store import ENDED, Store, StoredResponse, StoreError
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Prepared, Turns, new_id
 from toolwright.jsontext import encode
@@ -42,9 +42,10 @@ __all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "event_bytes", "flavour_of"]
 
 # Below this path the Open Responses dialect is spoken, whatever the configuration says.
 OPEN_RESPONSES: Final = "/openresponses/"
-_OVER: Final = ("completed", "incomplete", "failed", "cancelled")
 # A background response that is not finished so long after it was asked for never will be: its gateway has ended.
 _GIVEN_UP_S: Final = 3_600.0
+# How often it is asked whether another gateway has cancelled or deleted what is made here.
+_ASKED_EVERY_S: Final = 1.0
 _CHARACTERS_PER_TOKEN: Final = 4
 # How long responses in the background may take to be stored as failed when the gateway ends.
 _FAILING_S: Final = 5.0
@@ -128,8 +129,9 @@ class ResponsesEndpoint:
             with suppress(asyncio.CancelledError):
                 await task
         stored = await self._stored(request)
-        if stored.body["status"] not in _OVER:
-            stored = await self._set_status(stored, "cancelled")
+        if stored.body["status"] not in ENDED:  # another gateway makes it, which will see this, or has died
+            await self._set_status(stored, "cancelled")
+            stored = await self._stored(request)
         return json_response({**stored.body, "output": list(stored.output)})
 
     async def input_tokens(self, request: Request) -> Response:
@@ -160,7 +162,7 @@ class ResponsesEndpoint:
             async with aclosing(self._turns.streamed(prepared, peeked.events())) as events:
                 async for batch in events:
                     pieces = [written(event) for event in batch]
-                    is_last = batch[-1]["type"].removeprefix("response.") in _OVER
+                    is_last = batch[-1]["type"].removeprefix("response.") in ENDED
                     if is_last and (told := problems_told(prepared.problems)):
                         pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
                     yield pieces
@@ -188,15 +190,30 @@ class ResponsesEndpoint:
 
     async def _make(self, prepared: Prepared, stored: StoredResponse) -> None:
         """Make a response in the background."""
+        making = asyncio.current_task()
+        assert making is not None
+        watching = asyncio.create_task(self._cancel_when_ended(stored.id, making))
         try:
             with self._traffic.under_way(limited=False):
-                await self._set_status(stored, "in_progress")
-                await self._make_to_its_end(prepared)
+                if await self._set_status(stored, "in_progress"):
+                    await self._make_to_its_end(prepared)
         except asyncio.CancelledError:
             await self._set_status(stored, "cancelled")
             raise
         finally:
+            await given_up(watching)
             self._background.pop(prepared.id, None)
+
+    async def _cancel_when_ended(self, id_: str, making: asyncio.Task[None]) -> None:
+        """Cancel what makes a response when another gateway has cancelled or deleted that."""
+        assert self._store is not None
+        while True:
+            await asyncio.sleep(_ASKED_EVERY_S)
+            with suppress(StoreError):
+                status = await self._store.status(id_)
+                if status is None or status in ENDED:
+                    making.cancel()
+                    return
 
     async def _make_to_its_end(self, prepared: Prepared) -> None:
         async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
@@ -204,11 +221,10 @@ class ResponsesEndpoint:
                 if batch[-1]["type"] == "response.failed" and self._store is not None:
                     await self._store.replace(prepared.stored())
 
-    async def _set_status(self, stored: StoredResponse, status: str) -> StoredResponse:
+    async def _set_status(self, stored: StoredResponse, status: str) -> bool:
+        """Whether it has this status now: not, when it has ended or was deleted."""
         assert self._store is not None
-        changed = msgspec.structs.replace(stored, body={**stored.body, "status": status})
-        await self._store.replace(changed)
-        return changed
+        return await self._store.replace(msgspec.structs.replace(stored, body={**stored.body, "status": status}))
 
     async def _compacted(self, prepared: Prepared) -> dict[str, Any]:
         output: list[Mapping[str, Any]] = []
@@ -233,7 +249,7 @@ class ResponsesEndpoint:
         stored = await self._store.get(id_) if self._store is not None else None
         if stored is None:
             raise RequestError(f"Response with id '{id_}' not found.", status=404)
-        if stored.body["status"] not in _OVER and time.time() - stored.created_at > _GIVEN_UP_S:
+        if stored.body["status"] not in ENDED and time.time() - stored.created_at > _GIVEN_UP_S:
             error = {"code": "server_error", "message": "The gateway that made this response is gone."}
             return msgspec.structs.replace(stored, body={**stored.body, "status": "failed", "error": error})
         return stored

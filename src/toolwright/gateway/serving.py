@@ -31,8 +31,12 @@ _CLOSING_S: Final = 2
 _COLLECTED_EVERY: Final = (20_000, 20, 20)
 
 
-def serve(app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve a gateway's application until the process is told to end. `ready` is called when it takes requests."""
+def serve(
+    app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve a gateway's application until the process is told to end; `ready` is called when it takes requests. Raises
+    `SystemExit` when it cannot start.
+    """
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system lets go, too, of a client that reads nothing
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
     settings = uvicorn.Config(
@@ -44,8 +48,11 @@ def serve(app: Starlette, server: ServerConfig, listener: socket.socket, ready: 
         timeout_graceful_shutdown=_CLOSING_S,
     )
     _spare_collector()
+    serving = _Server(settings, app.state.traffic, server, ready)
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended all that was open
-        _Server(settings, app.state.traffic, server, ready).run(sockets=[listener])
+        serving.run(sockets=[listener])
+    if not serving.started:
+        raise SystemExit(1)
 
 
 def _spare_collector() -> None:
@@ -71,7 +78,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn: opens what the application needs, then listens."""
-        await super().startup(sockets)
+        await super().startup(sockets=sockets)
         if self.started:
             self._ready()
 

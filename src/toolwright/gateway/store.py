@@ -19,10 +19,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from toolwright.errors import ConfigError
 from toolwright.gateway import store_queries as queries
 from toolwright.gateway.store_engine import Database
-from toolwright.gateway.store_queries import StoredConversation, StoredResponse, StoreError
+from toolwright.gateway.store_queries import ENDED, StoredConversation, StoredResponse, StoreError
 from toolwright.gateway.store_tables import migrate
 
-__all__ = ["Store", "StoreError", "StoredConversation", "StoredResponse"]
+__all__ = ["ENDED", "Store", "StoreError", "StoredConversation", "StoredResponse"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -91,8 +91,14 @@ class Store:
         await self._write(queries.put_response, response, self._owner())
 
     async def replace(self, response: StoredResponse) -> bool:
-        """`put` for an answer in the background, put before: False when it was deleted meanwhile, and stays so."""
-        return await self._write(queries.put_response, response, self._owner(), only_again=True)
+        """`put` for an answer in the background, put before: False when it was deleted or has ended meanwhile, which
+        another gateway may have done: then it stays so.
+        """
+        return await self._write(queries.replace_response, response, self._owner())
+
+    async def status(self, id_: str) -> str | None:
+        """The status of a response; None when it is unknown or deleted."""
+        return await self._read(queries.get_status, id_, self._owner())
 
     async def get(self, id_: str) -> StoredResponse | None:
         """The response; None when it is unknown or deleted."""

@@ -9,7 +9,7 @@ continue from a response while it is found to have no children. Within a convers
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
@@ -32,6 +32,7 @@ from toolwright.gateway.store_tables import CONVERSATION_ITEMS, CONVERSATIONS, I
 from toolwright.jsontext import encode
 
 __all__ = [
+    "ENDED",
     "StoreError",
     "StoredConversation",
     "StoredResponse",
@@ -46,10 +47,14 @@ __all__ = [
     "get_history",
     "get_item",
     "get_response",
+    "get_status",
     "put_response",
+    "replace_response",
     "update_conversation",
 ]
 
+# What the `status` of a body says of an answer that nothing changes any more.
+ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
 _CHAINS = "tw-chain"
 _ITEM_LIST = msgspec.json.Decoder(list[dict[str, Any]])
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
@@ -86,10 +91,10 @@ class StoredConversation(msgspec.Struct, frozen=True):
 # --- responses ---
 
 
-def put_response(connection: Connection, response: StoredResponse, owner: str, *, only_again: bool = False) -> bool:
+def put_response(connection: Connection, response: StoredResponse, owner: str) -> bool:
     """Add a response, or replace the body and the items of one. True when it is stored now.
 
-    A deleted one is not brought back. `only_again`: one that is not there is not added.
+    A deleted one is not brought back.
     """
     lock(connection, _CHAINS, shared=True)
     named = [response.id] if response.parent is None else [response.id, response.parent]
@@ -102,8 +107,6 @@ def put_response(connection: Connection, response: StoredResponse, owner: str, *
     if response.id in hidden:
         connection.execute(update(RESPONSES).where(RESPONSES.c.id == response.id).values(content))
         connection.execute(delete(ITEMS).where(ITEMS.c.response_id == response.id))
-    elif only_again:
-        return False
     elif response.parent is not None and response.parent not in hidden:
         raise StoreError(
             f"Response {response.id} cannot be stored: it continues from {response.parent}, which is gone."
@@ -129,6 +132,21 @@ def put_response(connection: Connection, response: StoredResponse, owner: str, *
             connection.execute(delete(CONVERSATION_ITEMS).where(inside, its_own))
         add_items(connection, response.conversation, items, owner, response.id)
     return True
+
+
+def replace_response(connection: Connection, response: StoredResponse, owner: str) -> bool:
+    """`put_response` for one that is there and has not ended, as its body says. True when it is stored now."""
+    lock(connection, _CHAINS, shared=True)
+    found = connection.execute(select(RESPONSES.c.body).where(_visible(response.id, owner)).with_for_update()).first()
+    if found is None or _OBJECT.decode(found.body).get("status") in ENDED:
+        return False
+    return put_response(connection, response, owner)
+
+
+def get_status(connection: Connection, id_: str, owner: str) -> str | None:
+    """What the body of a response says of it, unless that is unknown or deleted."""
+    found = connection.execute(select(RESPONSES.c.body).where(_visible(id_, owner))).first()
+    return None if found is None else _OBJECT.decode(found.body).get("status")
 
 
 def get_response(connection: Connection, id_: str, owner: str) -> StoredResponse | None:

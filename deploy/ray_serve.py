@@ -1,0 +1,33 @@
+"""The gateway on Ray Serve, for those who have a cluster: plain ASGI, its state in PostgreSQL.
+
+    pip install 'toolwright[fast,postgres]' 'ray[serve]'
+    serve run deploy.ray_serve:gateway config=/etc/toolwright.toml
+
+Each replica reads the file where it runs. Of [server] host, port and workers are Ray's to say here.
+"""
+
+from pathlib import Path
+
+from ray import serve
+from ray.serve import Application
+from starlette.applications import Starlette
+
+from toolwright.gateway.app import create_app
+from toolwright.gateway.config import load_config
+
+
+@serve.deployment(num_replicas=2, max_ongoing_requests=2_048, graceful_shutdown_timeout_s=30)
+@serve.ingress()
+class Gateway:
+    """One replica."""
+
+    def __init__(self, config: str) -> None:
+        self._config = load_config(Path(config))
+
+    def __serve_build_asgi_app__(self) -> Starlette:
+        return create_app(self._config)
+
+
+def gateway(arguments: dict[str, str]) -> Application:
+    """What `serve run` starts; `config` is the path of a toolwright.toml."""
+    return Gateway.bind(arguments["config"])

@@ -1,0 +1,53 @@
+"""Numbers that are counted in: by one process, or by all that serve one port, in a file that each of them maps."""
+
+import mmap
+import os
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol, Self
+
+__all__ = ["Ledger", "Numbers"]
+
+_NUMBER_BYTES = 8
+
+
+class Numbers(Protocol):
+    """Numbers by their places."""
+
+    def __getitem__(self, place: int, /) -> float: ...
+    def __setitem__(self, place: int, number: float, /) -> None: ...
+
+
+class Ledger:
+    """So many numbers, which are 0 at first."""
+
+    def __init__(self, size: int) -> None:
+        self.numbers: Numbers = array("d", bytes(size * _NUMBER_BYTES))
+        self._shared: int | None = None
+
+    @classmethod
+    def shared(cls, path: Path, size: int) -> Self:
+        """The numbers of a file, which is made where it is not there. POSIX only."""
+        ledger = cls(0)
+        if size == 0:
+            return ledger
+        ledger._shared = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.ftruncate(ledger._shared, size * _NUMBER_BYTES)
+        ledger.numbers = memoryview(mmap.mmap(ledger._shared, size * _NUMBER_BYTES)).cast("d")
+        return ledger
+
+    @contextmanager
+    def locked(self) -> Iterator[Numbers]:
+        """The numbers, while no other process counts. The lock of a process that is killed is free again."""
+        if self._shared is None:
+            yield self.numbers
+            return
+        import fcntl
+
+        fcntl.lockf(self._shared, fcntl.LOCK_EX)
+        try:
+            yield self.numbers
+        finally:
+            fcntl.lockf(self._shared, fcntl.LOCK_UN)
