@@ -70,12 +70,14 @@ def test_what_the_image_installs_serves_and_is_healthy(tmp_path: Path) -> None:
     assert command[command.index("--host") + 1] == "0.0.0.0"
     replaced = {"0.0.0.0": "127.0.0.1", "8080": "0", "/etc/toolwright.toml": str(config)}
     program = [str(env / "bin" / command[0]), *(replaced.get(word, word) for word in command[1:])]
-    with served(*program, env=environment) as (url, _):
+    with served(*program, env=environment) as (url, process):
         assert request(url + CHAT, {"model": "m", "messages": [QUESTION]}).status == 200
         (check,) = steps("HEALTHCHECK")
         words = json.loads(check[check.index("[") :])
         program = [str(env / "bin" / words[0]), *(word.replace("http://127.0.0.1:8080", url) for word in words[1:])]
         assert subprocess.run(program, env=environment, check=False).returncode == 0
+        process.terminate()
+        assert process.wait(60) == 0
     assert subprocess.run(program, env=environment, stderr=subprocess.DEVNULL, check=False).returncode != 0
 
 
