@@ -3,10 +3,12 @@
 Before the first byte a failure is a status, after it an event and the end mark; it names the server and never its key.
 """
 
+import asyncio
 import http.client
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
@@ -27,7 +29,9 @@ from tests.servers import (
     sse,
     whole,
 )
+from toolwright.errors import UpstreamError
 from toolwright.gateway.config import ModelConfig
+from toolwright.upstreams.http import HttpUpstream
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 RAW = "raw-hermes-vllm"
@@ -361,6 +365,24 @@ def test_a_failure_in_the_middle_leaves_no_half_of_a_whole_answer(
     model.plays(Answer((*begun(way), *LATE[late])))
     reply = request(keyed + CHAT, body(impatient(way) if late == "silence" else way))
     is_told(reply, Failure("", Answer(()), 504 if late == "silence" else 502), f"{HOST}:{model.port}")
+
+
+def test_a_line_without_end_is_held_once_and_then_given_up(model: ModelServer) -> None:
+    """Joined with each piece that comes it would be there twice, and all of it copied for each."""
+    model.plays(Answer((b"data: ", *[b"x" * 65_536] * 300)))
+    upstream = HttpUpstream(model.url)
+
+    async def read() -> None:
+        async with aclosing(upstream.events("/chat/completions", {}, dict)) as events:
+            with pytest.raises(UpstreamError, match="a line of more than 16 MB"):
+                await anext(events)
+        await upstream.close()
+
+    tracemalloc.start()
+    asyncio.run(read())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 24_000_000
 
 
 @pytest.mark.parametrize("late", ["a reset", "a close", "half an event and a close"])

@@ -238,9 +238,17 @@ class HttpUpstream:
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes], None]:
         """The data of the events, in batches of what came together."""
-        rest = b""
+        begun: list[bytes] = []  # a line without its end: a long one is put together once
+        size = 0
         async for chunk in response.content.iter_any():
-            *lines, rest = (rest + chunk).split(b"\n")
+            begun.append(chunk)
+            size += len(chunk)
+            if b"\n" not in chunk:
+                if size > _MAX_LINE_BYTES:
+                    raise self._lied("sent a line of more than 16 MB", b"".join(begun[:2])[:_MAX_TOLD])
+                continue
+            *lines, rest = b"".join(begun).split(b"\n")
+            begun, size = [rest], len(rest)
             batch = [line[5:].strip() for line in lines if line.startswith(b"data:")]
             is_over = _DONE in batch
             if is_over:
@@ -251,8 +259,7 @@ class HttpUpstream:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(response.content.readany(), _CLOSING_S)
                 return
-            if len(rest) > _MAX_LINE_BYTES:
-                raise self._lied("sent a line of more than 16 MB", rest[:_MAX_TOLD])
+        rest = b"".join(begun)
         if rest.startswith(b"data:") and (last := rest[5:].strip()) != _DONE:
             yield [last]
 
