@@ -147,6 +147,19 @@ def test_requests_tokens_and_times_are_counted(gateway: str, model: ModelServer)
     assert value(samples, "requests_in_flight") == 1  # the scrape itself
 
 
+def test_tasks_come_back_to_what_they_were(gateway: str, model: ModelServer) -> None:
+    gate, answer = model.gate(), said("Hi")
+    model.plays(answer, Answer((*answer.steps[:2], gate, *answer.steps[2:])))
+    assert asked(gateway) == 200
+    before = value(settled(gateway), "tasks")
+    with Live(f"{gateway}{CHAT}", json.dumps({"model": "native", "messages": [QUESTION], "stream": True}).encode()):
+        gate.wait_until_reached()
+        assert value(scraped(gateway), "tasks") > before
+        gate.open()
+    while value(settled(gateway), "tasks") > before:
+        pass
+
+
 def test_a_stream_that_its_client_ends_is_counted(gateway: str, model: ModelServer) -> None:
     gate = model.gate()
     model.plays(Answer((*sse(chunk({"role": "assistant", "content": "Hi"})), gate, "silence")))

@@ -153,6 +153,7 @@ def test_one_more_than_the_gateway_takes_is_told_to_come_again(started: Started,
         assert refused.error["type"] == "rate_limit_error"
         assert refused.headers["retry-after"] == "1"
         assert request(f"{url}/healthz", method="GET").status == 200
+        assert request(f"{url}/metrics", method="GET").status == 200
         for gate in gates:
             gate.open()
         assert b"Hi" in b"".join([*first.pieces(), *second.pieces()])

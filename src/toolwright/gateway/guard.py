@@ -23,6 +23,8 @@ __all__ = ["Guard"]
 
 # What everybody may see, also while the gateway ends.
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
+# What is answered also where there is no place: the numbers are wanted most when the gateway is full, or ends.
+_ALWAYS: Final = frozenset(("/metrics", "/metrics/"))
 _ANY_HOST: Final = "*"
 _MAX_SHOWN: Final = 200
 
@@ -59,7 +61,7 @@ class Guard:
         who = self._keys.caller(headers.get("authorization"))
         if (exchange := current()) is not None:
             exchange.caller = who.name
-        place.enter_context(self._traffic.under_way())
+        place.enter_context(self._traffic.under_way(limited=scope["path"] not in _ALWAYS))
         if scope["type"] == "http" and scope["method"] == "POST":
             who.begin()
         return who

@@ -93,6 +93,9 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livesum",
         )
+        self._tasks = Gauge(
+            "toolwright_tasks", "Tasks of the event loop.", registry=registry, multiprocess_mode="livesum"
+        )
         self._requests = counter("requests", "Requests answered.", "endpoint", "model", "status")
         self._seconds = histogram(
             "request_seconds", "From a request to the end of its answer.", _SECONDS, "endpoint", "model"
@@ -158,6 +161,10 @@ class Metrics:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         encoder, kind = choose_encoder(accept)
         return encoder(registry), kind
+
+    def loop_runs(self, tasks: int) -> None:
+        """How many tasks the event loop has now."""
+        self._tasks.set(tasks)
 
     # --- who calls ---
 

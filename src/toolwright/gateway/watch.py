@@ -50,6 +50,7 @@ class Watch:
 
     async def show(self, request: Request) -> Response:
         """The numbers of this gateway, for Prometheus."""
+        self.metrics.loop_runs(len(asyncio.all_tasks()))
         text, kind = self.metrics.exposition(request.headers.get("accept", ""))
         return Response(text, headers={"content-type": kind})
 
