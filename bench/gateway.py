@@ -15,20 +15,17 @@ not.
 import argparse
 import asyncio
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from loading import BytesServer, chunk, cpu_s, free_port, memory_mb, sse, started
 
 CHUNKS = 100
 STREAMS = 16
@@ -42,7 +39,6 @@ MODES = {
 ARGUMENTS = json.dumps({"path": "notes/today.txt", "text": "so it goes, " * 70, "mode": "append"})
 MARKED = f'<tool_call>\n{{"name": "write_file", "arguments": {ARGUMENTS}}}\n</tool_call>'
 HERE = Path(__file__).resolve()
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def tool(number: int) -> dict[str, Any]:
@@ -69,16 +65,6 @@ BODY = {
 # --- the fake model server ---
 
 
-def _sse(*events: Any) -> list[bytes]:
-    texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
-    return [f"data: {text}\n\n".encode() for text in texts]
-
-
-def _chunk(delta: Any, finish: str | None = None) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "fake", "choices": [choice]}
-
-
 def _cut(text: str) -> list[str]:
     size = -(-len(text) // CHUNKS)
     return [text[at : at + size] for at in range(0, len(text), size)]
@@ -100,60 +86,44 @@ def _answers() -> dict[tuple[str, bool], list[bytes]]:
         choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
         return [json.dumps({**whole, "choices": [choice]}).encode()]
 
-    native = [_chunk(_native_call(piece, first=not number)) for number, piece in enumerate(_cut(ARGUMENTS))]
-    text = [_chunk({"content": piece}) for piece in _cut(MARKED)]
+    native = [chunk(_native_call(piece, first=not number)) for number, piece in enumerate(_cut(ARGUMENTS))]
+    text = [chunk({"content": piece}) for piece in _cut(MARKED)]
     raw = [{"id": "x", "choices": [{"index": 0, "text": piece, "finish_reason": None}]} for piece in _cut(MARKED)]
     end = {"id": "x", "choices": [{"index": 0, "text": "", "finish_reason": "stop"}]}
     return {
         ("native", False): answer({"content": None, "tool_calls": [call]}, "tool_calls"),
         ("prompt", False): answer({"content": MARKED}, "stop"),
         ("raw", False): [json.dumps({**whole, "choices": [{"text": MARKED, "finish_reason": "stop"}]}).encode()],
-        ("native", True): _sse(*native, _chunk({}, "tool_calls"), "[DONE]"),
-        ("prompt", True): _sse(*text, _chunk({}, "stop"), "[DONE]"),
-        ("raw", True): _sse(*raw, end, "[DONE]"),
+        ("native", True): sse(*native, chunk({}, "tool_calls"), "[DONE]"),
+        ("prompt", True): sse(*text, chunk({}, "stop"), "[DONE]"),
+        ("raw", True): sse(*raw, end, "[DONE]"),
     }
 
 
-class FakeServer(asyncio.Protocol):
+class FakeServer(BytesServer):
     """Answers each request with canned bytes; each chunk of a stream is a write of its own."""
 
     answers = _answers()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._data = b""
-
-    def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
-        self._data += data
-        while (end := self._data.find(b"\r\n\r\n")) >= 0:
-            length = re.search(rb"(?i)content-length: (\d+)", self._data[:end])
-            size = end + 4 + (int(length[1]) if length else 0)
-            if len(self._data) < size:
-                return
-            request, self._data = self._data[:size], self._data[size:]
-            asyncio.get_running_loop().create_task(self._answer(request))
-
-    async def _answer(self, request: bytes) -> None:
+    async def answer(self, request: bytes) -> None:
+        """See `BytesServer`."""
         stream = re.search(rb'"stream": ?true', request) is not None
         pace_s = PACE_S if b'"paced"' in request else 0
         kind = "raw" if b"/chat/" not in request[:40] else "native" if b'"tools"' in request else "prompt"
         pieces = self.answers[kind, stream]
         if not stream:
-            self._transport.write(
+            self.transport.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
                 % (len(pieces[0]), pieces[0])
             )
             return
-        self._transport.write(
+        self.transport.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         )
         for piece in pieces:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await asyncio.sleep(pace_s)
-        self._transport.write(b"0\r\n\r\n")
+        self.transport.write(b"0\r\n\r\n")
 
 
 async def serve_fake(port: int) -> None:
@@ -234,68 +204,6 @@ async def _load(url: str, connections: int, seconds: float, *, stream: bool, pac
     return Load(counts[0], took, median(firsts or [0.0]), quantiles(gaps or [0.0, 0.0], n=10)[-1])
 
 
-# --- processes ---
-
-
-def _family(pid: int) -> list[int]:
-    """A process and all that it started."""
-    found = [pid]
-    for parent in found:
-        children = Path(f"/proc/{parent}/task/{parent}/children")
-        if children.exists():
-            found += map(int, children.read_text().split())
-    return found
-
-
-def _cpu(pid: int) -> float:
-    """CPU seconds of a process and all that it started."""
-    total = 0
-    for each in _family(pid):
-        try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
-            continue
-        total += int(fields[11]) + int(fields[12])
-    return total / TICK
-
-
-def _memory(pid: int) -> float:
-    """MB that a process and all that it started hold."""
-    total = 0
-    for each in _family(pid):
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{each}/status").read_text())
-        total += int(found[1]) if found else 0
-    return total / 1000
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def _started(command: list[str], port: int, environment: Mapping[str, str] = {}) -> Iterator[tuple[int, float]]:
-    """A server that listens: its process and the seconds that it took."""
-    began = time.perf_counter()
-    output = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, stdout=output, stderr=output, env={**os.environ, **environment}, start_new_session=True
-    )
-    try:
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            if process.poll() is not None or time.perf_counter() - began > 120:
-                raise SystemExit(f"did not start: {' '.join(command)}")
-            time.sleep(0.02)
-        yield process.pid, time.perf_counter() - began
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 # --- measuring ---
 
 
@@ -320,26 +228,28 @@ class Gateway(NamedTuple):
 
 
 def _measured(gateway: Gateway, seconds: float) -> Measured:
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with _started([*gateway.command, "--port", str(port)], port, gateway.environment) as (pid, start_s):
+    with started([*gateway.command, "--port", str(port)], port, gateway.environment) as (process, start_s):
+        pid = process.pid
         asyncio.run(_load(url, 4, 1.0, stream=False))  # warm
         asyncio.run(_load(url, 2, 0.5, stream=True))
         rates = []
         request_us = 0.0
         for connections in CONNECTIONS:
-            before = _cpu(pid)
+            before = cpu_s(pid)
             load = asyncio.run(_load(url, connections, seconds, stream=False))
             rates.append(load.answers / load.seconds)
             if connections == 32:
-                request_us = (_cpu(pid) - before) / load.answers * 1e6
+                request_us = (cpu_s(pid) - before) / load.answers * 1e6
         chunk_us: list[float] = []
         for paced in (False, True):
-            before = _cpu(pid)
+            before = cpu_s(pid)
             load = asyncio.run(_load(url, STREAMS, seconds, stream=True, paced=paced))
-            chunk_us.append((_cpu(pid) - before) / load.answers * 1e6)
+            chunk_us.append((cpu_s(pid) - before) / load.answers * 1e6)
         burst_us, paced_us = chunk_us
-        return Measured(request_us, burst_us, paced_us, tuple(rates), load.first_ms, load.gap_ms, _memory(pid), start_s)
+        held_mb = memory_mb(pid)
+        return Measured(request_us, burst_us, paced_us, tuple(rates), load.first_ms, load.gap_ms, held_mb, start_s)
 
 
 def _gateways(folder: Path, upstream: str, litellm: str | None) -> dict[str, Gateway]:
@@ -375,8 +285,8 @@ def main() -> None:
         return asyncio.run(serve_fake(given.port))
     if given.bare:
         return serve_bare(given.bare, given.port)
-    port = _free_port()
-    with TemporaryDirectory() as folder, _started([sys.executable, str(HERE), "--fake", "--port", str(port)], port):
+    port = free_port()
+    with TemporaryDirectory() as folder, started([sys.executable, str(HERE), "--fake", "--port", str(port)], port):
         gateways = _gateways(Path(folder), f"http://127.0.0.1:{port}/v1", given.litellm)
         rounds: dict[str, list[Measured]] = {name: [] for name in gateways}
         for _ in range(given.rounds):

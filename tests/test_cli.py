@@ -193,7 +193,7 @@ def test_a_gateway_that_is_told_to_stop_goes_without_another_word(folder: Path, 
     with Serving("toolwright serve --port 0", folder) as serving:
         ask(serving.url, {"model": "simulated", "messages": [QUESTION]}, stream=True)
         status, errors = serving.stop(how)
-    assert status in (0, 128 + how, -how)
+    assert status == 0
     assert re.fullmatch(r"\S+ \S+ INFO request_id=req_\w+ method=POST path=/v1/chat/completions .*\n", errors)
 
 

@@ -64,7 +64,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `["gateway.lan"]`; `["*"]` for any, see [security](security.md).
     """
     max_requests: _Count = 2_048
-    """Requests under way at once; one more gets a 429 with `retry-after`. Each of several workers takes its share."""
+    """Requests under way at once; one more gets a 429 with `retry-after`. Each of several workers takes its share. The
+    process raises its own limit of open files to what they need, as far as the system's hard limit allows.
+    """
     heartbeat_s: _Seconds = 10.0
     """A stream without news sends an empty chunk this often."""
     receive_s: _Seconds = 60.0
