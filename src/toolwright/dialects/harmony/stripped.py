@@ -108,8 +108,8 @@ def _call(bodies: Bodies) -> Steps[str]:
     written = bodies.source.take(bodies.source.at + end)
     bodies.markup(written)
     if bent:
-        bodies.emit(Problem(bent, f"header {written!r}", call=bodies.calls))
-    if name == PARALLEL and name not in bodies.tools:
+        bodies.emit(Problem(bent, f"header {written!r}", call=bodies.next_call(name)))
+    if bodies.next_call(name) is None:
         token = yield from bodies.several()
     else:
         token = yield from bodies.json_arguments(name)
