@@ -27,7 +27,7 @@ _MAX_HEAD: Final = 1_000
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
 # A name without quotes goes up to the first attribute.
-_BARE = re.compile(r"(?P<name>.*?)(?=\s+[\w:.-]+=|\Z)", re.DOTALL)
+_BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
 

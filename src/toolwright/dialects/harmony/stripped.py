@@ -8,7 +8,7 @@ import re
 from typing import Final, Literal
 
 from toolwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
-from toolwright.dialects.harmony.header import NO_RECIPIENT, PARALLEL, resolve
+from toolwright.dialects.harmony.header import NO_RECIPIENT, resolve
 from toolwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from toolwright.events import Problem, ProblemKind
 from toolwright.source import Markers, Source, Steps, gather, may_come
