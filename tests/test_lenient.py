@@ -532,3 +532,8 @@ def test_a_megabyte_in_one_string_is_passed_on_as_it_comes() -> None:
     for size in (997, len(text)):
         found = read(text[at : at + size] for at in range(0, len(text), size))
         assert found[:4] == (text, {}, False, "")
+
+
+@pytest.mark.parametrize("word", ["4" * 200_000 + "x", "4_" * 100_000 + "x", "4." + "4" * 200_000 + "x"])
+def test_a_long_word_that_begins_as_a_number_is_read_once(word: str) -> None:
+    assert read(["[" + word + "]"]).text == f'["{word}"]'

@@ -1,7 +1,7 @@
 """The library towards its caller: mistakes raise `RequestError` that says what was wrong, whatever the dialect."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -132,3 +132,16 @@ def test_messages_for_a_chat_endpoint_keep_an_image(dialect: str) -> None:
     conversation = read_conversation([{"role": "user", "content": [IMAGE]}], None, None)
     (message,) = get_dialect(dialect).messages(conversation, read_options(dialect, {}))[-1:]
     assert message["content"] == [IMAGE]
+
+
+HALF: Final = {"type": "object", "properties": {"a\ud800": {"enum": ["\ud83d"]}}, "required": ["a\ud800"]}
+
+
+def test_half_a_surrogate_pair_in_a_schema_fails_nothing() -> None:
+    assert toolwright.loads('{"A": 1', HALF) == {"A": 1}
+    assert toolwright.strict_problems({**HALF, "additionalProperties": False})
+    tool = {"type": "function", "function": {"name": "ping", "parameters": HALF}}
+    turn = toolwright.parse(
+        '<tool_call>{"name": "ping", "arguments": {"a": 1}}</tool_call>', dialect="hermes", tools=[tool]
+    )
+    assert [problem.kind for problem in turn.problems] == ["invalid_arguments"]

@@ -14,6 +14,7 @@ from toolwright.events import ProblemKind
 from toolwright.fitting import fit_arguments, step_problems
 from toolwright.lenient import read_json
 from toolwright.repair import Repair, RepairRule
+from toolwright.schema.resolve import branches, wanted
 from toolwright.toolset import Toolset
 
 Schema = dict[str, Any]
@@ -480,3 +481,24 @@ def test_users_name_their_own_groups() -> None:
     assert fit_arguments(node, "use", Toolset([tool])).faults
     fitted = fit_arguments(node, "use", Toolset([tool], hints=Hints(aliases=(frozenset(("berth", "dock")),))))
     assert (fitted.text, fitted.steps) == ('{"berth": "7"}', [Repair("alias", "$.dock")])
+
+
+def leading_back(*others: Schema) -> Schema:
+    """The schema of a value that may hold itself in one of two ways, or be one of the others."""
+    one, other = (open_("k", k={"$ref": "#/$defs/node"}, **{name: TEXT}) for name in ("left", "right"))
+    return {**closed("x", x={"$ref": "#/$defs/node"}), "$defs": {"node": {"anyOf": [one, other, *others]}}}
+
+
+@pytest.mark.parametrize("key", ["k", "K"])
+@pytest.mark.parametrize("others", [(), (WHOLE,)], ids=["two", "three"])
+def test_ways_that_double_with_each_level_of_a_value_are_not_all_gone(others: tuple[Schema, ...], key: str) -> None:
+    tools = Toolset([FunctionTool("use", None, leading_back(*others))])
+    for levels in (3, 60):
+        node = read_json('{"x":' + f'{{"{key}":' * levels + '"one"' + "}" * (levels + 1))
+        assert node is not None
+        assert fit_arguments(node, "use", tools).faults
+
+
+def test_a_union_that_leads_to_itself_is_gone_once() -> None:
+    schema = leading_back({"$ref": "#/$defs/node"}, WHOLE)
+    assert [wanted(branch) for branch in branches(schema["$defs"]["node"], schema)] == ["object", "object", "integer"]

@@ -120,6 +120,13 @@ ODD: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
         ),
         [PARIS_CALL],
     ),
+    "no name for the first of two": (
+        chat(
+            calls({"index": 0, "id": "a", "function": {"arguments": ARGUMENTS}}),
+            calls({"index": 1, **SECOND}),
+        ),
+        [("", {"city": "Paris"}), ROME_CALL],
+    ),
     "name and arguments null in turn": (
         chat(
             calls({"index": 0, "id": "a", "function": {"name": "get_weather", "arguments": None}}),

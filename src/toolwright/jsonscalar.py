@@ -9,8 +9,8 @@ from toolwright.jsontree import Node
 __all__ = ["is_number", "scalar"]
 
 is_number = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
-_LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?\Z").match
-_HALF_NUMBER = re.compile(r"(?P<whole>[+-]?\d+\.?\d*)[eE][+-]?\Z|[+-]\Z").match
+_LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d+)?\Z").match
+_HALF_NUMBER = re.compile(r"(?P<whole>[+-]?\d++(?:\.\d*+)?)[eE][+-]?\Z|[+-]\Z").match
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
 
 ScalarRepair = Literal["literal_spelling", "number_form", "unquoted_text"]

@@ -103,9 +103,10 @@ class NativeCalls:
         """What may go out: the first call's pieces, and the next one's when it is whole."""
         events: list[Event] = []
         for number, call in list(self._calls.items()):
-            if call.name:
+            over = call.whole and len(self._calls) > 1
+            if call.name or over:
                 events += _out(call)
-            if not call.whole or len(self._calls) == 1:
+            if not over:
                 break
             events.append(CallEnded(call.index))
             del self._calls[number]

@@ -11,7 +11,7 @@ import msgspec
 
 from toolwright.aliases import GROUPS, AliasGroups, NameRule, may_rename, meant
 from toolwright.coerce import RULES, CoercionRule, fold_enum
-from toolwright.jsontext import NotJsonError
+from toolwright.jsontext import NotJsonError, encode
 from toolwright.jsontree import Item, Member, Node
 from toolwright.schema import validate
 from toolwright.schema.keywords import properties, required
@@ -39,20 +39,54 @@ def mend(node: Node, schema: Schema, groups: AliasGroups = GROUPS) -> tuple[Node
     return mender.value(node, schema), mender.repairs
 
 
-class Mender:
-    """Mends values of one schema; `repairs` are the steps taken."""
+class _Mended(msgspec.Struct, frozen=True):
+    """What was made of a value by a schema. It holds both, whose identity it is found by."""
 
-    def __init__(self, root: Schema, groups: AliasGroups = GROUPS) -> None:
+    given: Node
+    schema: object
+    made: Node
+    repairs: list[Repair]
+
+
+class Mender:
+    """Mends values of one schema; `repairs` are the steps taken.
+
+    What a value becomes is tried for each branch of a union, and again with each value around it: what is known of it
+    is kept, so that the tries do not multiply.
+    """
+
+    def __init__(
+        self,
+        root: Schema,
+        groups: AliasGroups = GROUPS,
+        known: dict[tuple[int, int, str, int], _Mended] | None = None,
+    ) -> None:
         self.repairs: list[Repair] = []
         self._root = root
         self._groups = groups
+        self._known = {} if known is None else known
 
     def value(self, node: Node, schema: object, path: str = "$", depth: int = 0) -> Node:
         """One value as a schema wants it; the node itself where there is nothing to do."""
-        choices = branches(resolve(schema, self._root), self._root) if depth < _MAX_DEPTH else []
-        if len(choices) > 1:
-            return self._union(node, choices, path, depth)
-        return self._plain(node, choices[0], path, depth) if choices else node
+        if depth >= _MAX_DEPTH:
+            return node
+        key = (id(node), id(schema), path, depth)
+        known = self._known.get(key)
+        if known is None:
+            before = len(self.repairs)
+            choices = branches(resolve(schema, self._root), self._root)
+            if len(choices) > 1:
+                made = self._union(node, choices, path, depth)
+            else:
+                made = self._plain(node, choices[0], path, depth) if choices else node
+            self._known[key] = _Mended(node, schema, made, self.repairs[before:])
+            return made
+        self.repairs += known.repairs
+        return known.made
+
+    def _trial(self) -> "Mender":
+        """One whose steps count only if what it makes is taken."""
+        return Mender(self._root, self._groups, self._known)
 
     def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
         kind = wanted(schema)
@@ -61,7 +95,7 @@ class Mender:
                 found = rule(node, schema)
                 if found is None:
                     continue
-                trial = Mender(self._root, self._groups)
+                trial = self._trial()
                 made = trial._plain(found, schema, path, depth + 1) if depth < _MAX_DEPTH else found
                 if _is(made, kind) and (name not in ("value_to_list", "item_of_list") or self._fits(made, schema)):
                     self.repairs += [Repair(name, path), *trial.repairs]
@@ -80,7 +114,7 @@ class Mender:
         """The branch that the value fits with the least mending; of equals none."""
         best: list[tuple[int, Node, list[Repair]]] = []
         for choice in choices:
-            trial = Mender(self._root, self._groups)
+            trial = self._trial()
             made = trial._plain(node, choice, path, depth + 1)
             if self._fits(made, choice):
                 best.append((len(trial.repairs), made, trial.repairs))
@@ -154,7 +188,7 @@ class Mender:
         for member in members:
             if member.name in renamed:
                 name = renamed[member.name]
-                key = Node("string", msgspec.json.encode(name).decode())
+                key = Node("string", encode(name).decode())
                 made.append(msgspec.structs.replace(member, key=key, name=name))
             elif member.name not in dropped:
                 made.append(member)
@@ -162,7 +196,7 @@ class Mender:
 
     def _takes(self, schema: object, value: Node) -> bool:
         """Whether a parameter would take a value, mended if need be."""
-        return self._fits(Mender(self._root, self._groups).value(value, schema), schema)
+        return self._fits(self._trial().value(value, schema), schema)
 
     def _fits(self, node: Node, schema: object) -> bool:
         if not isinstance(schema, Mapping):

@@ -91,7 +91,7 @@ class _Projection:
         if kinds is None and "properties" in schema:
             kinds = "object"
         names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, Sequence) else []
-        known = [kind for kind in names if kind in TYPE_NAMES]
+        known = [kind for kind in names if isinstance(kind, str) and kind in TYPE_NAMES]
         if not known or len(known) < len(names):
             return {}
         each = [self._one(kind, schema, level) for kind in known]

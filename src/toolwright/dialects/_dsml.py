@@ -286,14 +286,12 @@ class DsmlReader(ParameterReader):
         kind = rest.get("string")
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
 
-    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
+    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""
         as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
         if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
-            writer.key(key)
-            writer.json(text.strip())
-        else:
-            writer.value(key, text)
+            return text.strip()
+        return writer.typed(text, writer.schema(key))
 
 
 def _is_json(text: str, *, scalars: bool) -> bool:

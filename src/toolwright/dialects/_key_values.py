@@ -115,7 +115,7 @@ class KeyValueReader(ParameterReader):
             found = _NAME.match(ahead)
             if found is None:
                 begin = ahead.lstrip()
-                if begin or not source.more(_MAX_HEAD):
+                if begin not in ("", "[") or not source.more(_MAX_HEAD):
                     return begin.startswith(("{", "[{"))
             else:
                 known = self.tools.resolve(found["name"]) in self.tools

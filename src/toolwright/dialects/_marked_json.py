@@ -31,14 +31,14 @@ _MAX_BLOCK: Final = 4_194_304
 
 # No string in a head holds a bracket: so the first one says whether a head may still come.
 _TEXT: Final = r'"[^"\\{}\[\]]*+"'
-_ID: Final = rf'"(?:id|type|index|call_id|tool_call_id)"\s*:\s*(?:{_TEXT}|[\w.+-]+)\s*,\s*'
-_SEPARATED: Final = r"\s*[;,]?\s*(?P<list>\[\s*)?\{\s*"
+_ID: Final = rf'"(?:id|type|index|call_id|tool_call_id)"\s*+:\s*+(?:{_TEXT}|[\w.+-]+)\s*+,\s*+'
+_SEPARATED: Final = r"\s*+[;,]?\s*+(?P<list>\[\s*+)?\{\s*+"
 _HEAD = re.compile(
-    rf'{_SEPARATED}(?:{_ID})*"(?:name|tool_name|function)"\s*:\s*"(?P<name>[^"\\{{}}\[\]]*+)"\s*,\s*(?:{_ID})*'
-    r'"(?:arguments|parameters|args)"\s*:\s*(?=\{)'
+    rf'{_SEPARATED}(?:{_ID})*"(?:name|tool_name|function)"\s*+:\s*+"(?P<name>[^"\\{{}}\[\]]*+)"\s*+,\s*+(?:{_ID})*'
+    r'"(?:arguments|parameters|args)"\s*+:\s*+(?=\{)'
 )
-_KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*:\s*(?=\{{)')
-_MAY_BE_HEAD = re.compile(r"\s*[;,]?\s*(?:\[\s*)?(?:\{[^{}\[\]]*+)?\Z")
+_KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
+_MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
 # Members of the call's object behind its arguments, which mean nothing, and its end.
 _MEMBERS = re.compile(r'\s*+(?:,\s*+"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s,"{}\[\]]++)\s*+)*+\}')
 _END_OF_OBJECT = re.compile(

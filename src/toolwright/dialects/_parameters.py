@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolwright.dialects._prose import Marks, ProseReader
-from toolwright.dialects._values import ArgumentsWriter
+from toolwright.dialects._values import ArgumentsWriter, unwritten
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from toolwright.jsonspan import JsonStops, json_text
 from toolwright.source import Markers, Source, Steps, gather
@@ -27,7 +27,7 @@ _MAX_HEAD: Final = 1_000
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
 # A name without quotes goes up to the first attribute.
-_BARE = re.compile(r"(?P<name>.*?)(?=\s+[\w:.-]+=|\Z)", re.DOTALL)
+_BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
 
@@ -281,10 +281,14 @@ class ParameterReader(ProseReader):
 
     def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """Write a value that was held. `rest` are the attributes of its tag."""
-        value = writer.typed(text, _schema(writer, key, rest))
-        self.markup(text if value != text and value[0] != '"' else "")
+        value = self._typed(writer, key, text, rest)
+        self.markup(unwritten(text, value))
         writer.key(key)
         writer.json(value)
+
+    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """The JSON of such a value."""
+        return writer.typed(text, _schema(writer, key, rest))
 
     def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Steps[bool]:
         """Pass on a value up to its end; False when the output was cut in it."""
@@ -351,9 +355,10 @@ class ParameterReader(ProseReader):
                 return True
             block = next((tag for tag in self._openers if tag != call and behind.startswith(tag)), "")
             inner = self._behind_blanks(behind[len(block) :])
-            if inner.startswith(call) and (begins := self._goes_on_as_call(inner[len(call) :])) is not None:
-                return begins
-            waits = not inner or inner.startswith(call) or any(literal.startswith(inner) for literal in known)
+            if inner.startswith(call) and (goes_on := self._goes_on_as_call(inner[len(call) :])) is not None:
+                return goes_on
+            begins = any(literal.startswith((inner, behind)) for literal in known)  # a longer block, too
+            waits = not inner or inner.startswith(call) or begins
             if not waits or not source.more(_MAX_BETWEEN):
                 return not inner and source.ended
             yield

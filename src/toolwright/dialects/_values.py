@@ -16,7 +16,7 @@ from toolwright.schema.keywords import properties
 from toolwright.schema.resolve import Schema, branches, resolve, wanted
 from toolwright.toolset import Toolset
 
-__all__ = ["ArgumentsWriter", "typed"]
+__all__ = ["ArgumentsWriter", "typed", "unwritten"]
 
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
@@ -88,11 +88,6 @@ class ArgumentsWriter:
         """Write JSON as it is."""
         self._put(text)
 
-    def value(self, key: str, text: str) -> None:
-        """Write a whole member, its value typed by the schema."""
-        self.key(key)
-        self._put(self.typed(text, self.schema(key)))
-
     def open_text(self) -> None:
         """Begin a text."""
         self._put('"')
@@ -119,6 +114,11 @@ class ArgumentsWriter:
         self._emit(ArgumentsDelta(self._index, text))
 
 
+def unwritten(text: str, value: str) -> str:
+    """What its JSON does not hold of a text, word for word: nothing, or all of it."""
+    return "" if value in (text, encode(text).decode()) else text
+
+
 def typed(text: str, schema: object, root: Schema) -> str:
     """The JSON of a text by its schema: null, integer, number, boolean, object or array where these are allowed and the
     text is one, else text.
@@ -136,21 +136,21 @@ def typed(text: str, schema: object, root: Schema) -> str:
             return number
     if "boolean" in kinds and low in _BOOLEANS:
         return _BOOLEANS[low]
-    if kinds & {"object", "array"} and bare[:1] in ("{", "["):
-        return _structure(bare)
+    if kinds & {"object", "array"} and bare[:1] in ("{", "[") and (structure := _structure(bare)):
+        return structure
     if low in _NULLS and "string" not in kinds:
         return "null"
     return encode(text).decode()
 
 
 def _structure(text: str) -> str:
-    """An object or a list: JSON as it is, or what the tolerant reader makes of it."""
+    """An object or a list: JSON as it is, or what the tolerant reader makes of it; `""` when it is none."""
     try:
         decode(text)
     except NotJsonError:
         node = read_json(text)
         if node is None or node.kind not in ("object", "array"):
-            return encode(text).decode()
+            return ""
         return node.text()
     return text
 

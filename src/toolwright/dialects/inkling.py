@@ -100,7 +100,7 @@ class _Reader(MarkedReader):
         source = self.source
         while True:
             begin = source.ahead(_MAX_NAME)
-            if found := _NAME.match(begin):
+            if (found := _NAME.match(begin)) and self._may_be_name(found.group() + _INVOKE):
                 self.emit(Markup(source.take(source.at + found.end())))
                 return
             if not source.more(_MAX_NAME) or not self._may_be_name(begin):

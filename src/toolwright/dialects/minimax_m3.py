@@ -21,7 +21,7 @@ from toolwright.dialects._chat import arguments_object
 from toolwright.dialects._frame import ThinkingOptions
 from toolwright.dialects._minimax import END, minimax_frame, with_system
 from toolwright.dialects._parameters import ParameterReader, ParameterTags, attributes
-from toolwright.dialects._values import ArgumentsWriter
+from toolwright.dialects._values import ArgumentsWriter, unwritten
 from toolwright.events import Markup
 from toolwright.jsontext import encode
 from toolwright.prompt import Prompt, PromptBuilder
@@ -270,7 +270,9 @@ class _Reader(ParameterReader):
         text = "".join(texts)
         kinds, _ = writer.inside(schema, None)
         if not members and (text.strip() or not kinds):
-            return writer.typed(text, schema)
+            value = writer.typed(text, schema)
+            self.markup(unwritten(text, value))
+            return value
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
         if listed or (not kinds and all(key == "item" for key, _ in members)):
             self.markup(text)

@@ -63,11 +63,11 @@ _KNOWN: Final = {"self": ReasoningDelta, "user": ContentDelta, "commentary": Con
 _STRENGTHS: Final = {"none": "low", "minimal": "low", "max": "xhigh"}
 # A header is at most so long.
 _MAX_HEADER: Final = 400
-_HEADER = re.compile(r"\s*(?:<\|start\|>)?(?:assistant)?(?:\s*to=(?P<to>[^\s<]+))?\s*<\|message\|>")
+_HEADER = re.compile(r"\s*+(?:<\|start\|>)?(?:assistant)?(?:\s*+to=(?P<to>[^\s<]+))?\s*+<\|message\|>")
 _MAY_BE_HEADER = re.compile(
     "|".join(
         may_come(
-            [r"\s*", *map(re.escape, begin), *(to and [r"\s*", *to, r"[^\s<]+"]), r"\s*", *map(re.escape, _MESSAGE)]
+            [r"\s*+", *map(re.escape, begin), *(to and [r"\s*+", *to, r"[^\s<]+"]), r"\s*+", *map(re.escape, _MESSAGE)]
         )
         for begin in (f"{_START}assistant", _START, "assistant", "")
         for to in (_TO, "")

@@ -48,7 +48,7 @@ _FORCED_BYTES: Final = 20_000
 
 # A random text ends at the first chance after so many bytes, and is given up after so many.
 _SOFT_BYTES: Final = 160
-_HARD_BYTES: Final = 6_000
+_HARD_BYTES: Final = 1_500
 _STOP: Final = 0.7
 _CLOSE: Final = 0.15
 _TRIES: Final = 4

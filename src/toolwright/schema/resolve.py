@@ -10,6 +10,7 @@ Schema: TypeAlias = Mapping[str, Any]
 # The types of JSON Schema.
 TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _MAX_REFERENCES: Final = 16
+_MAX_BRANCHES: Final = 64
 _EMPTY: Final[Schema] = {}
 
 
@@ -29,15 +30,17 @@ def resolve(schema: object, root: Schema) -> Schema:
 
 
 def branches(schema: Schema, root: Schema) -> list[Schema]:
-    """The choices that a union leaves, unions in it included; of any other schema itself."""
+    """The choices that a union leaves, unions in it included, each once; of any other schema itself."""
     found: list[Schema] = []
     waiting: list[object] = [schema]
-    while waiting and len(found) < 64:
+    opened: set[int] = set()  # a union may lead to itself
+    while waiting and len(found) < _MAX_BRANCHES:
         part = resolve(waiting.pop(0), root)
         union = part.get("anyOf") or part.get("oneOf")
         kinds = part.get("type")
         if isinstance(union, list):
-            waiting = [*union, *waiting]
+            waiting = [*union, *waiting] if id(union) not in opened else waiting
+            opened.add(id(union))
         elif isinstance(kinds, list):
             found += [{**part, "type": kind} for kind in kinds]
         else:

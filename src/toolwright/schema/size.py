@@ -1,6 +1,6 @@
 """How large schemas become in use: their references followed, the repetitions in their patterns written out.
 
-Both bound what a validator has to do for them; a schema of a few lines can stand for millions.
+That bounds what a validator has to do for them; a schema of a few lines can stand for millions.
 """
 
 import re
@@ -9,12 +9,15 @@ from typing import Any, Final
 
 from toolwright.schema.resolve import pointed_at
 
-__all__ = ["has_more_parts", "pattern_size", "patterns"]
+__all__ = ["has_more_parts", "has_more_returns", "pattern_size", "patterns"]
 
 # References within references: more than anybody writes, less than the validator's stack bears.
 _MAX_CHAIN: Final = 100
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFINITIONS: Final = ("$defs", "definitions")
+# Keywords whose schemas hold for the value itself, and for the items of a list.
+_COMBINED: Final = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
+_OF_ITEMS: Final = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
 _NAMES: Final = ("$anchor", "$dynamicAnchor", "$id", "id")
 # A class by a property of Unicode is some hundred ranges.
 _CLASS_SIZE: Final = 50
@@ -45,6 +48,64 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
                 waiting.append((places.find(reference), inside | {reference}))
             waiting += [(item, inside) for key, item in value.items() if key not in _DEFINITIONS]
     return parts > most
+
+
+def has_more_returns(schema: Mapping[str, Any], value: object, most: int) -> bool:
+    """Whether a validator that follows every way through a schema comes back more often than this to a part of a value
+    by the same part of the schema.
+
+    With references that lead back through unions the ways multiply with each level of the value.
+    """
+    places = _Places(schema)
+    known: dict[tuple[int, int], int] = {}
+    first = 0
+
+    def visits(value: object, schema: object) -> int:
+        nonlocal first
+        if not isinstance(schema, dict):
+            return 0
+        if not isinstance(value, dict | list):
+            first += 1
+            return 1
+        key = (id(value), id(schema))
+        if key not in known:
+            first += 1
+            known[key] = 1  # while it is counted: what leads to itself comes once
+            parts = ((value, part) for part in _beside(schema, places))
+            known[key] += sum(visits(inner, part) for inner, part in (*parts, *_inside(value, schema)))
+        return known[key]
+
+    try:
+        return visits(value, schema) - first > most
+    except RecursionError:
+        return True
+
+
+def _beside(schema: Mapping[str, Any], places: "_Places") -> Iterator[object]:
+    """The schemas that hold for the same value as this one."""
+    for word in _REFERENCES:
+        if isinstance(schema.get(word), str):
+            yield places.find(schema[word])
+    for word in _COMBINED:
+        yield from schema[word] if isinstance(schema.get(word), list) else (schema.get(word),)
+    if isinstance(schema.get("dependentSchemas"), dict):
+        yield from schema["dependentSchemas"].values()
+
+
+def _inside(value: object, schema: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
+    """The parts of a value with the schemas that may hold for them."""
+    if isinstance(value, dict):
+        named, patterns = (schema.get(word) for word in ("properties", "patternProperties"))
+        for name, inner in value.items():
+            yield inner, named.get(name) if isinstance(named, dict) else None
+            yield inner, schema.get("additionalProperties")
+            yield inner, schema.get("unevaluatedProperties")
+            yield from ((inner, part) for part in (patterns.values() if isinstance(patterns, dict) else ()))
+    elif isinstance(value, list):
+        for inner in value:
+            for word in _OF_ITEMS:
+                parts = schema.get(word)
+                yield from ((inner, part) for part in (parts if isinstance(parts, list) else (parts,)))
 
 
 class _Places:

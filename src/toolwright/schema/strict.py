@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
-import msgspec
+
+from toolwright.jsontext import encode
 
 __all__ = ["MAX_LEVELS", "TOO_DEEP", "levels", "schema_problems", "strict_problems"]
 
@@ -92,7 +93,7 @@ def levels(value: object) -> int:
 def _of_root(schema: Schema) -> Iterator[str]:
     kind = schema.get("type")
     if kind != "object":
-        shown = "null" if kind is None else msgspec.json.encode(kind).decode()
+        shown = "null" if kind is None else encode(kind).decode()
         yield f"schema must be a JSON Schema of 'type: \"object\"', got 'type: {shown}'."
     elif any(key in schema for key in _UNIONS):
         yield "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
@@ -106,6 +107,9 @@ def _of_form(schema: Schema, drafts: Sequence[str]) -> Iterator[str]:
             jsonschema_rs.meta.validate({**schema, "$schema": draft})
         except jsonschema_rs.ValidationError as error:
             fault = fault or error
+        except UnicodeEncodeError:
+            yield "schema has a text that is no Unicode: it holds half of a surrogate pair."
+            return
         else:
             return
     if fault is not None:

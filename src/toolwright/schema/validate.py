@@ -11,12 +11,17 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
+from toolwright.jsontext import encode
+from toolwright.schema.size import has_more_returns
+
 __all__ = ["Fault", "faults", "is_valid", "unread"]
 
 # Compiled schemas kept: a gateway sees few tool sets, each many times.
 _KEPT = 2048
 # Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
 _BACKTRACK_LIMIT = 20_000
+# To judge a value the engine goes each way once, to say what is wrong it goes all of them: so many take 20 ms.
+_MAX_RETURNS = 1_000
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -41,6 +46,10 @@ def faults(schema: Mapping[str, Any], value: object, most: int = 5) -> list[Faul
     if validator is None:
         return []
     try:
+        if validator.is_valid(value):
+            return []
+        if has_more_returns(schema, value, _MAX_RETURNS):
+            return [Fault("$", "the value does not fit, and there are too many ways to read it to say where")]
         found = []
         for error in validator.iter_errors(value):
             found.append(Fault(_path(error.instance_path), error.message))
@@ -62,7 +71,7 @@ def _path(steps: list[str | int]) -> str:
 
 def _validator(schema: Mapping[str, Any]) -> tuple[jsonschema_rs.Validator | None, str]:
     """The schema compiled, or why it cannot be."""
-    return _compiled(msgspec.json.encode(schema))
+    return _compiled(encode(schema))
 
 
 @lru_cache(maxsize=_KEPT)

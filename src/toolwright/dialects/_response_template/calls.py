@@ -20,7 +20,7 @@ from toolwright.dialects._response_template.values import (
     text_in,
 )
 from toolwright.dialects._response_template.watch import Found, Watch
-from toolwright.dialects._values import ArgumentsWriter
+from toolwright.dialects._values import ArgumentsWriter, unwritten
 from toolwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from toolwright.forms import read_forms
 from toolwright.jsonspan import JsonStops, json_text
@@ -310,7 +310,7 @@ class CallReader:
             value = json_of(parsed(text, self._field.args.value_parser))
         else:
             value = writer.typed(text, writer.schema(key))
-        self._source.markup(text if value != text and value[0] != '"' else "")
+        self._source.markup(unwritten(text, value))
         writer.key(key)
         writer.json(value)
 

@@ -131,7 +131,7 @@ class Bodies:
     def call(self, name: str) -> Steps[str]:
         """Read the body of a call and answer the token that ended it."""
         self.markup((yield from self.blanks()))
-        if name == PARALLEL and name not in self.tools:
+        if self.next_call(name) is None:
             token = yield from self.several()
             if not token:
                 token = yield from self._behind_arguments()
@@ -156,6 +156,10 @@ class Bodies:
     def peek(self) -> str:
         """The next character, `""` when it is not here."""
         return self.source.text[self.source.at : self.source.at + 1]
+
+    def next_call(self, name: str) -> int | None:
+        """The number of the call that comes next under this name; None where it stands for any number of calls."""
+        return None if name == PARALLEL and name not in self.tools else self.calls
 
     def whole_call(self, name: str, body: str) -> None:
         """A call whose arguments are all there."""

@@ -191,11 +191,8 @@ class _Reader:
         self.bodies.spaced = self.bodies.spaced or header.spaced
         header, blanks = yield from self._addressed(header)
         for kind in header.problems:
-            self.emit(
-                Problem(
-                    kind, f"header {written!r}", call=self.bodies.calls if header.name and not header.role else None
-                )
-            )
+            call = self.bodies.next_call(header.name) if header.name and not header.role else None
+            self.emit(Problem(kind, f"header {written!r}", call=call))
         if header.role:
             return (yield from self._foreign(header, blanks))
         if header.name:
@@ -292,7 +289,8 @@ class _Reader:
         header = read_header(text, self.tools, has_role=has_role)
         if header.name and (head := _HEADED_ARGUMENTS.match(text)):
             self.emit(Markup(head.group()))
-            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=self.bodies.calls))
+            call = self.bodies.next_call(header.name)
+            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=call))
             self.source.unread(text[head.end() :] + token)
             return _place((yield from self.bodies.call(header.name)))
         if self.source.cut and not token and self.source.done:
@@ -339,7 +337,7 @@ class _Reader:
             if token == MESSAGE and header.name and not header.role:
                 self.emit(Markup(written + token + blanks))
                 for kind in header.problems:
-                    self.emit(Problem(kind, f"header {written!r}", call=self.bodies.calls))
+                    self.emit(Problem(kind, f"header {written!r}", call=self.bodies.next_call(header.name)))
                 yield from self._skip_one_space()
                 place = _place((yield from self.bodies.call(header.name)))
                 continue

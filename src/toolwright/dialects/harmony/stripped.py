@@ -8,7 +8,7 @@ import re
 from typing import Final, Literal
 
 from toolwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
-from toolwright.dialects.harmony.header import NO_RECIPIENT, PARALLEL, resolve
+from toolwright.dialects.harmony.header import NO_RECIPIENT, resolve
 from toolwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from toolwright.events import Problem, ProblemKind
 from toolwright.source import Markers, Source, Steps, gather, may_come
@@ -108,8 +108,8 @@ def _call(bodies: Bodies) -> Steps[str]:
     written = bodies.source.take(bodies.source.at + end)
     bodies.markup(written)
     if bent:
-        bodies.emit(Problem(bent, f"header {written!r}", call=bodies.calls))
-    if name == PARALLEL and name not in bodies.tools:
+        bodies.emit(Problem(bent, f"header {written!r}", call=bodies.next_call(name)))
+    if bodies.next_call(name) is None:
         token = yield from bodies.several()
     else:
         token = yield from bodies.json_arguments(name)
