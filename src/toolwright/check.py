@@ -41,8 +41,9 @@ class _Open(msgspec.Struct):
 
     started: CallStarted
     arguments: LiveArguments | LiveInput | None
-    texts: list[str] = msgspec.field(default_factory=list)
+    texts: list[str] = []
     index: int | None = None
+    told: list[Problem] = []  # what is wrong with it, for its end: until then some of its arguments may be held
 
 
 class Check:
@@ -94,6 +95,8 @@ class Check:
                 self._end(index, complete, out)
                 while self._waiting and not self._open:
                     self.push(self._waiting.pop(next(iter(self._waiting))), out)
+            case Problem(call=int(index)) if index in self._open and self._open[index].index is not None:
+                self._open[index].told.append(event)
             case Problem(call=int(index)) if index in self._index:
                 out.append(msgspec.structs.replace(event, call=self._index[index]))
             case Problem(call=int()):
@@ -163,7 +166,7 @@ class Check:
             complete = complete and call.arguments.complete
             problems, arguments = call.arguments.problems, call.arguments.text
         out.append(CallEnded(ours, complete))
-        out += [msgspec.structs.replace(problem, call=ours) for problem in problems]
+        out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
         if not complete:
             out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
         elif call.started.kind == "function":
