@@ -284,6 +284,7 @@ class FaultyServer(BytesServer):
 
     async def _write(self, data: bytes) -> None:
         self.transport.write(data)
+        await asyncio.sleep(0)  # so that an end of the connection is noticed
         await self._writable.wait()
 
 

@@ -4,13 +4,12 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from faulty import GOOD, arguments_of, text_of, word_of
 from loading import HOST
 
-__all__ = ["Client", "Manner", "Outcome", "Reply", "Wave", "ask", "fetch"]
+__all__ = ["Broken", "Client", "Manner", "Outcome", "Reply", "Wave", "ask", "fetch"]
 
 # `slowly`: with a small buffer, a piece at a time; `unread`: with a small buffer, and nothing but the first event.
 # `leaves early`: before the first byte of the answer; `half a request`: says the first half and then leaves, or `stays`
@@ -19,6 +18,7 @@ Manner: TypeAlias = Literal["reads", "slowly", "leaves midway", "leaves early", 
 # How it ended: with the whole answer, with an error as the last event of a stream or as a status, or as the client
 # wanted it.
 Outcome: TypeAlias = Literal["answered", "error event", "error status", "left"]
+_PATIENCE_S: Final = 60.0  # of those that only ask how things are
 _SMALL: Final = 4_096
 _SLOWLY: Final = (16_384, 0.1)  # bytes each time, s between two
 _TERMINAL: Final = ("response.completed", "response.failed", "response.incomplete", "error")
@@ -71,7 +71,7 @@ class Client(NamedTuple):
         """Ask, in this manner. Answers the outcome; a text says what was wrong."""
         try:
             return await self._run(wave)
-        except (OSError, Broken) as error:
+        except (OSError, EOFError, Broken) as error:
             return str(error) or type(error).__name__
 
     async def _run(self, wave: Wave) -> Outcome:
@@ -95,9 +95,7 @@ class Client(NamedTuple):
             reply = await _read(reader, _SLOWLY if self.manner == "slowly" else None)
             return self._judged(reply)
         finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            writer.transport.abort()
 
     def _body(self, wave: int) -> dict[str, Any]:
         asked = f"Please do {word_of(self.play, wave, self.number)} for me."
@@ -186,11 +184,12 @@ async def _asked(port: int, request: bytes) -> Reply:
     reader, writer = await _connected(port)
     try:
         writer.write(request)
-        return await _read(reader)
+        async with asyncio.timeout(_PATIENCE_S):
+            return await _read(reader)
+    except TimeoutError:
+        raise Broken(f"no answer came for {_PATIENCE_S:g} s to {request[:60]!r}") from None
     finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
+        writer.transport.abort()
 
 
 def _request(path: str, body: dict[str, Any]) -> bytes:

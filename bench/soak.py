@@ -23,6 +23,7 @@ import json
 import random
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -36,7 +37,7 @@ from typing import Any, Final, NamedTuple
 
 from faulty import SCRIPTS
 from loading import HOST, cpu_s, free_port, memory_mb, started
-from manners import Client, Manner, Outcome, Wave, ask, fetch
+from manners import Broken, Client, Manner, Outcome, Wave, ask, fetch
 
 # Of a hundred requests: how many meet which play of the model server, from which kind of client.
 MIX: Final[tuple[tuple[int, str, Manner], ...]] = (
@@ -214,15 +215,17 @@ def _is_failure(line: str) -> bool:
 
 @asynccontextmanager
 async def _serving(options: Options, folder: Path) -> AsyncIterator[Soaked]:
-    port, upstream, dead = free_port(), free_port(), free_port()
+    port, upstream = free_port(), free_port()
     config = folder / "toolwright.toml"
-    config.write_text(_configuration(options, upstream, dead, folder))
     fake = [sys.executable, str(HERE / "faulty.py"), "--port", str(upstream), "--idle", str(options.idle_s)]
     toolwright = str(Path(sys.executable).with_name("toolwright"))
     command = [toolwright, "serve", "--config", str(config), "--port", str(port)]
     log = folder / "gateway.log"
-    with started(fake, upstream), started(command, port, output=log) as (gateway, _):
-        yield Soaked(gateway, port, upstream, log)
+    with socket.socket() as dead:
+        dead.bind((HOST, 0))  # so that nobody else listens there
+        config.write_text(_configuration(options, upstream, dead.getsockname()[1], folder))
+        with started(fake, upstream), started(command, port, output=log) as (gateway, _):
+            yield Soaked(gateway, port, upstream, log)
 
 
 def _raise_limit(descriptors: int) -> None:
@@ -406,7 +409,7 @@ class Soak:
         dice, number = random.Random(self._options.seed), max(12, self._options.streams // 50)
         made = [_client(dice, each, "flood", "unread") for each in range(number)]
         before_mb, flooded = soaked.memory_mb(), [-1]
-        running = asyncio.gather(*(client.run(wave) for client in made))
+        running = [asyncio.create_task(client.run(wave)) for client in made]
 
         async def still() -> bool:
             flooded.append((await soaked.board())["flooded"])
@@ -421,7 +424,7 @@ class Soak:
         if not await _until(lambda: self._has_in_flight(0), 2 * self._options.idle_s + SETTLED_S):
             self.report.faults.append("clients that read nothing are not given up")
         wave.leaving.set()
-        await running
+        self.report.faults += [ended for ended in await self._outcomes(running) if ended != "left"]
         await self._settle(idle, "clients that read nothing")
         taken = f"{sent_mb:.1f} MB each were taken from the model server, {max(0.0, each_mb):.2f} MB each held"
         self.report.notes.append(f"{number} endless answers that nobody reads: {taken}, given up after stall_s")
@@ -501,7 +504,7 @@ async def soak(options: Options) -> Report:
             run = Soak(options, soaked)
             try:
                 await run.run()
-            except Fault as fault:
+            except (Fault, Broken) as fault:
                 run.report.faults.append(str(fault))
             return run.report
 
