@@ -141,5 +141,7 @@ def test_half_a_surrogate_pair_in_a_schema_fails_nothing() -> None:
     assert toolwright.loads('{"A": 1', HALF) == {"A": 1}
     assert toolwright.strict_problems({**HALF, "additionalProperties": False})
     tool = {"type": "function", "function": {"name": "ping", "parameters": HALF}}
-    turn = toolwright.parse('<tool_call>{"name": "ping", "arguments": {"a": 1}}</tool_call>', dialect="hermes", tools=[tool])
+    turn = toolwright.parse(
+        '<tool_call>{"name": "ping", "arguments": {"a": 1}}</tool_call>', dialect="hermes", tools=[tool]
+    )
     assert [problem.kind for problem in turn.problems] == ["invalid_arguments"]

@@ -51,8 +51,8 @@ class _Mended(msgspec.Struct, frozen=True):
 class Mender:
     """Mends values of one schema; `repairs` are the steps taken.
 
-    What a value becomes is tried for each branch of a union, and again with each value around it: what is known of it is kept,
-    so that the tries do not multiply.
+    What a value becomes is tried for each branch of a union, and again with each value around it. It is kept, so that
+    the tries do not multiply.
     """
 
     def __init__(
