@@ -350,7 +350,7 @@ class ProseReader:
     def _may_open_call(self, tag: str, inside: str) -> bool:
         if inside.startswith(_BRACES):
             return tag.lower() in JSON_TAGS
-        return not self._before and inside.startswith(self._tags or ("\0",))
+        return not self._before and inside.startswith(self._tags)
 
     def _value(self, lead: str) -> Steps[None]:
         """A brace or a bracket behind `lead`: it may be a call, or it is text."""
