@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import toolwright
 from tests.reading import pieces
 from toolwright.jsontree import Node
 from toolwright.lenient import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
@@ -532,6 +533,10 @@ def test_a_megabyte_in_one_string_is_passed_on_as_it_comes() -> None:
     for size in (997, len(text)):
         found = read(text[at : at + size] for at in range(0, len(text), size))
         assert found[:4] == (text, {}, False, "")
+
+
+def test_thoughts_in_any_number_stand_before_a_value() -> None:
+    assert toolwright.loads("a</think>" * 5_000 + "[1]") == [1]
 
 
 @pytest.mark.parametrize("word", ["4" * 200_000 + "x", "4_" * 100_000 + "x", "4." + "4" * 200_000 + "x"])

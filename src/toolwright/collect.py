@@ -110,8 +110,12 @@ def collect(events: Iterable[Event]) -> Turn:
 def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
     """The events of a whole turn, and what stands among them: what turned out to be reasoning comes as such."""
     kept: list[T | ReasoningDelta] = []
+    told = 0  # how many of them are settled
     for event in events:
         if isinstance(event, Problem) and event.kind == "unopened_reasoning":
-            kept = [ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept]
+            kept[told:] = [
+                ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept[told:]
+            ]
+            told = len(kept)
         kept.append(event)
     return kept

@@ -62,6 +62,8 @@ _QUOTED_LINE = re.compile(r"\s*[>|]")
 _THOUGHT_END: Final = "</think>"
 # So many values that are never closed are read; behind them reading goes on where they ended.
 _MAX_UNCLOSED: Final = 16
+# Longer than any mark or fence.
+_MAX_TOKEN: Final = 100
 
 
 class JsonPlace(msgspec.Struct):
@@ -87,8 +89,13 @@ def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -
     if whole and (place := _whole(text, names)):
         yield place
         return
-    at = unclosed = 0
-    while found := _TOKEN.search(text, at):
+    yield from _places(text, 0, len(text))
+
+
+def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
+    """The places with JSON between words that begin at `at` or behind it, but not at `until`."""
+    unclosed = 0
+    while (found := _TOKEN.search(text, at, until + _MAX_TOKEN)) and found.start() < until:
         at = found.end()
         if found["fence"]:
             fence = _Values(text, at) if unclosed < _MAX_UNCLOSED and found["tag"].lower() in JSON_TAGS else None
@@ -125,13 +132,13 @@ def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -
 
 def beside_values(text: str, literal: str) -> int:
     """Where a literal stands that is no part of a JSON value; -1 when it does nowhere."""
-    at = text.find(literal)
-    if at < 0:
-        return at
-    spans = [(place.begin, place.end) for place in json_places(text, whole=False)]
-    while at >= 0 and any(begin <= at < end for begin, end in spans):
-        at = text.find(literal, at + 1)
-    return at
+    behind = 0  # the last place that was read
+    while (at := text.find(literal, behind)) >= 0:
+        around = next((place for place in _places(text, behind, at) if place.end > at), None)
+        if around is None:
+            return at
+        behind = around.end
+    return -1
 
 
 def find_json(text: str) -> list[Node]:
@@ -139,8 +146,8 @@ def find_json(text: str) -> list[Node]:
 
     What stands before `</think>` does not count. A text without any is a word or a number itself.
     """
-    if (thought := beside_values(text, _THOUGHT_END)) >= 0:
-        return find_json(text[thought + len(_THOUGHT_END) :])
+    while (thought := beside_values(text, _THOUGHT_END)) >= 0:
+        text = text[thought + len(_THOUGHT_END) :]
     places = list(json_places(text))
     fenced = [place for place in places if place.place == "fence"]
     nodes = [node for place in fenced or places for node in place.nodes]

@@ -128,7 +128,7 @@ class JsonStops:
         behind = _BLANKS(ahead, len(literal)).end()  # type: ignore[union-attr]  # matches always
         if behind == len(ahead) and not full:
             return (literal if not source.cut else "") if source.ended else None
-        if not ahead.startswith(self.then or ("\0",), behind):
+        if not ahead.startswith(self.then, behind):
             may_come = not (full or source.ended) and _may_come(ahead, behind, self.then, self.longest)
             return None if may_come else ""
         if closing := _behind_quote(ahead):

@@ -175,7 +175,7 @@ class StringReader:
             return self._ends_members(behind, more=more)
         if more and any(end.startswith(behind) for end in self._ends):
             return None
-        return behind[0] in QUOTES or behind.startswith(self._ends or "\0")
+        return behind[0] in QUOTES or behind.startswith(self._ends)
 
     def _ends_members(self, behind: str, *, more: bool) -> bool | None:
         """Whether the brackets with which a text begins are the notation's: code goes on behind its own."""
@@ -249,7 +249,7 @@ class StringReader:
         longest = max(map(len, literals), default=0)
         while True:
             begin = source.ahead(longest)
-            if begin.startswith(literals or "\0"):
+            if begin.startswith(literals):
                 return True
             if not source.more(longest) or not any(literal.startswith(begin) for literal in literals):
                 return False

@@ -176,7 +176,7 @@ class LiteralReader(StringReader):
             source.markup(text)
             return False
         word = text.strip()
-        if word.endswith(self._verbatim or "\0"):  # a string whose opening delimiter is missing
+        if word.endswith(self._verbatim):  # a string whose opening delimiter is missing
             word, is_text = word.removesuffix(self._verbatim[0]), True
         node, _ = scalar(word, at_end=False)
         value = encode(word).decode() if is_text or node.kind == "word" else node.text()

@@ -89,6 +89,8 @@ class ProseReader:
         self._code = CodeContext()
         self._before = ""  # the end of what was said
         self._apart = False  # a call stands between what was said and what comes
+        self._replays = False  # what is read was held
+        self._rest = ""  # of that, what is to be read anew when it is over
         openers = (*_BRACES, *_FENCES, *(mark for mark in MARKS if mark not in self._tags)) if len(tools) else ()
         thoughts = (*self._thoughts, *self._thoughts.values())
         self._in_text = Markers(*self._tags, *thoughts, *self._ends, *openers)
@@ -348,7 +350,7 @@ class ProseReader:
     def _may_open_call(self, tag: str, inside: str) -> bool:
         if inside.startswith(_BRACES):
             return tag.lower() in JSON_TAGS
-        return not self._before and inside.startswith(self._tags or ("\0",))
+        return not self._before and inside.startswith(self._tags)
 
     def _value(self, lead: str) -> Steps[None]:
         """A brace or a bracket behind `lead`: it may be a call, or it is text."""
@@ -392,7 +394,11 @@ class ProseReader:
             said = text[:at].rstrip()
             self.emit(self._say(said))
             self._lone_close(text[len(said) : at + len(tag)])
-            self._replay(text[at + len(tag) :])
+            rest = text[at + len(tag) :]
+            if self._replays and self.source.done:
+                self._rest = rest  # it is read when this text is over, not within
+            else:
+                self._replay(rest)
         elif (inner := self._unwrapped(text)) is not None:
             self._replay(inner)
         else:
@@ -447,11 +453,15 @@ class ProseReader:
         self.markup(found.text)
 
     def _replay(self, text: str) -> None:
-        """Read held text again, as what it turned out to be."""
-        outer, self.source = self.source, Source(self.emit)
-        self.source.push(text)
-        self.source.end(cut=outer.cut)
-        self.markup(self.source.blanks())
-        for _ in self.read("assistant"):
-            raise AssertionError("held text is whole")
-        self.source = outer
+        """Read held text again, as what it turned out to be, and then what of it was left to be read."""
+        outer, replays, self._replays = self.source, self._replays, True
+        while text:
+            self._rest = ""
+            self.source = Source(self.emit)
+            self.source.push(text)
+            self.source.end(cut=outer.cut)
+            self.markup(self.source.blanks())
+            for _ in self.read("assistant"):
+                raise AssertionError("held text is whole")
+            text = self._rest
+        self.source, self._replays = outer, replays
