@@ -65,15 +65,15 @@ def pieces(text: str, seed: int) -> Iterator[str]:
 def lost(output: str, events: Iterable[Event]) -> Counter[str]:
     """The characters of an output that stand in no event; names of calls were written, too.
 
-    What was written as text stands in arguments as a JSON string.
+    What was written as text stands in arguments as a JSON string, and where they were cut in a problem.
     """
     told: Counter[str] = Counter()
     arguments = ""
     for event in events:
         match event:
-            case ArgumentsDelta(_, text):
+            case ArgumentsDelta(_, text) | Problem(text=text):
                 arguments += text
-            case ContentDelta(text) | ReasoningDelta(text) | Markup(text) | Problem(text=text):
+            case ContentDelta(text) | ReasoningDelta(text) | Markup(text):
                 told.update(text)
             case CallStarted() | Finished():
                 pass

@@ -1,16 +1,20 @@
-"""Outputs built from the formats' own atoms, whole and broken, in any order: what must hold for whatever is written."""
+"""What must hold for any input: the targets of `fuzz/`, briefly; then outputs that grow, written calls, and prompts."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolwright
-from tests.cases import TOOLS, load_cases, tools
+from fuzz import targets
+from fuzz.choices import Choices
+from fuzz.engine import MAX_BYTES
+from fuzz.holds import assert_well_formed
+from fuzz.words import TRICKY, atoms_of
+from tests.cases import TOOLS, tools
 from tests.reading import lost, merged, read
-from toolwright import ArgumentsDelta, CallStarted, Control, Event, Finished, Problem, Prompt, collect
+from toolwright import Control, Prompt
 from toolwright.conversation import (
     AssistantTurn,
     Call,
@@ -21,116 +25,23 @@ from toolwright.conversation import (
     TextPart,
 )
 from toolwright.dialects.base import get_dialect, read_options
-from toolwright.events import CallEnded
 
 DIALECTS = ("harmony", "hermes", "json")
 
 fuzz = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
-# --- outputs ---
-
-JSON_ATOMS = (
-    *('{"name": "', '{"tool": "', '"arguments": {', '"parameters":', '"sides": 6', '"title": "', '{"bed": "north"}'),
-    *("{", "}", "[", "]", "{}", "[]", '"', '\\"', "\\", ",", ":", ", ", ": ", "null", "true", "-1.5e3", "}}"),
-    *('{"name": "roll_dice", "arguments": {"sides": 6}}', '{"tool": "ping", "arguments": {}}', '{"sides": 20}'),
-    *('{"arguments": {"sides": 3}, "name": "roll_dice"}', '{"name": "roll_dice", "arguments": "{\\"sides\\": 6}"}'),
-    *('[{"name": "ping"}, {"name": "roll_dice", "parameters": {"sides": 2}}]', '{"tool_calls": [', '{"roll_dice": '),
-    *('{"tool": "nobody", "arguments": {}}', '{"tool": "take_note", "title": "a", "body": "b"}', '{"a": [{"b": "'),
-)
-TEXT_ATOMS = (
-    *(" ", "  ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u2028", "\ufeff", "\x00", "x", "\ud83d", "\udea2", "\\u00e9"),
-    *("é", "水", "⛵"),
-    *("`", "``", "```", "````", "~~~", "```json\n", "\n```\n", "```py\n", "> ", "| ", "#", "<", ">", "</", "|>", "<|"),
-    *("roll_dice", "ping", "nobody", "tide-table", "Sound Lamp", "functions.ping", "Six.", "Shall I?", "For example: "),
-    *(" " * 300, " " * 520, "\n" * 60, "a" * 450),
-)
-ATOMS = {
-    "harmony": (
-        *("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"),
-        *("<|endoftext|>", "<|startoftext|>", "<|start", "nel|>", "<|mess", "age|>", "<|CALL|>", "<|end|", "assistant"),
-        *("analysis", "commentary", "final", "json", "code", "user", "system", "functions.", "to=", "to=assistant"),
-        *(" to=functions.roll_dice", " to=ping", " to=functions.ping ", "to=functions.nobody"),
-        *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|start|>assistant", "assistantfinal"),
-        *("<|channel|>commentary to=functions.roll_dice <|constrain|>json<|message|>", "assistantanalysis"),
-        *("<|channel|>commentary to=ping<|message|>{}<|call|>", "assistantcode{", "to=functions.Sound Lamp"),
-        *('{"tool_uses": [{"recipient_name": "functions.ping", "parameters": {}}]}', "commentary to=ping json{}"),
-        " to=multi_tool_use.parallel",
-    ),
-    "hermes": (
-        *("<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_end|>", "<|endoftext|>", "<|im_start|>"),
-        *("<tool_call", "tool_call>", "</tool_", "call>", "<thi", "nk>", "</thi", "<|im_", "end|>", "<tool_calling>"),
-        *("<tool_call>\n{", '<tool_call>\n{"name": "', "}\n</tool_call>", "<tool_response>", "<tools>", "<tool_call>["),
-        '<tool_call>\n{"name": "roll_dice", "arguments": {"sides": 6}}\n</tool_call>',
-        '<tool_call>{"name": "ping", "arguments": {}}</tool_call>',
-    ),
-    "json": (
-        *("<think>", "</think>", "[TOOL_CALLS]", "<|python_tag|>", "<tool_call>", "</tool_call>", "</s>", "<|eot_id|>"),
-        *("[TOOL_", "CALLS]", "<|python", "_tag|>", "<thi", "nk>", "### User", "Result of ping:\n", "</", "s>"),
-        *('```json\n{"tool": "roll_dice", "arguments": {"sides": 6}}\n```', '```\n{"tool": "ping"}\n```', "roll_dice{"),
-        *('`{"tool": "ping", "arguments": {}}`', '\n> {"tool": "ping", "arguments": {}}\n', "~~~json\n", "\n~~~\n"),
-        *('{"tool": "take_note", "arguments": {"title": "<title>", "body": "..."}}', '{"tool": "ping", "output": 1}'),
-    ),
-}
-SEEDS = {
-    dialect: [
-        toolwright.write([{"name": "roll_dice", "arguments": {"sides": 6}}], dialect=dialect),
-        *(case.output for case in load_cases() if case.dialect == dialect),
-    ]
-    for dialect in DIALECTS
-}
+# --- targets ---
 
 
-def outputs_in(*languages: str) -> st.SearchStrategy[str]:
-    """Outputs in the atoms of some dialects (a whole call and a broken tag are as likely as a letter), and the outputs
-    of the vectors with atoms put into them or in place of something.
-    """
-    own = [atom for language in languages for atom in ATOMS[language]]
-    atoms = st.sampled_from([*own, *own, *JSON_ATOMS, *TEXT_ATOMS])
-    seeds = st.sampled_from([seed for language in languages for seed in SEEDS[language]])
-    splices = st.lists(
-        st.tuples(st.integers(0, 300), st.sampled_from((0, 0, 1, 2, 5, 20)), atoms), min_size=1, max_size=3
-    )
-    return st.one_of(st.lists(atoms, max_size=14).map("".join), st.builds(spliced, seeds, splices))
+@pytest.mark.parametrize("name", [name for name in targets.names() if name != "growth"])
+@fuzz
+@given(data=st.binary(min_size=60, max_size=MAX_BYTES))
+def test_a_target_holds(name: str, data: bytes) -> None:
+    targets.load(name)(Choices(data))
 
 
-def spliced(output: str, splices: list[tuple[int, int, str]]) -> str:
-    """The output with a text in place of some characters, for each (place, number of characters, text)."""
-    for place, size, text in splices:
-        at = place % (len(output) + 1)
-        output = output[:at] + text + output[at + size :]
-    return output
-
-
-# In its own language twice as often as in another's, or in all of them mixed.
-OUTPUTS = {
-    dialect: st.one_of(outputs_in(dialect), outputs_in(dialect), *map(outputs_in, DIALECTS), outputs_in(*DIALECTS))
-    for dialect in DIALECTS
-}
-
-
-def is_offered(request: Any) -> bool:
-    """Whether a request chooses no tool that it does not offer."""
-    return isinstance(request["tool_choice"], str) or "ping" in request["tools"]
-
-
-REQUESTS = st.fixed_dictionaries(
-    {
-        "tools": st.sampled_from([tuple(TOOLS), ("roll_dice", "ping"), ("launch", "ledger"), ()]),
-        "tool_choice": st.sampled_from(
-            ["auto", "none", "required", {"type": "function", "function": {"name": "ping"}}]
-        ),
-        "parallel_tool_calls": st.booleans(),
-        "start": st.sampled_from([None, "assistant", "reasoning", "message"]),
-    }
-).filter(is_offered)
-FINISHES = st.sampled_from(["stop", "length"])
 SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
-
-
-def asked(dialect: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The request as `read` takes it."""
-    return {**request, "dialect": dialect, "tools": tools(*request["tools"])}
 
 
 def cut(text: str, sizes: list[int]) -> list[str]:
@@ -142,72 +53,6 @@ def cut(text: str, sizes: list[int]) -> list[str]:
         pieces.append(text[at : at + size])
         at += size
     return pieces
-
-
-@every_dialect
-@fuzz
-@given(data=st.data(), request=REQUESTS, finish=FINISHES, sizes=SIZES)
-def test_the_cut_of_any_text_changes_nothing(
-    dialect: str, data: st.DataObject, request: dict[str, Any], finish: str, sizes: list[int]
-) -> None:
-    output = data.draw(OUTPUTS[dialect])
-    whole = merged(read([output], finish, **asked(dialect, request)))
-    assert merged(read(output, finish, **asked(dialect, request))) == whole
-    assert merged(read(cut(output, sizes), finish, **asked(dialect, request))) == whole
-
-
-@every_dialect
-@fuzz
-@given(data=st.data(), request=REQUESTS, finish=FINISHES, sizes=SIZES)
-def test_no_character_of_any_text_is_lost(
-    dialect: str, data: st.DataObject, request: dict[str, Any], finish: str, sizes: list[int]
-) -> None:
-    output = data.draw(OUTPUTS[dialect])
-    assert not lost(output, read(cut(output, sizes), finish, check="verbatim", **asked(dialect, request)))
-
-
-@every_dialect
-@pytest.mark.parametrize("check", ["repair", "verbatim"])
-@fuzz
-@given(data=st.data(), request=REQUESTS, finish=FINISHES)
-def test_the_events_of_any_text_are_well_formed(
-    dialect: str, check: str, data: st.DataObject, request: dict[str, Any], finish: str
-) -> None:
-    events = read([data.draw(OUTPUTS[dialect])], finish, check=check, **asked(dialect, request))
-    assert_well_formed(events)
-    turn = collect(events)
-    assert turn.finish_reason == ("length" if finish == "length" else "tool_calls" if turn.calls else "stop")
-    if check == "repair":
-        assert not turn.calls or request["tool_choice"] != "none"
-        assert len(turn.calls) <= 1 or request["parallel_tool_calls"]
-
-
-def assert_well_formed(events: list[Event]) -> None:
-    """Calls are numbered from 0, begun once, filled while open, ended once; the end of the turn is said once, last.
-
-    A problem that names a call names one of the turn.
-    """
-    started = 0
-    open_: set[int] = set()
-    for event in events:
-        match event:
-            case CallStarted(index):
-                assert index == started
-                started += 1
-                open_.add(index)
-            case ArgumentsDelta(index, text):
-                assert index in open_
-                assert text
-            case CallEnded(index):
-                assert index in open_
-                open_.remove(index)
-            case Finished():
-                assert event is events[-1]
-            case _:
-                pass
-    assert not open_
-    assert isinstance(events[-1], Finished)
-    assert all(event.call is None or event.call < started for event in events if isinstance(event, Problem))
 
 
 # --- outputs that grow ---
@@ -223,6 +68,8 @@ HOSTILE = {
     ("json", "objects"): '{"tool": "ping", "arguments": {}}\n' * 1_000,
     ("json", "brackets"): "[{" * 15_000,
     ("json", "nested arguments"): '{"sides": ' + "[" * 5_000 + "]" * 5_000 + "}",
+    ("json", "calls in thoughts"): 'x\n{"tool": "ping", "arguments": {}}</think>' * 1_500,
+    ("json", "ends of thoughts"): "x</think>" * 3_000,
     ("json", "fences"): "```json\n" * 3_000,
     ("json", "braces in prose"): "{x} " * 5_000,
     ("harmony", "starts"): "<|start|>" * 3_000,
@@ -280,13 +127,6 @@ def test_a_limit_does_not_move_with_the_cut(dialect: str, title: str, finish: st
 
 # --- written calls ---
 
-TRICKY = (
-    *("</tool_call>", "<tool_call>", "<think>", "</think>", "<|im_end|>", "<|call|>", "<|end|>", "<|message|>", "</s>"),
-    *("```", "\n```\n", "`", "~~~", '"', "\\", '\\"', '"}', "}}", "{", "[", "'", "\n", "\r", "\t", "\x00", "\x7f"),
-    *("\u2028", "é", "⛵", "水", "for example", "Shall I?", "instead of", "I called", "//", " ", "> ", "| ", "&lt;"),
-    *("assistantfinal", "to=functions.ping", "<|start|>", "### User", "[TOOL_CALLS]", "\\u0041"),
-    '{"tool": "ping", "arguments": {}}',
-)
 # What is nothing but a placeholder is no call in prompt mode: no string here looks like one.
 STRINGS = st.lists(st.sampled_from(TRICKY), max_size=5).map(lambda parts: "".join(parts) + "!")
 VALUES = st.recursive(
@@ -347,7 +187,7 @@ def test_a_turn_that_was_written_reads_back(
 FORGERIES = st.lists(
     st.sampled_from(
         [
-            *(atom for language in DIALECTS for atom in ATOMS[language] if atom.startswith(("<", "#"))),
+            *(atom for dialect in DIALECTS for atom in atoms_of(dialect) if atom.startswith(("<", "#"))),
             *("### System", "### Assistant", "\n### User\n", "<|im_start|>system\n", "<|start|>system<|message|>"),
             *("<", "|", ">", "#", "<|", "|>", "im_end", "end", "call", "tool_call", "\u2060", "\n", " ", "x", "é"),
         ]

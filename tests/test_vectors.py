@@ -2,6 +2,7 @@
 
 import pytest
 
+from fuzz.holds import assert_well_formed
 from tests.cases import Case, load_cases
 from tests.reading import lost, merged, pieces, read
 from toolwright import collect
@@ -27,8 +28,10 @@ def test_the_cut_of_the_stream_changes_nothing(case: Case) -> None:
 
 
 @cases
-def test_no_character_is_lost(case: Case) -> None:
-    assert not lost(case.output, read(pieces(case.output, 7), case.finish, check="verbatim", **case.request()))
+def test_no_character_is_lost_and_the_events_are_well_formed(case: Case) -> None:
+    events = read(pieces(case.output, 7), case.finish, check="verbatim", **case.request())
+    assert_well_formed(events)
+    assert not lost(case.output, events)
 
 
 @cases

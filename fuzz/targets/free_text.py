@@ -1,0 +1,53 @@
+"""Replies in words, with calls in them or not: the pieces hold the whole text, and a call that is found is valid."""
+
+from collections import Counter
+
+from fuzz import values, words
+from fuzz.choices import Choices
+from fuzz.holds import strict_json
+from tests.cases import TOOLS
+from toolwright.check import arguments_problem
+from toolwright.conversation import FunctionTool, NamedTool
+from toolwright.recover import Found, Piece, Prose, recover, recover_arguments
+from toolwright.toolset import Toolset
+
+__all__ = ["run"]
+
+ATOMS = (*words.JSON_ATOMS, *words.TEXT_ATOMS)
+
+
+def run(draw: Choices) -> None:
+    """See the module."""
+    tools = Toolset(
+        [
+            FunctionTool(name, None, values.arguments(draw) if draw.once_in(6) else tool["parameters"])
+            for name, tool in TOOLS.items()
+        ],
+        draw.one(("auto", "auto", "none", "required", NamedTool("ping"))),
+        infers=not draw.once_in(2),
+    )
+    text = draw.text(ATOMS, 14) if draw.once_in(2) else words.output(draw, "json")
+    before = draw.one(("", "", "For example:", "\n", "```json\n"))
+    pieces = recover(text, tools, before=before, cut=draw.once_in(3))
+    _assert_whole(text, pieces)
+    _assert_calls(pieces, tools)
+    _assert_calls(recover_arguments(text, tools), tools)
+
+
+def _assert_whole(text: str, pieces: list[Piece]) -> None:
+    if not any(isinstance(piece, Found) for piece in pieces):
+        assert "".join(piece.text for piece in pieces) == text
+    told = Counter("".join(piece.text for piece in pieces))
+    for piece in pieces:
+        if isinstance(piece, Prose) and piece.problem:
+            told.update(piece.problem.text)
+    missing = Counter(text) - told
+    assert not missing, f"{missing} of {text!r} are lost in {pieces!r}"
+
+
+def _assert_calls(pieces: list[Piece], tools: Toolset) -> None:
+    for piece in pieces:
+        if isinstance(piece, Found):
+            assert piece.name in tools
+            strict_json(piece.arguments)
+            assert arguments_problem(piece.name, piece.arguments, tools) is None

@@ -1,0 +1,47 @@
+"""Arguments in a stream, of tools with any schema: what was sent stays, however they are cut the same is sent, and what
+is said to fit is valid.
+"""
+
+import jsonschema
+
+from fuzz import values
+from fuzz.choices import Choices
+from fuzz.holds import strict_json
+from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
+from toolwright.check import arguments_problem
+from toolwright.conversation import FunctionTool
+from toolwright.live import LiveArguments
+from toolwright.toolset import Toolset
+
+__all__ = ["run"]
+
+NAMES = tuple(f'"{name}": ' for name in ("path", "filepath", "query", "text", "content", "limit", "X", "file_name"))
+ATOMS = (*JSON_ATOMS, *NAMES, *TEXT_ATOMS)
+
+
+def run(draw: Choices) -> None:
+    """See the module."""
+    sane = not draw.once_in(4)
+    schema = values.arguments(draw, sane=sane)
+    value = values.instance(draw, schema, schema)
+    text = values.written(draw, draw.one((value, value, {"arguments": value}, [value], [value, 1])))
+    if draw.once_in(2):
+        text = spliced(draw, text, ATOMS)
+    if draw.once_in(8):
+        text = values.written(draw, text)
+    tools = Toolset([FunctionTool("use", None, schema), FunctionTool("ping", None, None)])
+    cut = draw.once_in(4)
+    whole = _streamed(tools, [text], cut)
+    assert _streamed(tools, list(text), cut) == _streamed(tools, draw.cuts(text), cut) == whole
+    sent, complete, _ = whole
+    if complete and arguments_problem("use", sent, tools) is None:
+        given = strict_json(sent)
+        if sane:
+            jsonschema.validate(given, schema, jsonschema.Draft202012Validator)
+
+
+def _streamed(tools: Toolset, parts: list[str], cut: bool) -> tuple[str, bool, list[object]]:
+    live = LiveArguments("use", tools)
+    sent = "".join([live.feed(part) for part in parts]) + live.finish(cut=cut)
+    assert sent == live.text
+    return sent, live.complete, [*live.problems]

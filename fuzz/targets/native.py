@@ -1,0 +1,103 @@
+"""The chunks of a chat server that reads calls itself, in the ways that servers have: nothing raises, the events are
+well formed, however text and arguments are cut the same comes of them, and nothing that was said is lost.
+"""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from fuzz import values, words
+from fuzz.choices import Choices
+from fuzz.holds import assert_calls_hold, assert_well_formed
+from tests.cases import TOOLS, tools
+from tests.reading import merged
+from toolwright import ContentDelta, Markup, Problem, ReasoningDelta, collect
+from toolwright.conversation import Conversation, NamedTool, ToolChoice
+from toolwright.events import Event, Usage
+from toolwright.turn import Model, Reader
+from toolwright.upstreams.base import Generation, Stopped
+from toolwright.upstreams.chat import _Choices, _Chunk
+from toolwright.upstreams.scripted import ScriptedUpstream
+from toolwright.wire.choice import write_tool_choice
+from toolwright.wire.offer import read_offer
+
+__all__ = ["run"]
+
+UPSTREAM = ScriptedUpstream(())
+CHOICES: tuple[ToolChoice, ...] = ("auto", "auto", "none", "required", NamedTool("ping"))
+NAMES: tuple[str | None, ...] = (None, None, "", "roll_dice", "ping", "take_note", "nobody", "functions.ping", "launch")
+IDS: tuple[str | None, ...] = (None, None, "", "call_1", "call_2", "call_1")
+ARGUMENTS: tuple[Any, ...] = (
+    *(None, "", "{}", '{"sides": 6}', '{"sides"', ": 6}", '{"title": "a", ', '"body": "b"}', "}", "null", '"', "x"),
+    *({"sides": 6}, {}, [], 5, '{"name": "ping", "arguments": {}}', "\ud83d", "{}{}"),
+)
+
+
+def run(draw: Choices) -> None:
+    """See the module."""
+    choice: ToolChoice = draw.one(CHOICES)
+    parallel = not draw.once_in(4)
+    offered = tools(*TOOLS)
+    conversation = Conversation(tools=read_offer(offered).tools, tool_choice=choice, parallel_tool_calls=parallel)
+    pieces = draw.several(10, lambda: _piece(draw))
+    finish = draw.one(("stop", "length", "tool_calls", "content_filter", "function_call", None))
+    whole = _read(conversation, pieces, finish)
+    cut = [part for piece in pieces for part in _cut(draw, piece)]
+    assert merged(_read(conversation, cut, finish)) == merged(whole), f"{pieces!r} and {cut!r}"
+    assert_well_formed(whole)
+    turn = collect(whole)
+    request = {"tools": offered, "tool_choice": write_tool_choice(choice), "parallel_tool_calls": parallel}
+    assert_calls_hold(turn, request)
+    said = Counter("".join(_said(piece) for piece in pieces))
+    told = Counter(
+        "".join(event.text for event in whole if isinstance(event, ContentDelta | ReasoningDelta | Markup | Problem))
+        + "".join(call.arguments + call.name for call in turn.calls)
+    )
+    missing = {letter for letter in said - told if letter.isalpha()}
+    assert not missing or turn.calls or turn.problems, f"{missing} of {pieces!r} are lost in {whole!r}"
+
+
+def _piece(draw: Choices) -> dict[str, Any]:
+    """One delta of a chunk."""
+    match draw.number(4):
+        case 0:
+            return {"content": words.output(draw, draw.one(("json", "hermes")))}
+        case 1:
+            return {"content": draw.text(words.JSON_ATOMS, 3)}
+        case 2:
+            return {draw.one(("reasoning", "reasoning_content")): values.string(draw)}
+    index = draw.one((0, 0, 1, 1, 2, None, -1, 10**12))
+    call: dict[str, Any] = {"index": index, "id": draw.one(IDS)}
+    call["function"] = {"name": draw.one(NAMES), "arguments": draw.one(ARGUMENTS)}
+    if draw.once_in(10):
+        return {"function_call": call["function"]}
+    return {"tool_calls": [call]}
+
+
+def _said(piece: dict[str, Any]) -> str:
+    return "".join(text for text in piece.values() if isinstance(text, str))
+
+
+def _cut(draw: Choices, piece: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same in more chunks."""
+    name = next(iter(piece))
+    if isinstance(piece[name], str):
+        return [{name: part} for part in draw.cuts(piece[name])]
+    return [piece]
+
+
+def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str | None) -> list[Event]:
+    model = Model(name="m", upstream=UPSTREAM, upstream_model="m")
+    reader = Reader(model, Generation(model="m", conversation=conversation))
+    choices, events = _Choices(), []
+    for piece in pieces:
+        chunk = msgspec.convert({"choices": [{"delta": piece}]}, _Chunk)
+        for delta in choices.read(chunk):
+            assert not isinstance(delta, Usage)
+            events += reader.read(delta)
+    end = msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, _Chunk)
+    for delta in choices.read(end):
+        assert isinstance(delta, Stopped)
+        events += reader.read(delta)
+    return events + reader.finish()

@@ -1,0 +1,47 @@
+"""Schemas that nobody means: the strict rules answer in words, a tool with one is refused in OpenAI's form or can be
+used, and on plain ones another validator agrees with ours.
+"""
+
+from typing import Any
+
+import jsonschema
+
+import toolwright
+from fuzz import values
+from fuzz.asking import refused
+from fuzz.choices import Choices
+from toolwright import RequestError
+from toolwright.schema.validate import is_valid
+from toolwright.wire.limits import Limits, check_limits
+
+__all__ = ["run"]
+
+LIMITS = Limits()
+
+
+def run(draw: Choices) -> None:
+    """See the module."""
+    sane = draw.once_in(3)
+    schema: Any = values.arguments(draw, sane=sane)
+    if not sane:
+        for _ in range(draw.number(3)):
+            schema = values.mutated(draw, schema)
+    if isinstance(schema, dict):
+        problems = toolwright.strict_problems(schema)
+        assert all(isinstance(problem, str) and problem for problem in problems)
+    tool = {"type": "function", "function": {"name": "use", "parameters": schema, "strict": draw.once_in(3)}}
+    try:
+        check_limits({"tools": [tool]}, repr(tool), LIMITS)
+        parser = toolwright.Parser("hermes", tools=[tool])
+    except RequestError as error:
+        refused(error)
+        return
+    value = values.instance(draw, schema, schema if isinstance(schema, dict) else {})
+    text = values.written(draw, {"name": "use", "arguments": value})
+    for piece in draw.cuts(f"<tool_call>{text}</tool_call>"):
+        parser.feed(piece)
+    parser.finish()
+    toolwright.typescript(tool)
+    if sane:
+        theirs = jsonschema.Draft202012Validator(schema).is_valid(value)
+        assert is_valid(schema, value) == theirs, f"{value!r} against {schema!r}: another validator says {theirs}"
