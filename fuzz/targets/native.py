@@ -16,7 +16,7 @@ from toolwright import ContentDelta, Markup, Problem, ReasoningDelta, collect
 from toolwright.conversation import Conversation, NamedTool, ToolChoice
 from toolwright.events import Event, Usage
 from toolwright.turn import Model, Reader
-from toolwright.upstreams.base import Generation, Stopped
+from toolwright.upstreams.base import Delta, Generation, Stopped
 from toolwright.upstreams.chat import _Choices, _Chunk
 from toolwright.upstreams.scripted import ScriptedUpstream
 from toolwright.wire.choice import write_tool_choice
@@ -90,14 +90,10 @@ def _cut(draw: Choices, piece: dict[str, Any]) -> list[dict[str, Any]]:
 def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str | None) -> list[Event]:
     model = Model(name="m", upstream=UPSTREAM, upstream_model="m")
     reader = Reader(model, Generation(model="m", conversation=conversation))
-    choices, events = _Choices(), []
+    choices = _Choices()
+    deltas: list[Delta] = []
     for piece in pieces:
-        chunk = msgspec.convert({"choices": [{"delta": piece}]}, _Chunk)
-        for delta in choices.read(chunk):
-            assert not isinstance(delta, Usage)
-            events += reader.read(delta)
-    end = msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, _Chunk)
-    for delta in choices.read(end):
-        assert isinstance(delta, Stopped)
-        events += reader.read(delta)
-    return events + reader.finish()
+        choices.read(msgspec.convert({"choices": [{"delta": piece}]}, _Chunk), deltas)
+    assert not any(isinstance(delta, Stopped | Usage) for delta in deltas)
+    choices.read(msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, _Chunk), deltas)
+    return [event for delta in deltas for event in reader.read(delta)] + reader.finish()
