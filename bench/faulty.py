@@ -126,19 +126,23 @@ def _completion(text: str, finish: str | None = None) -> dict[str, Any]:
 
 
 class _Asked(NamedTuple):
-    """What a request wants to be played. `mode` is `native`, `prompt` or `raw`, by what the gateway sent."""
+    """What a request wants to be played. `mode` is `native`, `prompt` or `raw`, by what the gateway sent; a whole
+    answer may take twice as long.
+    """
 
     play: str
     wave: int
     number: int
     mode: str
+    stream: bool
 
 
 def _asked(request: bytes) -> _Asked:
     found = _NAMED.search(request)
     assert found is not None, request
     mode = "raw" if b"/chat/" not in request[:60] else "native" if b'"tools"' in request else "prompt"
-    return _Asked(found[1].decode(), int(found[2]), int(found[3]), mode)
+    stream = re.search(rb'"stream": ?true', request) is not None
+    return _Asked(found[1].decode(), int(found[2]), int(found[3]), mode, stream)
 
 
 class Board:
@@ -244,7 +248,7 @@ class FaultyServer(BytesServer):
                 case "pause":
                     await asyncio.sleep(self._board.idle_s / 2)
                 case "late":
-                    await asyncio.sleep(self._board.idle_s + 1)
+                    await asyncio.sleep(self._board.idle_s * (1 if asked.stream else 2) + 1)
                 case "stall":
                     await asyncio.Event().wait()
                 case "reset":

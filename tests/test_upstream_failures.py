@@ -371,17 +371,21 @@ def test_a_line_without_end_is_held_once_and_then_given_up(model: ModelServer) -
     """Joined with each piece that comes it would be there twice, and all of it copied for each."""
     model.plays(Answer((b"data: ", *[b"x" * 65_536] * 300)))
     upstream = HttpUpstream(model.url)
+    errors: list[UpstreamError] = []
 
     async def read() -> None:
         async with aclosing(upstream.events("/chat/completions", {}, dict)) as events:
-            with pytest.raises(UpstreamError, match="a line of more than 16 MB"):
+            with pytest.raises(UpstreamError, match="a line of more than 16 MB") as caught:
                 await anext(events)
+            errors.append(caught.value)
         await upstream.close()
 
     tracemalloc.start()
     asyncio.run(read())
-    _, most = tracemalloc.get_traced_memory()
+    held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    assert errors
+    assert held < 4_000_000  # an error keeps its frames, and with them nothing large
     assert most < 24_000_000
 
 

@@ -245,7 +245,9 @@ class HttpUpstream:
             size += len(chunk)
             if b"\n" not in chunk:
                 if size > _MAX_LINE_BYTES:
-                    raise self._lied("sent a line of more than 16 MB", b"".join(begun[:2])[:_MAX_TOLD])
+                    shown = b"".join(begun[:2])[:_MAX_TOLD]
+                    begun.clear()  # an error keeps what its frames hold, and may live for long
+                    raise self._lied("sent a line of more than 16 MB", shown)
                 continue
             *lines, rest = b"".join(begun).split(b"\n")
             begun, size = [rest], len(rest)
