@@ -4,7 +4,9 @@ A conversation is a list of items in the shape of the Responses API: messages, r
 order. Chat messages map onto it (`toolwright.wire.chat`). Nothing here knows JSON texts, HTTP or a model family.
 """
 
+import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -120,7 +122,7 @@ class CustomInput(Struct, frozen=True):
     grammar: Grammar | None = None
 
 
-class FunctionTool(Struct, frozen=True):
+class FunctionTool(Struct, frozen=True, dict=True):
     """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
@@ -144,6 +146,11 @@ class FunctionTool(Struct, frozen=True):
         fields = {"description": self.description, "parameters": self.parameters, "strict": self.strict}
         function = {"name": self.name} | {key: value for key, value in fields.items() if value is not None}
         return {"type": "function", "function": function}
+
+    @cached_property
+    def openai_json(self) -> str:
+        """The same as text, spaced as Python writes JSON: so do chat templates."""
+        return json.dumps(self.as_openai(), ensure_ascii=False)
 
 
 class NamedTool(Struct, frozen=True):

@@ -287,7 +287,7 @@ def tell_tools(out: PromptBuilder, conversation: Conversation, calls: WriteCalls
 
 def tool_lines(conversation: Conversation) -> str:
     """The tools as JSON, one a line."""
-    return "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in conversation.tools)
+    return "\n".join(tool.openai_json for tool in conversation.tools)
 
 
 def call_object(

@@ -86,7 +86,7 @@ def put_tools(
     out.text("# Tools\n\nYou may call one or more functions to assist with the user query.\n\n")
     out.text("You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n")
     for tool in tools:
-        out.text(json.dumps(tool.as_openai(), ensure_ascii=False) + "\n")
+        out.text(tool.openai_json + "\n")
     out.text(f"</tools>\n\n{lead} the function name and arguments within the following XML format:\n")
     for begin, _ in tags.blocks:
         out.control(begin).text(tags.between)

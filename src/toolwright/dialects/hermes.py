@@ -141,7 +141,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     )
     out.control("<tools>", "</tools>").text(" XML tags:\n").control("<tools>")
     for tool in conversation.tools:
-        out.text("\n" + json.dumps(tool.as_openai(), ensure_ascii=False))
+        out.text("\n" + tool.openai_json)
     out.text("\n").control("</tools>")
     out.text("\n\nFor each function call, return a json object with function name and arguments within ")
     out.control(_OPEN, _CLOSE).text(" XML tags:\n").control(_OPEN)

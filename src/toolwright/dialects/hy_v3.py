@@ -5,7 +5,6 @@ and the line feeds out. Each spelling is read, as in vLLM's parser `hy_v3`. Prom
 template of Hy3.
 """
 
-import json
 import re
 from typing import Any, Final, Literal, assert_never
 
@@ -123,7 +122,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    shown = "\n".join(json.dumps(tool.as_openai(), ensure_ascii=False) for tool in conversation.tools)
+    shown = "\n".join(tool.openai_json for tool in conversation.tools)
     out.text(
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
         "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n",

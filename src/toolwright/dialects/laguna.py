@@ -5,7 +5,6 @@ some checkpoints open a call with the tag of a turn. Prompts are checked against
 XS-2.1; that of S-2.1 leaves out the line feeds around turns.
 """
 
-import json
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -97,7 +96,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 
 
 def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool) -> None:
-    shown = "".join(json.dumps(tool.as_openai(), ensure_ascii=False) + "\n" for tool in conversation.tools)
+    shown = "".join(tool.openai_json + "\n" for tool in conversation.tools)
     own_words(
         out.text(
             "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "

@@ -130,7 +130,7 @@ def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> Writ
 
 
 def _json(tool: FunctionTool) -> str:
-    return json.dumps(tool.as_openai(), ensure_ascii=False)
+    return tool.openai_json
 
 
 def _xml(first: Sequence[str], last: Sequence[str]) -> Callable[[FunctionTool], str]:
