@@ -542,3 +542,7 @@ def test_thoughts_in_any_number_stand_before_a_value() -> None:
 @pytest.mark.parametrize("word", ["4" * 200_000 + "x", "4_" * 100_000 + "x", "4." + "4" * 200_000 + "x"])
 def test_a_long_word_that_begins_as_a_number_is_read_once(word: str) -> None:
     assert read(["[" + word + "]"]).text == f'["{word}"]'
+
+
+def test_a_word_of_one_letter_that_is_all_there_is_of_it_is_waited_for() -> None:
+    assert [read(cut).text for cut in (["[1\n7"], "[1\n7", ["[1\n", "7"])] == ["[1\n,7]"] * 3

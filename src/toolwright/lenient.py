@@ -454,7 +454,8 @@ class Reader:
             end = found.start() if found else len(source.text)
             # What ends a word may begin with its last characters.
             keep = 0 if found or source.ended else min(2, end - source.at)
-            pieces.append(source.take(end - keep))
+            if piece := source.take(end - keep):
+                pieces.append(piece)
             if found or source.ended:
                 break
             yield
