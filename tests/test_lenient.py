@@ -544,5 +544,7 @@ def test_a_long_word_that_begins_as_a_number_is_read_once(word: str) -> None:
     assert read(["[" + word + "]"]).text == f'["{word}"]'
 
 
-def test_a_word_of_one_letter_that_is_all_there_is_of_it_is_waited_for() -> None:
-    assert [read(cut).text for cut in (["[1\n7"], "[1\n7", ["[1\n", "7"])] == ["[1\n,7]"] * 3
+@pytest.mark.parametrize(("text", "out"), [("[1\n7", "[1\n,7]"), ("[1.5 -2]", "[1.5 ,-2]")])
+def test_the_end_of_a_word_is_found_in_every_cut(text: str, out: str) -> None:
+    for parts in ([text], list(text), [text[:-1], text[-1]]):
+        assert read(parts).text == out
