@@ -542,3 +542,9 @@ def test_thoughts_in_any_number_stand_before_a_value() -> None:
 @pytest.mark.parametrize("word", ["4" * 200_000 + "x", "4_" * 100_000 + "x", "4." + "4" * 200_000 + "x"])
 def test_a_long_word_that_begins_as_a_number_is_read_once(word: str) -> None:
     assert read(["[" + word + "]"]).text == f'["{word}"]'
+
+
+@pytest.mark.parametrize(("text", "out"), [("[1\n7", "[1\n,7]"), ("[1.5 -2]", "[1.5 ,-2]")])
+def test_the_end_of_a_word_is_found_in_every_cut(text: str, out: str) -> None:
+    for parts in ([text], list(text), [text[:-1], text[-1]]):
+        assert read(parts).text == out

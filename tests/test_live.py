@@ -332,3 +332,8 @@ def test_what_is_cut_off_is_not_closed(
             assert uncut.startswith(live.text) or begun.startswith(live.text)
         elif begun.strip() and mistakes[0] not in ("no value", "half a number"):
             json.loads(live.text)
+
+
+def test_a_schema_that_cannot_be_checked_mends_alike_in_every_cut() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/none"}}}}
+    assert {stream(schema, parts)[1][-1] for parts in (['{"a": 1}'], '{"a": 1}')} == {'{"a": [1]}'}

@@ -452,9 +452,10 @@ class Reader:
             while found and found.group() == ")" and "(" not in self._open:
                 found = search.search(source.text, found.end())
             end = found.start() if found else len(source.text)
-            # What ends a word may begin with its last characters.
-            keep = 0 if found or source.ended else min(2, end - source.at)
-            pieces.append(source.take(end - keep))
+            # What ends a word may begin with its last characters: a digit, a blank and a sign.
+            keep = 0 if found or source.ended else min(3, end - source.at)
+            if piece := source.take(end - keep):
+                pieces.append(piece)
             if found or source.ended:
                 break
             yield

@@ -23,6 +23,7 @@ from toolwright.lenient import Reader, TooDeepError, Where, read_json
 from toolwright.repair import Mender, Repair
 from toolwright.schema.keywords import properties, required
 from toolwright.schema.resolve import Schema, branches, resolve, wanted
+from toolwright.schema.validate import unread
 from toolwright.source import Steps, silent_source
 from toolwright.toolset import Toolset
 
@@ -120,6 +121,7 @@ class LiveArguments:
             value.keys() <= properties(self._schema).keys()
             and not any(isinstance(item, dict | list) for item in value.values())
             and not self._tools.faults(self._name, value)
+            and not unread(self._schema)  # which checks nothing, but may still mend
         )
 
     def _read_passed(self) -> None:
