@@ -266,9 +266,9 @@ class ParameterReader(ProseReader):
     def _key_ahead(self, ahead: str) -> str | None:
         """The name of the parameter that a text begins with; `""` for none, None when that is not known yet."""
         head, closed, _ = ahead.partition(self._form.end)
-        if closed or "\n" in head:
-            return attributes(head)[0] if closed else ""
-        return None
+        if "\n" in head:
+            return ""
+        return attributes(head)[0] if closed else None
 
     @staticmethod
     def _behind_blanks(text: str) -> str:
