@@ -26,23 +26,14 @@ from typing import Any
 import psutil
 from msgspec import Struct
 
+import bulk
 from toolwright import write
 from toolwright.jsontext import decode, encode
 
 SEED = 20_261_122
 DIALECTS = ("hermes", "harmony", "qwen3_coder", "llama3_json", "mistral_v3", "deepseek_v31", "glm45", "pythonic")
 TOOLS: list[dict[str, Any]] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "save_note",
-            "parameters": {
-                "type": "object",
-                "properties": {"title": {"type": "string"}, "text": {"type": "string"}, "pages": {"type": "integer"}},
-                "required": ["title"],
-            },
-        },
-    },
+    *bulk.TOOLS,
     {
         "type": "function",
         "function": {

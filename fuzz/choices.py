@@ -7,9 +7,20 @@ first one, so that less bytes make a smaller input.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ["Choices"]
+__all__ = ["Choices", "cut"]
 
 T = TypeVar("T")
+
+
+def cut(text: str, sizes: Sequence[int]) -> list[str]:
+    """The text in pieces of these sizes, over and over."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(text[at : at + size])
+        at += size
+    return pieces
 
 
 class Choices:
@@ -52,11 +63,4 @@ class Choices:
 
     def cuts(self, text: str) -> list[str]:
         """The text in pieces of a few sizes, over and over."""
-        sizes = [1 + self.number(24) for _ in range(1 + self.number(5))]
-        pieces: list[str] = []
-        at = 0
-        while at < len(text):
-            size = sizes[len(pieces) % len(sizes)]
-            pieces.append(text[at : at + size])
-            at += size
-        return pieces
+        return cut(text, [1 + self.number(24) for _ in range(1 + self.number(5))])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import toolwright
 from fuzz import targets
-from fuzz.choices import Choices
+from fuzz.choices import Choices, cut
 from fuzz.engine import MAX_BYTES
 from fuzz.holds import assert_well_formed
 from fuzz.words import TRICKY, atoms_of
@@ -42,17 +42,6 @@ def test_a_target_holds(name: str, data: bytes) -> None:
 
 
 SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
-
-
-def cut(text: str, sizes: list[int]) -> list[str]:
-    """The text in pieces of these sizes, over and over."""
-    pieces: list[str] = []
-    at = 0
-    while at < len(text):
-        size = sizes[len(pieces) % len(sizes)]
-        pieces.append(text[at : at + size])
-        at += size
-    return pieces
 
 
 # --- outputs that grow ---

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, get_args
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolwright
+from fuzz.choices import cut
 from tests.reading import pieces
 from toolwright.jsontree import Node
 from toolwright.lenient import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
@@ -243,15 +244,6 @@ JSON_TEXTS = st.builds(
     st.sampled_from(FORMS),
 )
 SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
-
-
-def cut(text: str, sizes: list[int]) -> Iterator[str]:
-    """The text in pieces of these sizes, over and over."""
-    at = turn = 0
-    while at < len(text):
-        size = sizes[turn % len(sizes)]
-        yield text[at : at + size]
-        at, turn = at + size, turn + 1
 
 
 @fuzz

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.test_lenient import MUTATORS, PROGRAMS, STRINGS, cut
+from fuzz.choices import cut
+from tests.test_lenient import MUTATORS, PROGRAMS, STRINGS
 from toolwright.conversation import FunctionTool
 from toolwright.fitting import fit_arguments
 from toolwright.jsontext import decode
@@ -105,7 +106,7 @@ SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
 def in_cuts(text: str, sizes: list[int]) -> Iterator[list[str]]:
     yield [text]
     yield list(text)
-    yield list(cut(text, sizes))
+    yield cut(text, sizes)
 
 
 def assert_grows(sent: list[str], final: str) -> None:
@@ -125,6 +126,25 @@ def test_valid_arguments_go_out_byte_for_byte(call: tuple[Schema, str], sizes: l
         assert live.complete
         assert not live.problems
         assert_grows(sent, text)
+
+
+@pytest.mark.parametrize(
+    ("more", "problems"),
+    [
+        ([], []),
+        (["}"], []),
+        ([" ", "} "], []),
+        (["</end>"], ["arguments_trailing_text"]),
+        (["\n", "so"], ["arguments_trailing_text"]),
+    ],
+)
+def test_arguments_that_come_whole_go_out_at_once_whatever_follows(more: list[str], problems: list[str]) -> None:
+    schema = {"type": "object", "properties": {"path": TEXT, "x": WHOLE}}
+    text = '{"path": "dunes.txt",  "x": 4}'
+    live, sent = stream(schema, [text, *more])
+    assert set(sent[1:]) == {text}
+    assert live.complete
+    assert [problem.kind for problem in live.problems] == problems
 
 
 def is_utf8(text: str) -> bool:

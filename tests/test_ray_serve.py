@@ -1,7 +1,6 @@
 """`deploy/ray_serve.py` on a Ray Serve of this machine: two replicas on one PostgreSQL, asked by a real client."""
 
 import importlib.util
-import json
 import os
 import signal
 import subprocess
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.asking import CHAT, Live
-from tests.outputs import QUESTION
-from tests.servers import HOST, Answer, ModelServer, said
+from tests.flowing import assert_flows
+from tests.servers import HOST, ModelServer, said
 
 pytestmark = [
     pytest.mark.clients,
@@ -102,14 +100,4 @@ def test_chains_go_on_over_its_replicas(served: str, model: ModelServer) -> None
 
 
 def test_a_stream_is_not_held_up(served: str, model: ModelServer) -> None:
-    gate, answer = model.gate(), said("The first half", " and the second.")
-    model.plays(Answer((*answer.steps[:2], gate, *answer.steps[2:])))
-    body = {"model": "any", "messages": [QUESTION], "stream": True}
-    with Live(served + CHAT, json.dumps(body).encode()) as live:
-        pieces = live.pieces()
-        seen = b""
-        while b"The first half" not in seen:
-            seen += next(pieces)
-        assert b"second" not in seen
-        gate.open()
-        assert b" and the second." in b"".join(pieces)
+    assert_flows(served, "any", model)

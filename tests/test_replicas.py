@@ -1,7 +1,6 @@
 """Several gateways on one PostgreSQL, asked in turn by a real client: each goes on with what another one has begun."""
 
 import itertools
-import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests import asking
-from tests.asking import CHAT, Live
-from tests.outputs import QUESTION
+from tests.flowing import assert_flows
 from tests.processes import gateway
 from tests.proxies import nginx
 from tests.responding import RESPONSES
@@ -150,17 +148,7 @@ def test_what_is_made_in_the_background_is_seen_and_cancelled_from_anywhere(
 
 
 def test_a_stream_is_not_held_up(replicas: Replicas, model: ModelServer) -> None:
-    gate, answer = model.gate(), said("The first half", " and the second.")
-    model.plays(Answer((*answer.steps[:2], gate, *answer.steps[2:])))
-    body = {"model": MODEL, "messages": [QUESTION], "stream": True}
-    with Live(replicas.doors[0] + CHAT, json.dumps(body).encode()) as live:
-        pieces = live.pieces()
-        seen = b""
-        while b"The first half" not in seen:
-            seen += next(pieces)
-        assert b"second" not in seen
-        gate.open()
-        assert b" and the second." in b"".join(pieces)
+    assert_flows(replicas.doors[0], MODEL, model)
 
 
 def test_a_gateway_that_ends_costs_no_request_behind_nginx(

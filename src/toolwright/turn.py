@@ -1,9 +1,8 @@
 """One turn of a model: render, ask, read, check. The place where the pure core meets an upstream.
 
 Events come out as they become certain, in batches of what came together; what the upstream counted comes as a last
-`Usage`. An upstream that fails raises
-out of the stream, before or after the first event. Where a call does not hold the model is asked again, see
-`toolwright.guarantee`.
+`Usage`. An upstream that fails raises out of the stream, before or after the first event. Where a call does not hold
+the model is asked again, see `toolwright.guarantee`.
 """
 
 import time

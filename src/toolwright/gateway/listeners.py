@@ -8,30 +8,25 @@ from typing import Final
 
 from toolwright.errors import ConfigError
 
-__all__ = ["listen", "listen_for_each"]
+__all__ = ["listen_for_each"]
 
 # What can be wrong with the port; everything else is the address.
 _PORT_FAULTS: Final = (errno.EADDRINUSE, errno.EACCES)
 _BACKLOG: Final = 2_048
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; `port` 0 is any that is free. Raises `ConfigError`."""
-    return _listening(host, port)
-
-
 def listen_for_each(host: str, port: int, count: int) -> list[socket.socket]:
-    """A socket for each of so many processes, all at one address. Raises `ConfigError`.
+    """A socket for each of so many processes, all at one address; `port` 0 is any that is free. Raises `ConfigError`.
 
     On Linux each has its own queue, and the system spreads connections evenly; from a common queue the first process to
     wake takes all that wait. Whoever calls keeps the sockets, so that a process which is started again finds its queue.
     """
     if count == 1:
-        return [listen(host, port)]
+        return [_listening(host, port)]
     if sys.platform != "linux":
-        common = listen(host, port)
+        common = _listening(host, port)
         return [common, *(common.dup() for _ in range(count - 1))]
-    with listen(host, port) as alone:  # which fails where anything else listens; those that share a port do not
+    with _listening(host, port) as alone:  # which fails where anything else listens; those that share a port do not
         port = alone.getsockname()[1]
     with ExitStack() as when_it_fails:
         listeners = [when_it_fails.enter_context(_listening(host, port, shared=True)) for _ in range(count)]

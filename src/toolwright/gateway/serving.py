@@ -27,7 +27,7 @@ log = logging.getLogger("toolwright.gateway")
 _LAST_WORDS_S: Final = 5.0
 _CLOSING_S: Final = 2
 # So many new objects before the young ones are looked at, and so many times that before the older ones are. What a
-# failed stream leaves is in cycles, and old: looked at more seldom, each 2,000 streams took 70 MB more.
+# failed stream leaves is in cycles, and old: looked at more seldom, the waves of bench/soak.py took more and more.
 _COLLECTED_EVERY: Final = (20_000, 10, 3)
 
 
