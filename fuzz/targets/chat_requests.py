@@ -5,7 +5,7 @@ from typing import Any
 from fuzz import asking, values
 from fuzz.choices import Choices
 from toolwright.errors import RequestError
-from toolwright.gateway.answers import decoded
+from toolwright.wire.body import decoded
 from toolwright.wire.chat import read_request
 from toolwright.wire.limits import Limits
 

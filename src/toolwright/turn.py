@@ -252,6 +252,13 @@ async def run_turn(
         counted: Usage | None = None
         has_sent = False
         more: list[Item] | None = []
+
+        def passed(events: Sequence[Event]) -> Sequence[Event]:
+            certain = guarantee.push(events)
+            if certain and seen is not None:
+                seen.events(certain)
+            return certain
+
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
             generation, raw = (
@@ -260,19 +267,21 @@ async def run_turn(
             )
             if seen is not None:
                 generation, raw = seen.asks(generation, guarantee.again_for)
-            reader = Reader(model, generation)
+            attempt = _Attempt(model, generation, raw)
             try:
-                async with aclosing(_attempt(model, generation, reader, raw)) as batches:
+                async with aclosing(model.upstream.stream(generation)) as batches:
                     async for batch in batches:
-                        if chooser is not None and (unread := _unread(batch)):
+                        events = attempt.read(batch)
+                        if chooser is not None and (unread := _unread(events)):
                             await chooser.instead(model, unread)  # this answer is read here, the next asked for anew
-                        if certain := guarantee.push(batch):
+                        if events and (certain := passed(events)):
                             has_sent = True
-                            if seen is not None:
-                                seen.events(certain)
                             yield certain
-                if reader.usage is not None:
-                    counted = reader.usage if counted is None else counted.plus(reader.usage)
+                if certain := passed(attempt.finish()):
+                    has_sent = True
+                    yield certain
+                if (usage := attempt.usage) is not None:
+                    counted = usage if counted is None else counted.plus(usage)
             except (RequestError, UpstreamError) as error:
                 if seen is not None:
                     seen.failed(error)
@@ -281,14 +290,8 @@ async def run_turn(
                     model, conversation, more = other, asked, []
                     guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
                     continue
-                if isinstance(error, UpstreamError):
-                    left = reader.abandoned()
-                    if raw is not None:
-                        raw.end("failed", left)
-                    if certain := guarantee.push(left):
-                        if seen is not None:
-                            seen.events(certain)
-                        yield certain
+                if isinstance(error, UpstreamError) and (certain := passed(attempt.abandoned())):
+                    yield certain
                 if not guarantee.give_up():
                     raise
                 break
@@ -320,29 +323,45 @@ def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any
     ).begin(model.observers)
 
 
-async def _attempt(
-    model: Model, generation: Generation, reader: "Reader", raw: Raw | None
-) -> AsyncGenerator[list[Event], None]:
-    """The events of one generation."""
-    trip = waiting = generation.trip
-    async with aclosing(model.upstream.stream(generation)) as batches:
-        async for batch in batches:
-            if waiting is not None:
-                waiting.first_s, waiting = time.monotonic(), None
-            events: list[Event] = []
-            for delta in batch:
-                read = reader.read(delta)
-                if raw is not None:
-                    raw.add(delta, read)
-                events += read
-            if events:
-                yield events
-    if trip is not None:
-        trip.ended_s = time.monotonic()
-    events = reader.finish()
-    if raw is not None:
-        raw.end("whole", events)
-    yield events
+class _Attempt:
+    """Reads one generation, and notes how it fares."""
+
+    def __init__(self, model: Model, generation: Generation, raw: Raw | None) -> None:
+        self._reader = Reader(model, generation)
+        self._trip = self._waiting = generation.trip
+        self._raw = raw
+
+    @property
+    def usage(self) -> Usage | None:
+        return self._reader.usage
+
+    def read(self, batch: Sequence[Delta]) -> list[Event]:
+        """The events of a batch."""
+        if self._waiting is not None:
+            self._waiting.first_s, self._waiting = time.monotonic(), None
+        events: list[Event] = []
+        for delta in batch:
+            read = self._reader.read(delta)
+            if self._raw is not None:
+                self._raw.add(delta, read)
+            events += read
+        return events
+
+    def finish(self) -> list[Event]:
+        """The last events: the upstream has sent all of it."""
+        if self._trip is not None:
+            self._trip.ended_s = time.monotonic()
+        events = self._reader.finish()
+        if self._raw is not None:
+            self._raw.end("whole", events)
+        return events
+
+    def abandoned(self) -> list[Event]:
+        """What was held when the upstream failed."""
+        events = self._reader.abandoned()
+        if self._raw is not None:
+            self._raw.end("failed", events)
+        return events
 
 
 def _unread(batch: Sequence[Event]) -> Problem | None:

@@ -14,9 +14,8 @@ from starlette.types import Receive, Scope, Send
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Problem
 from toolwright.gateway.exchanges import current
-from toolwright.jsontext import NotJsonError, decode, encode
-from toolwright.wire.errors import error_body, json_fault, upstream_status
-from toolwright.wire.limits import Limits, check_depth, check_limits
+from toolwright.jsontext import encode
+from toolwright.wire.errors import error_body, upstream_status
 from toolwright.wire.sse import HEADERS, packed
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "ClientLeft",
     "EventStream",
     "Peeked",
-    "decoded",
     "error_response",
     "given_up",
     "json_response",
@@ -92,18 +90,6 @@ async def read_body(request: Request, limit: int) -> bytes:
     if (exchange := current()) is not None and exchange.keeps_body:
         exchange.body = body
     return body
-
-
-def decoded(body: bytes | str, limits: Limits) -> object:
-    """The value of a request's body. Raises `RequestError` for one that is no JSON, or holds too much."""
-    try:
-        value = decode(body)
-    except NotJsonError as error:
-        fault = json_fault(body if isinstance(body, bytes) else body.encode("utf-8", "replace"), error)
-        raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
-    check_depth(body, value, limits.max_depth)
-    check_limits(value, body, limits)
-    return value
 
 
 async def off_loop(read: Callable[[], T], *, slow: bool) -> T:

@@ -20,7 +20,6 @@ from toolwright.gateway.answers import (
     PROBLEMS_HEADER,
     EventStream,
     Peeked,
-    decoded,
     json_response,
     off_loop,
     problems_told,
@@ -30,6 +29,7 @@ from toolwright.gateway.answers import (
 from toolwright.gateway.config import ServerConfig
 from toolwright.jsontext import encode
 from toolwright.turn import Events, Model, run_turn
+from toolwright.wire.body import decoded
 from toolwright.wire.chat import ChatRequest, read_request
 from toolwright.wire.chat_answer import ChatChunks, completion
 from toolwright.wire.errors import error_body

@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from toolwright.errors import RequestError
-from toolwright.gateway.answers import decoded, json_response, read_body
+from toolwright.gateway.answers import json_response, read_body
 from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.pages import page, shown
 from toolwright.gateway.store import Store, StoredConversation
 from toolwright.gateway.turns import new_id, with_ids
+from toolwright.wire.body import decoded
 from toolwright.wire.errors import from_validation
 from toolwright.wire.items import ItemReader
 from toolwright.wire.limits import Limits

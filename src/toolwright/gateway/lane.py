@@ -4,7 +4,7 @@ import asyncio
 import copy
 import time
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 
 import msgspec
 
@@ -60,15 +60,15 @@ class Lane:
         lane._upstream = upstream
         return lane
 
+    def _place(self, generation: Generation) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._free is None else self._waited(self._free, generation)
+
     @asynccontextmanager
-    async def _place(self, generation: Generation) -> AsyncIterator[None]:
-        if self._free is None:
-            yield
-            return
+    async def _waited(self, free: asyncio.Semaphore, generation: Generation) -> AsyncIterator[None]:
         begun_s = time.monotonic()
         try:
             async with asyncio.timeout(self._queue_s):
-                await self._free.acquire()
+                await free.acquire()
         except TimeoutError:
             taken = f"The model '{generation.model}' answers {self._most} requests already, which is its limit."
             raise busy(f"{taken} Please try again.") from None
@@ -78,7 +78,7 @@ class Lane:
         try:
             yield
         finally:
-            self._free.release()
+            free.release()
 
 
 class LaneChooser:

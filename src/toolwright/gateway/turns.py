@@ -17,7 +17,7 @@ from toolwright.collect import settled
 from toolwright.conversation import Call
 from toolwright.errors import RequestError, UpstreamError
 from toolwright.events import Problem, Usage
-from toolwright.gateway.answers import LARGE, OUR_FAULT, decoded, off_loop
+from toolwright.gateway.answers import LARGE, OUR_FAULT, off_loop
 from toolwright.gateway.compaction import compacted
 from toolwright.gateway.mcp_calls import McpCalls
 from toolwright.gateway.mcp_servers import McpServers, OpenServer
@@ -25,6 +25,7 @@ from toolwright.gateway.rounds import with_server_tools
 from toolwright.gateway.server_items import ServerItem, TurnEvent, TurnEvents
 from toolwright.gateway.store import Store, StoredResponse, StoreError
 from toolwright.turn import Model
+from toolwright.wire.body import decoded
 from toolwright.wire.errors import error_body
 from toolwright.wire.limits import Limits, check_items
 from toolwright.wire.mcp import read_mcp_tools, shown_mcp

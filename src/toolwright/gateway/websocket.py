@@ -12,7 +12,7 @@ from typing import Any, Final
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from toolwright.errors import RequestError, UpstreamError
-from toolwright.gateway.answers import OUR_FAULT, decoded, given_up
+from toolwright.gateway.answers import OUR_FAULT, given_up
 from toolwright.gateway.callers import caller
 from toolwright.gateway.config import ServerConfig
 from toolwright.gateway.exchanges import Exchange, Exchanges, current, note
@@ -20,6 +20,7 @@ from toolwright.gateway.responses import event_bytes, flavour_of
 from toolwright.gateway.traffic import Traffic
 from toolwright.gateway.turns import Memory, Prepared, Turns
 from toolwright.jsontext import encode
+from toolwright.wire.body import decoded
 from toolwright.wire.errors import error_body, missing, upstream_status
 from toolwright.wire.response_answer import ResponseEvent
 

@@ -103,21 +103,29 @@ class ConstrainedUpstream(HttpUpstream):
         self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
         self._grammars = Grammars(self.name)
 
-    async def stream(self, generation: Generation) -> Deltas:
+    def stream(self, generation: Generation) -> Deltas:
         """See `Upstream`."""
-        constraint, begun = generation.constraint, False
+        constraint = generation.constraint
         spelling = self._spelling(constraint) if constraint is not None else None
-        fields: dict[str, Any] = {}
-        if constraint is not None and spelling is not None and not constrains_itself(generation):
-            key = key_of(constraint)
-            refused = key in self._unwilling
-            found = None if refused else await self._grammars.made(constraint, spelling.target, key)
-            fields = spelling.fields(found) if found is not None else {}
+        if constraint is None or spelling is None or constrains_itself(generation):
+            return self._plain(generation)
+        return self._constrained(generation, constraint, spelling)
+
+    def _plain(self, generation: Generation) -> Deltas:
         if generation.trip is not None:
-            generation.trip.sends(is_constrained=bool(fields))
-        if fields:
+            generation.trip.sends()
+        return self._deltas(generation, {})
+
+    async def _constrained(self, generation: Generation, constraint: Constraint, spelling: Spelling) -> Deltas:
+        key, begun = key_of(constraint), False
+        found = None
+        if key not in self._unwilling:
+            found = await self._grammars.made(constraint, spelling.target, key)
+        if found is not None:
+            if generation.trip is not None:
+                generation.trip.sends(is_constrained=True)
             try:
-                async with aclosing(self._deltas(generation, fields)) as deltas:
+                async with aclosing(self._deltas(generation, spelling.fields(found))) as deltas:
                     async for batch in deltas:
                         begun = True
                         yield batch
@@ -128,9 +136,7 @@ class ConstrainedUpstream(HttpUpstream):
                 self._unwilling.add(key)
                 log.warning("%s refuses the grammar of a request and is asked without it", self.name)
                 log.debug("%s says: %.500r", self.name, str(error))
-                if generation.trip is not None:
-                    generation.trip.sends(is_constrained=False)
-        async with aclosing(self._deltas(generation, {})) as deltas:
+        async with aclosing(self._plain(generation)) as deltas:
             async for batch in deltas:
                 yield batch
 

@@ -3,9 +3,12 @@
 import asyncio
 import os
 import re
+import socket
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
 from io import BytesIO
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -71,14 +74,24 @@ class Timeouts(Struct, frozen=True):
 
 
 class _Way(Struct):
-    """How a request went out; `was_kept`: over a connection that another one has used."""
+    """How a request goes out; `is_new`: over a connection that none has used before."""
 
-    was_kept: bool = False
+    is_new: bool = False
 
 
-async def _note_kept(_: aiohttp.ClientSession, context: Any, __: object) -> None:
-    if context.trace_request_ctx is not None:
-        context.trace_request_ctx.was_kept = True
+_way: ContextVar[_Way | None] = ContextVar("toolwright_way", default=None)
+
+
+@cache
+def _patience(connect_s: float, silent_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silent_s)
+
+
+def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    if (way := _way.get()) is not None:
+        way.is_new = True
+    family, kind, protocol, *_ = address
+    return socket.socket(family, kind, protocol)
 
 
 class _Failure(Struct):
@@ -182,15 +195,16 @@ class HttpUpstream:
         behind some answers without having said so: what ends without a byte on such a one is sent once more.
         """
         way = _Way()
+        _way.set(way)
         try:
-            return await self._post(path, body, headers, silent_s, way)
+            return await self._post(path, body, headers, silent_s)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if not way.was_kept:
+            if way.is_new:
                 raise
-        return await self._post(path, body, headers, silent_s, way)
+        return await self._post(path, body, headers, silent_s)
 
     async def _post(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float, way: _Way
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
     ) -> aiohttp.ClientResponse:
         return await self._client().post(
             self.url + path,
@@ -198,8 +212,7 @@ class HttpUpstream:
             data=body if len(body) <= _SMALL_BYTES else BytesIO(body),
             headers=headers,
             allow_redirects=False,
-            trace_request_ctx=way,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s, sock_read=silent_s),
+            timeout=_patience(self._timeouts.connect_s, silent_s),
         )
 
     def cut(self) -> UpstreamError:
@@ -227,12 +240,9 @@ class HttpUpstream:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
-            tracing = aiohttp.TraceConfig()
-            tracing.on_connection_reuseconn.append(_note_kept)
             self._session = aiohttp.ClientSession(
-                trace_configs=[tracing],
                 headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, socket_factory=_new_socket),
             )
         return self._session
 

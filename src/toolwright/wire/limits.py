@@ -84,21 +84,23 @@ def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
     for param in ("messages", "input"):
         if isinstance(given.get(param), list):
             check_items(len(given[param]), limits, param)
-    lists = list(_tool_lists(given))
+    lists, formats = list(_tool_lists(given)), list(_formats(given))
+    if not (lists or formats):
+        return
     for tools, param in lists:
         # A namespace counts once: Codex puts all tools of an MCP server into one.
         number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in tools)
         if number > limits.max_tools:
             raise _too_long(param, limits.max_tools, number)
     if len(text) > limits.max_schema_bytes:
-        _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in _formats(given))], limits)
+        _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in formats)], limits)
     if len(text) > limits.max_grammar_chars:
         for tools, param in lists:
             for tool, path in _tools(tools, param):
                 _check_grammar(tool, path, limits)
     # What can be larger than it looks stands in few requests, and is found fast.
     if len(text) > limits.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
-        for schema in (*_formats(given), *_schemas(lists)):
+        for schema in (*formats, *_schemas(lists)):
             if (fault := _fault(encode(schema.value), limits)) is not None:
                 message = f"Invalid schema for {schema.whose}: {fault}"
                 raise RequestError(message, param=schema.param, code=schema.code)

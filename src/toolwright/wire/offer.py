@@ -5,12 +5,14 @@ kind needs. Tools that are deferred wait until a search has found them.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
 
 from toolwright.conversation import FunctionTool, JsonObject
 from toolwright.errors import RequestError
+from toolwright.jsontext import decode, encode
 from toolwright.schema.strict import strict_problems
 from toolwright.toolsearch import SEARCH_TOOL
 from toolwright.wire.errors import listed, missing, typed, wrong_type
@@ -21,6 +23,7 @@ from toolwright.wire.tools import FoundTool, Shape, check_name, check_parameters
 __all__ = ["NamespaceFields", "Offer", "SearchWay", "read_offer"]
 
 SearchWay = Literal["none", "client", "server"]
+_MAX_KEPT_BYTES: Final = 16_384
 # Of the description of a namespace each of its tools tells so much.
 _MAX_ABOUT: Final = 200
 _INNER: Final = ("function", "custom")  # of a namespace
@@ -225,6 +228,13 @@ class Offer:
         self._shown[flat] = msgspec.structs.replace(tool, name=flat)
         return [flat]
 
+    def _read(self, given: Mapping[str, Any], at: str, shape: Shape) -> FoundTool:
+        """A function or custom tool. A client sends the same ones with each request: they are kept by their text."""
+        if not self._checks:
+            return find_tool(given, at, shape)
+        text = encode(given)
+        return (_read_checked if len(text) > _MAX_KEPT_BYTES else _kept_checked)(text, at, shape)
+
     def _place(
         self,
         given: Mapping[str, Any],
@@ -242,17 +252,15 @@ class Offer:
             raise wrong_type(f"{at}.allowed_callers", "array", callers)
         if callers and "direct" not in callers:
             return []
-        found = find_tool(given, at, shape)
-        if self._checks:
-            _check(found)
+        found = self._read(given, at, shape)
         kind: ToolKind = "custom" if found.tool.custom else "function"
         is_known = self.names.has(found.tool.name, namespace)
         flat = self.names.add(ClientTool(found.tool.name, namespace, kind))
         if self._checks and is_known and flat not in before:
             raise twice(found.tool.name, found.path)
-        tool = msgspec.structs.replace(found.tool, name=flat, description=_described(found.tool, around))
-        if tool.strict is None and not tool.custom and shape == "responses":
-            tool = msgspec.structs.replace(tool, strict=_fits_strict(tool))
+        tool, described = found.tool, _described(found.tool, around)
+        if (flat, described) != (tool.name, tool.description):
+            tool = msgspec.structs.replace(tool, name=flat, description=described)
         self._given[flat] = given if around is None else {**around, "tools": [given]}
         is_deferred = given.get("defer_loading") or (around or {}).get("defer_loading")
         if is_deferred and not loads and self.search != "none" and flat not in self._shown:
@@ -260,6 +268,19 @@ class Offer:
         else:
             self._shown[flat] = tool
         return [flat]
+
+
+def _read_checked(text: bytes, at: str, shape: Shape) -> FoundTool:
+    """A tool of a request, from its JSON text."""
+    found = find_tool(decode(text), at, shape)
+    _check(found)
+    tool = found.tool
+    if tool.strict is None and not tool.custom and shape == "responses":
+        return FoundTool(msgspec.structs.replace(tool, strict=_fits_strict(tool)), found.path)
+    return found
+
+
+_kept_checked = lru_cache(maxsize=1024)(_read_checked)
 
 
 def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | None:
