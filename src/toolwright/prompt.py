@@ -5,9 +5,9 @@ look-alike in the text with an invisible character, so that the server's tokeniz
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -54,30 +54,56 @@ class Prompt(Struct, frozen=True):
 
     @property
     def wire_text(self) -> str:
-        """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken."""
-        return "".join(self._wire_texts())
-
-    def _wire_texts(self) -> Iterator[str]:
-        # Neighbours as one text, so that no look-alike hides in a seam; nor may one begin or end in a control token.
-        runs = [(kind, "".join(map(self._as_text, pieces))) for kind, pieces in groupby(self.pieces, type)]
-        for number, (kind, text) in enumerate(runs):
-            if kind is Control:
-                yield text
+        """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
+        that hide in a seam.
+        """
+        texts = [self._as_text(piece) for piece in self.pieces]
+        whole = "".join(texts)
+        runs = self._runs(texts)
+        kind, run_ends = next(runs, (Text, 0))
+        parts: list[str] = []
+        at = 0
+        for found in _begin_of(self.controls).finditer(whole):
+            begins = found.start()
+            while run_ends <= begins:
+                kind, run_ends = next(runs)
+            if kind is Text:
+                cut = begins + 1
+            elif found.end(found.lastindex or 0) > run_ends:  # it goes on in the text behind a control token
+                cut = run_ends
             else:
-                before = runs[number - 1][1] if number else ""
-                after = runs[number + 1][1] if number + 1 < len(runs) else ""
-                yield neutralise(text, self.controls, before, after)
+                continue
+            if cut > at:
+                parts.append(whole[at:cut])
+                at = cut
+        return _BREAK.join([*parts, whole[at:]])
+
+    def _runs(self, texts: Sequence[str]) -> Iterator[tuple[type[Piece], int]]:
+        """The kinds of neighbours that belong together, and where these end."""
+        end = 0
+        for kind, pieces in groupby(zip(self.pieces, texts, strict=True), lambda pair: type(pair[0])):
+            end += sum(len(text) for _, text in pieces)
+            yield kind, end
 
     def _as_text(self, piece: Piece) -> str:
         is_json = isinstance(piece, Text) and piece.json
         return neutralise_json(piece.text, self.controls) if is_json else piece.text
 
 
+def _json_text(text: str) -> Text:
+    return Text(text, json=True)
+
+
+_Make: TypeAlias = Callable[[str], Piece]
+
+
 class PromptBuilder:
     """Collects pieces; neighbours of one kind are joined."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[type[Control] | type[Text], bool, list[str]]] = []
+        self._runs: list[tuple[_Make, list[str]]] = []
+        self._make: _Make | None = None  # of the run that goes on
+        self._texts: list[str] = []
 
     def control(self, *tokens: str) -> "PromptBuilder":
         """Append control tokens."""
@@ -89,44 +115,29 @@ class PromptBuilder:
 
     def json(self, text: str) -> "PromptBuilder":
         """Append the text of a JSON value."""
-        return self._append(Text, (text,), is_json=True)
+        return self._append(_json_text, (text,))
 
-    def _append(
-        self, kind: type[Control] | type[Text], texts: Iterable[str], *, is_json: bool = False
-    ) -> "PromptBuilder":
-        texts = [text for text in texts if text]
-        if texts:
-            if not self._runs or self._runs[-1][:2] != (kind, is_json):
-                self._runs.append((kind, is_json, []))
-            self._runs[-1][2].extend(texts)
+    def _append(self, make: _Make, texts: Iterable[str]) -> "PromptBuilder":
+        for text in texts:
+            if text:
+                if make is not self._make:
+                    self._make, self._texts = make, []
+                    self._runs.append((make, self._texts))
+                self._texts.append(text)
         return self
 
     def pieces(self) -> tuple[Piece, ...]:
         """What was collected."""
-        return tuple(
-            Text("".join(texts), is_json) if kind is Text else Control("".join(texts))
-            for kind, is_json, texts in self._runs
-        )
+        return tuple(make("".join(texts)) for make, texts in self._runs)
 
 
-def neutralise(text: str, controls: Sequence[str], before: str = "", after: str = "") -> str:
-    """`text` with an invisible character inside every literal of `controls` that it holds, or has a part of: the rest
-    may stand in what comes `before` or `after` it.
-    """
-    literals = tuple(controls)
-    longest = max(map(len, literals), default=0)
-    head = before[-longest:] if longest else ""
-    whole = head + text + after[:longest]
-    begins, ends = len(head), len(head) + len(text)
-    cuts = {
-        max(begins, found.start() + 1)
-        for found in _begin_of(literals).finditer(whole)
-        if found.start() < ends and found.end(found.lastindex or 0) > begins
-    }
-    if not cuts:
-        return text
-    at = [begins, *sorted(cuts), ends]
-    return _BREAK.join(whole[one:other] for one, other in pairwise(at))
+def neutralise(text: str, controls: Sequence[str]) -> str:
+    """`text` with an invisible character inside every literal of `controls` that it holds."""
+    return _begin_of(tuple(controls)).sub(_broken, text)
+
+
+def _broken(found: re.Match[str]) -> str:
+    return found[0] + _BREAK
 
 
 def neutralise_json(text: str, controls: Sequence[str]) -> str:
