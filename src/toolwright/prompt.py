@@ -5,9 +5,8 @@ look-alike in the text with an invisible character, so that the server's tokeniz
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -57,16 +56,27 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
         """
-        texts = [self._as_text(piece) for piece in self.pieces]
+        texts: list[str] = []
+        runs: list[tuple[type[Piece], int]] = []  # the kinds of neighbours that belong together, and where these end
+        end = 0
+        for piece in self.pieces:
+            kind: type[Piece] = type(piece)
+            is_json = isinstance(piece, Text) and piece.json
+            text = neutralise_json(piece.text, self.controls) if is_json else piece.text
+            texts.append(text)
+            end += len(text)
+            if runs and runs[-1][0] is kind:
+                runs.pop()
+            runs.append((kind, end))
         whole = "".join(texts)
-        runs = self._runs(texts)
-        kind, run_ends = next(runs, (Text, 0))
+        coming = iter(runs)
+        kind, run_ends = next(coming, (Text, 0))
         parts: list[str] = []
         at = 0
         for found in _begin_of(self.controls).finditer(whole):
             begins = found.start()
             while run_ends <= begins:
-                kind, run_ends = next(runs)
+                kind, run_ends = next(coming)
             if kind is Text:
                 cut = begins + 1
             elif found.end(found.lastindex or 0) > run_ends:  # it goes on in the text behind a control token
@@ -77,17 +87,6 @@ class Prompt(Struct, frozen=True):
                 parts.append(whole[at:cut])
                 at = cut
         return _BREAK.join([*parts, whole[at:]])
-
-    def _runs(self, texts: Sequence[str]) -> Iterator[tuple[type[Piece], int]]:
-        """The kinds of neighbours that belong together, and where these end."""
-        end = 0
-        for kind, pieces in groupby(zip(self.pieces, texts, strict=True), lambda pair: type(pair[0])):
-            end += sum(len(text) for _, text in pieces)
-            yield kind, end
-
-    def _as_text(self, piece: Piece) -> str:
-        is_json = isinstance(piece, Text) and piece.json
-        return neutralise_json(piece.text, self.controls) if is_json else piece.text
 
 
 def _json_text(text: str) -> Text:
@@ -107,23 +106,22 @@ class PromptBuilder:
 
     def control(self, *tokens: str) -> "PromptBuilder":
         """Append control tokens."""
-        return self._append(Control, tokens)
+        return self._append(Control, "".join(tokens))
 
     def text(self, *texts: str) -> "PromptBuilder":
         """Append ordinary text."""
-        return self._append(Text, texts)
+        return self._append(Text, "".join(texts))
 
     def json(self, text: str) -> "PromptBuilder":
         """Append the text of a JSON value."""
-        return self._append(_json_text, (text,))
+        return self._append(_json_text, text)
 
-    def _append(self, make: _Make, texts: Iterable[str]) -> "PromptBuilder":
-        for text in texts:
-            if text:
-                if make is not self._make:
-                    self._make, self._texts = make, []
-                    self._runs.append((make, self._texts))
-                self._texts.append(text)
+    def _append(self, make: _Make, text: str) -> "PromptBuilder":
+        if text:
+            if make is not self._make:
+                self._make, self._texts = make, []
+                self._runs.append((make, self._texts))
+            self._texts.append(text)
         return self
 
     def pieces(self) -> tuple[Piece, ...]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, assert_never
 
 import msgspec
@@ -83,9 +84,17 @@ def format_note(conversation: Conversation) -> list[str]:
 
 def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
     """Append text of a dialect's own, in which control tokens are what they look like."""
-    for number, piece in enumerate(re.split(f"({'|'.join(map(re.escape, controls))})", text)):
-        (out.control if number % 2 else out.text)(piece)
+    for words, control in _by_controls(text, tuple(controls)):
+        out.text(words).control(control)
     return out
+
+
+@lru_cache(maxsize=1024)
+def _by_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Pairs of ordinary text and the control token behind it, the last without one."""
+    found = "|".join(map(re.escape, sorted(controls, key=len, reverse=True))) or "(?!)"
+    pieces = re.split(f"({found})", text)
+    return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
 
 
 def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ the tools are told in the same words for every format, with an example call in t
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
@@ -13,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from toolwright.conversation import AssistantTurn, Call, Conversation, ConversationTurn, Message, ToolTurn
-from toolwright.dialects._chat import choice_note, format_note, plain_text, split_instructions, told_messages
+from toolwright.dialects._chat import choice_note, format_note, own_words, plain_text, split_instructions, told_messages
 from toolwright.dialects.base import RenderOptions
 from toolwright.prompt import Prompt, PromptBuilder
 
@@ -268,11 +267,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     def _fixed(self, out: PromptBuilder, text: str) -> None:
         """Append a text of the format: its control tokens as such."""
-        at = 0
-        for found in re.finditer("|".join(map(re.escape, sorted(self.controls, key=len, reverse=True))), text):
-            out.text(text[at : found.start()]).control(found.group())
-            at = found.end()
-        out.text(text[at:])
+        own_words(out, text, self.controls)
 
 
 def tell_tools(out: PromptBuilder, conversation: Conversation, calls: WriteCalls) -> None:

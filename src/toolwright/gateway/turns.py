@@ -45,9 +45,12 @@ def new_id(prefix: str) -> str:
 
 def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
     """Items, each with an id of its own or a new one."""
+    ids = secrets.token_hex(20)
     return [
-        {**item, "id": new_id(_prefix(item))} if item.get("id") in (None, "") and _is_known(item) else item
-        for item in items
+        {**item, "id": f"{_prefix(item)}_{ids}{number:08x}"}
+        if item.get("id") in (None, "") and _is_known(item)
+        else item
+        for number, item in enumerate(items)
     ]
 
 
