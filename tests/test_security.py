@@ -22,7 +22,7 @@ from tests.responding import CONVERSATIONS, RESPONSES
 from tests.servers import HOST, Answer, ModelServer, said, whole
 from toolwright.dialects.base import dialect_names
 from toolwright.gateway.config import ModelConfig
-from toolwright.prompt import Control, Prompt, neutralise, neutralise_json
+from toolwright.prompt import Control, Prompt, Text, neutralise, neutralise_json
 
 ROOT = Path(__file__).parent.parent
 
@@ -87,13 +87,18 @@ def test_a_token_cannot_be_completed_by_what_stands_beside_a_text() -> None:
         ("]~b", "] Hi", ""),
         ("<|", "a", "|>"),
         ("", "]~", "b]"),
-        ("", "", "]~b]"),
         ("]~b]", "]~b]", "]~b]"),
     ):
-        got = neutralise(text, tokens, before, after)
-        assert got.replace("\u2060", "") == text
+        pieces = (Control(before), Text(text), Control(after))
+        got = Prompt(pieces, tokens).wire_text
+        assert got.replace("\u2060", "") == before + text + after
         for token in tokens:
-            assert (before + got + after).count(token) == before.count(token) + after.count(token)
+            assert got.count(token) == before.count(token) + after.count(token)
+
+
+def test_a_token_cannot_hide_across_another_one() -> None:
+    pieces = (Text("see <|"), Control("|a|"), Text(">, and {"), Text("}", json=True), Text(" too"))
+    assert Prompt(pieces, ("<||a|>", "|a|", "{}")).wire_text == "see <\u2060||a|>, and {\u2060} too"
 
 
 def test_tokens_that_share_characters_are_all_broken() -> None:
