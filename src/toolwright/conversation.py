@@ -143,6 +143,11 @@ class FunctionTool(Struct, frozen=True, dict=True):
 
     def as_openai(self) -> dict[str, Any]:
         """The tool in the Chat shape, which most prompt formats show to the model as it is."""
+        return {"type": "function", "function": dict(self.openai["function"])}
+
+    @cached_property
+    def openai(self) -> dict[str, Any]:
+        """The same, made once: nobody changes it."""
         fields = {"description": self.description, "parameters": self.parameters, "strict": self.strict}
         function = {"name": self.name} | {key: value for key, value in fields.items() if value is not None}
         return {"type": "function", "function": function}
@@ -150,7 +155,7 @@ class FunctionTool(Struct, frozen=True, dict=True):
     @cached_property
     def openai_json(self) -> str:
         """The same as text, spaced as Python writes JSON: so do chat templates."""
-        return json.dumps(self.as_openai(), ensure_ascii=False)
+        return json.dumps(self.openai, ensure_ascii=False)
 
 
 class NamedTool(Struct, frozen=True):

@@ -48,13 +48,17 @@ def shaped(items: Sequence[Item], form: HistoryForm) -> tuple[Item, ...]:
 
 
 def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
-    """Calls made at once and their outputs, with new ids; `single`: each output right behind its call."""
-    pairs: list[list[Item]] = []
-    for call in calls:
-        new = ids[call.id]
-        own = [msgspec.structs.replace(each, call_id=new) for each in outputs if each.call_id == call.id]
-        pairs.append([msgspec.structs.replace(call, id=new), *own])
-    others = [each for each in outputs if each.call_id not in ids]
+    """Calls made at once and their outputs, with their ids to be; `single`: each output right behind its call."""
+    own: dict[str, list[CallOutput]] = {call.id: [] for call in calls}
+    others: list[CallOutput] = []
+    for output in outputs:
+        new = ids.get(output.call_id, output.call_id)
+        shown = output if new == output.call_id else msgspec.structs.replace(output, call_id=new)
+        own.get(output.call_id, others).append(shown)
+    pairs: list[list[Item]] = [
+        [call if call.id == ids[call.id] else msgspec.structs.replace(call, id=ids[call.id]), *own[call.id]]
+        for call in calls
+    ]
     if single:
         return [*(item for pair in pairs for item in pair), *others]
     return [*(pair[0] for pair in pairs), *(item for pair in pairs for item in pair[1:]), *others]

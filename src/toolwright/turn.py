@@ -209,7 +209,7 @@ def _native(asked: Generation, conversation: Conversation, *, objects: bool) -> 
         asked,
         fields=fields,
         messages=list(map(_with_objects, messages)) if objects else messages,
-        tools=[tool.as_openai() for tool in conversation.tools] or None,
+        tools=[tool.openai for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
     )
 

@@ -1,11 +1,13 @@
 """Names of hosts: which one a URL has, and which ones lead to this machine."""
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 __all__ = ["host_of", "is_address", "is_loopback"]
 
 
+@lru_cache(maxsize=256)
 def host_of(url: str) -> str:
     """The host in a URL, in lower case; empty where it has none."""
     try:
@@ -23,6 +25,7 @@ def is_address(name: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=256)
 def is_loopback(name: str) -> bool:
     """Whether only this machine reaches a host of this name."""
     if name == "localhost" or name.endswith(".localhost"):
