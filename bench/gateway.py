@@ -1,15 +1,15 @@
 """What the gateway costs beside a bare pass-through and LiteLLM's proxy: CPU and time for requests and streams.
 
-    python bench/gateway.py [--rounds 3] [--seconds 3] [--litellm PYTHON]
+    python bench/gateway.py [--rounds 3] [--seconds 3] [--tools 5] [--calls 0] [--litellm PYTHON]
 
 One run starts a fake model server that costs next to nothing, then one gateway at a time: `bare` hands requests on with
 Starlette and aiohttp on uvicorn; ours runs in each mode, with parsing and checking on; LiteLLM's proxy runs where
-`--litellm` names the Python of an environment with `litellm[proxy]`. Every request offers five tools, every answer is
-a call. Columns: CPU of the gateway's processes for one request (32 connections) and for one chunk of a stream, of which
-16 run at once with 100 chunks each, as fast as they go (`burst`) and with 10 ms between chunks (`paced`), as µs and as
-multiples of `bare`; requests per second with 1, 32 and 128 connections; ms to the first chunk and between two chunks of
-a paced stream (the 90th percentile); MB of memory; seconds to start. CPU ratios hold on a busy machine, the rest does
-not.
+`--litellm` names the Python of an environment with `litellm[proxy]`. Every request offers some tools, and may come
+behind earlier calls, as those of agents do; every answer is a call. Columns: CPU of the gateway's processes for one
+request (32 connections) and for one chunk of a stream, of which 16 run at once with 100 chunks each, as fast as they go
+(`burst`) and with 10 ms between chunks (`paced`), as µs and as multiples of `bare`; requests per second with 1, 32 and
+128 connections; ms to the first chunk and between two chunks of a paced stream (the 90th percentile); MB of memory;
+seconds to start. CPU ratios hold on a busy machine, the rest does not.
 """
 
 import argparse
@@ -55,11 +55,18 @@ def tool(number: int) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "description": described, "parameters": parameters}}
 
 
-BODY = {
-    "model": "fake",
-    "messages": [{"role": "system", "content": "Be brief. " * 20}, {"role": "user", "content": "Note what today was."}],
-    "tools": [tool(number) for number in range(5)],
-}
+def asked(tools: int, calls: int) -> dict[str, Any]:
+    """A request that offers so many tools, behind so many calls and their outputs."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be brief. " * 20},
+        {"role": "user", "content": "Note what today was."},
+    ]
+    for number in range(calls):
+        arguments = json.dumps({"path": f"notes/{number}.txt", "text": "so it goes, " * 20})
+        call = {"id": f"call_{number}", "type": "function", "function": {"name": "write_file", "arguments": arguments}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": "It is written. " * 20})
+    return {"model": "fake", "messages": messages, "tools": [tool(number) for number in range(tools)]}
 
 
 # --- the fake model server ---
@@ -169,8 +176,10 @@ class Load(NamedTuple):
     gap_ms: float  # the 90th percentile
 
 
-async def _load(url: str, connections: int, seconds: float, *, stream: bool, paced: bool = False) -> Load:
-    body = json.dumps({**BODY, "stream": stream, **({"user": "paced"} if paced else {})}).encode()
+async def _load(
+    url: str, asks: Mapping[str, Any], connections: int, seconds: float, *, stream: bool, paced: bool = False
+) -> Load:
+    body = json.dumps({**asks, "stream": stream, **({"user": "paced"} if paced else {})}).encode()
     host, port = url.removeprefix("http://").split(":")
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer sk-x\r\n"
     request = f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
@@ -227,25 +236,25 @@ class Gateway(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
 
 
-def _measured(gateway: Gateway, seconds: float) -> Measured:
+def _measured(gateway: Gateway, asks: Mapping[str, Any], seconds: float) -> Measured:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with started([*gateway.command, "--port", str(port)], port, gateway.environment) as (process, start_s):
         pid = process.pid
-        asyncio.run(_load(url, 4, 1.0, stream=False))  # warm
-        asyncio.run(_load(url, 2, 0.5, stream=True))
+        asyncio.run(_load(url, asks, 4, 1.0, stream=False))  # warm
+        asyncio.run(_load(url, asks, 2, 0.5, stream=True))
         rates = []
         request_us = 0.0
         for connections in CONNECTIONS:
             before = cpu_s(pid)
-            load = asyncio.run(_load(url, connections, seconds, stream=False))
+            load = asyncio.run(_load(url, asks, connections, seconds, stream=False))
             rates.append(load.answers / load.seconds)
             if connections == 32:
                 request_us = (cpu_s(pid) - before) / load.answers * 1e6
         chunk_us: list[float] = []
         for paced in (False, True):
             before = cpu_s(pid)
-            load = asyncio.run(_load(url, STREAMS, seconds, stream=True, paced=paced))
+            load = asyncio.run(_load(url, asks, STREAMS, seconds, stream=True, paced=paced))
             chunk_us.append((cpu_s(pid) - before) / load.answers * 1e6)
         burst_us, paced_us = chunk_us
         held_mb = memory_mb(pid)
@@ -276,6 +285,8 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=3, help="each gateway in turn, so often; the median counts")
     options.add_argument("--seconds", type=float, default=3.0, help="of each load")
+    options.add_argument("--tools", type=int, default=5, help="that each request offers")
+    options.add_argument("--calls", type=int, default=0, help="that each request has in its history, with outputs")
     options.add_argument("--litellm", metavar="PYTHON", help="of an environment with litellm[proxy]")
     options.add_argument("--fake", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--bare", metavar="URL", help=argparse.SUPPRESS)
@@ -285,13 +296,15 @@ def main() -> None:
         return asyncio.run(serve_fake(given.port))
     if given.bare:
         return serve_bare(given.bare, given.port)
+    asks = asked(given.tools, given.calls)
+    print(f"{given.tools} tools, {given.calls} calls before, {len(json.dumps(asks)):,} bytes a request")
     port = free_port()
     with TemporaryDirectory() as folder, started([sys.executable, str(HERE), "--fake", "--port", str(port)], port):
         gateways = _gateways(Path(folder), f"http://127.0.0.1:{port}/v1", given.litellm)
         rounds: dict[str, list[Measured]] = {name: [] for name in gateways}
         for _ in range(given.rounds):
             for name, gateway in gateways.items():
-                rounds[name].append(_measured(gateway, given.seconds))
+                rounds[name].append(_measured(gateway, asks, given.seconds))
     _print({name: _median(found) for name, found in rounds.items()})
     return None
 
