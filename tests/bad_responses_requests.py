@@ -298,6 +298,9 @@ TYPES = [
         "tools[0].format.definition", "a string", "null", tools(custom(type="grammar", syntax="lark", definition=None))
     ),
     wrong_type("tools[0].tools", OBJECTS, "an object", tools({"type": "namespace", "name": "mail", "tools": ONE})),
+    wrong_type(
+        "tools[0].tools[0]", "an object", "an integer", {"tools": [*space(5)["tools"], {"type": "tool_search"}]}
+    ),
     wrong_type("tools[0].tools[0]", "an object", "a string", space("f")),
     wrong_type("tool_choice", "one of a string or object", "an integer", choice(5)),
     wrong_type("tool_choice.name", "a string", "an integer", choice({"type": "function", "name": 5})),

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from tests.asking import CHAT, request
+from tests.conftest import Served
+from tests.responding import RESPONSES
 from toolwright.errors import RequestError
+from toolwright.gateway.config import ModelConfig
 from toolwright.wire.body import decoded
 from toolwright.wire.limits import Limits
 
@@ -80,3 +84,24 @@ def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() ->
     tools_alone = len(json.dumps([tool()], separators=(",", ":")))
     with pytest.raises(RequestError, match="schemas too large"):
         decoded(body, Limits(max_schema_bytes=tools_alone + 5))
+
+
+@pytest.mark.parametrize("mode", ["raw", "prompt"])
+def test_answering_changes_nothing_in_what_is_kept(serve: Served, mode: Any) -> None:
+    gateway = serve(ModelConfig(name="m", upstream="simulated", mode=mode, dialect="hermes"))
+    weigh = tool(properties={"of": {"type": "string", "default": "it"}}, required=["of"])
+    flat = {"type": "function", **weigh["function"]}
+    space = {"type": "namespace", "name": "scales", "description": "Old ones.", "tools": [{**flat, "strict": None}]}
+    later = {**flat, "name": "weigh_later", "defer_loading": True}
+    search = {"type": "tool_search", "execution": "server"}
+    question = {"role": "user", "content": "What does it weigh?"}
+    asks: dict[str, dict[str, Any]] = {
+        CHAT: {"messages": [question], "tools": [weigh], "tool_choice": "required"},
+        RESPONSES: {"input": [question], "tools": [flat, space, later, search, {"type": "apply_patch"}]},
+    }
+    for path, fields in asks.items():
+        given = {"model": "m", **fields}
+        answers = [request(gateway + path, given) for _ in range(3)]
+        assert [answer.status for answer in answers] == [200] * 3
+        assert decoded(json.dumps(given).encode(), Limits()) == given
+        assert len({json.dumps(answer.json.get("tools")) for answer in answers}) == 1

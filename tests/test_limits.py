@@ -178,6 +178,14 @@ CASES: dict[str, Case] = {
         "tools[0].parameters",
         _BAD,
     ),
+    "parts of a schema that refers to none": Case(
+        100,
+        lambda n: _chat(functions(OBJECT | {"properties": {"a": {"enum": [{}] * (n - 3)}}})),
+        _EXPONENT,
+        lambda n: _flat(functions(OBJECT | {"properties": {"a": {"enum": [{}] * (n - 3)}}})),
+        "tools[0].parameters",
+        _BAD,
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
+from aiohttp import ThreadedResolver
 from msgspec import Struct
 
 from tests.asking import CHAT, Live, Reply, ask, read_event, request
@@ -248,6 +249,27 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_no_failure(
         assert ask(keyed, body(way), stream=stream).message["content"] == TEXT
     first, second, third = model.peers
     assert first == second != third
+
+
+def test_a_name_that_leads_nowhere_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def nowhere(_: ThreadedResolver, host: str, *__: object, **___: object) -> list[Any]:
+        asked.append(host)
+        raise OSError(None, "there is no such name")
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", nowhere)
+
+    async def fails() -> UpstreamError:
+        upstream = HttpUpstream("http://nowhere.test/v1")
+        with pytest.raises(UpstreamError) as failed:
+            async with aclosing(upstream.events("/chat/completions", {}, dict)) as events:
+                await anext(events)
+        await upstream.close()
+        return failed.value
+
+    assert "cannot be reached: no connection to nowhere.test" in str(asyncio.run(fails()))
+    assert asked == ["nowhere.test"]
 
 
 @both

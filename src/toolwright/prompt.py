@@ -5,8 +5,9 @@ look-alike in the text with an invisible character, so that the server's tokeniz
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -56,37 +57,35 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
         """
-        texts: list[str] = []
-        runs: list[tuple[type[Piece], int]] = []  # the kinds of neighbours that belong together, and where these end
-        end = 0
+        texts: list[tuple[type[Piece], str]] = []
         for piece in self.pieces:
-            kind: type[Piece] = type(piece)
             is_json = isinstance(piece, Text) and piece.json
             text = neutralise_json(piece.text, self.controls) if is_json else piece.text
-            texts.append(text)
+            texts.append((type(piece), text))
+        whole = "".join(text for _, text in texts)
+        cuts = [0, *self._cuts(whole, texts), len(whole)]
+        return _BREAK.join(whole[one:other] for one, other in pairwise(cuts))
+
+    def _cuts(self, whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
+        """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
+        ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
+        end = 0
+        for kind, text in texts:
             end += len(text)
-            if runs and runs[-1][0] is kind:
-                runs.pop()
-            runs.append((kind, end))
-        whole = "".join(texts)
-        coming = iter(runs)
-        kind, run_ends = next(coming, (Text, 0))
-        parts: list[str] = []
-        at = 0
+            if ends and ends[-1][0] is kind:
+                ends.pop()
+            ends.append((kind, end))
+        cuts: set[int] = set()
+        coming = iter(ends)
+        kind, end = Text, 0
         for found in _begin_of(self.controls).finditer(whole):
-            begins = found.start()
-            while run_ends <= begins:
-                kind, run_ends = next(coming)
+            while end <= found.start():
+                kind, end = next(coming)
             if kind is Text:
-                cut = begins + 1
-            elif found.end(found.lastindex or 0) > run_ends:  # it goes on in the text behind a control token
-                cut = run_ends
-            else:
-                continue
-            if cut > at:
-                parts.append(whole[at:cut])
-                at = cut
-        return _BREAK.join([*parts, whole[at:]])
+                cuts.add(found.start() + 1)
+            elif found.end(found.lastindex or 0) > end:
+                cuts.add(end)
+        return sorted(cuts)
 
 
 def _json_text(text: str) -> Text:

@@ -254,6 +254,7 @@ async def run_turn(
         more: list[Item] | None = []
 
         def passed(events: Sequence[Event]) -> Sequence[Event]:
+            """What of these goes out now, by the guarantee as it stands."""
             certain = guarantee.push(events)
             if certain and seen is not None:
                 seen.events(certain)
@@ -261,10 +262,9 @@ async def run_turn(
 
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
-            generation, raw = (
-                replace(plan(model, conversation, fields, today), streamed=streamed or model.always_streams),
-                None,
-            )
+            generation = plan(model, conversation, fields, today)
+            generation = replace(generation, streamed=streamed or model.always_streams)
+            raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, guarantee.again_for)
             attempt = _Attempt(model, generation, raw)

@@ -6,9 +6,7 @@ a failure of the gateway itself could. At `debug` errors come with their words, 
 
 import logging
 import sys
-import time
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from toolwright.gateway.exchanges import Exchange, current
@@ -71,16 +69,10 @@ class JsonFormatter(logging.Formatter):
 
 class _PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        if isinstance(record.args, tuple) and record.args and isinstance(record.args[0], Line):
-            return f"{_second(int(record.created))},{int(record.msecs):03d} {record.levelname} {record.args[0]}"
         text = super().format(record)
         exchange = current()
-        return text if exchange is None else f"{text} request_id={exchange.id}"
-
-
-@lru_cache(maxsize=4)
-def _second(time_s: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_s))
+        is_line = isinstance(record.args, tuple) and record.args and isinstance(record.args[0], Line)
+        return text if exchange is None or is_line else f"{text} request_id={exchange.id}"
 
 
 def configure(level: LogLevel, format_: LogFormat) -> None:

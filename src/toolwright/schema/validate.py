@@ -5,19 +5,17 @@ tool must not become useless because its author's schema is odd.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 
 from toolwright.jsontext import encode
+from toolwright.kept import kept_by_text
 from toolwright.schema.size import has_more_returns
 
 __all__ = ["Fault", "faults", "is_valid", "unread"]
 
-# Compiled schemas kept: a gateway sees few tool sets, each many times.
-_KEPT = 2048
 # Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
 _BACKTRACK_LIMIT = 20_000
 # To judge a value the engine goes each way once, to say what is wrong it goes all of them: so many take 20 ms.
@@ -74,7 +72,7 @@ def _validator(schema: Mapping[str, Any]) -> tuple[jsonschema_rs.Validator | Non
     return _compiled(encode(schema))
 
 
-@lru_cache(maxsize=_KEPT)
+@kept_by_text
 def _compiled(schema: bytes) -> tuple[jsonschema_rs.Validator | None, str]:
     parsed = msgspec.json.decode(schema)
     why = ""

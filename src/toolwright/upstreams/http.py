@@ -79,7 +79,8 @@ class _Way(Struct):
     is_new: bool = False
 
 
-_way: ContextVar[_Way | None] = ContextVar("toolwright_way", default=None)
+# Of the request that is being sent. Sockets may be made in tasks of aiohttp's own, which see it, too.
+_sending: ContextVar[_Way | None] = ContextVar("toolwright_sending", default=None)
 
 
 @cache
@@ -88,7 +89,7 @@ def _patience(connect_s: float, silent_s: float) -> aiohttp.ClientTimeout:
 
 
 def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    if (way := _way.get()) is not None:
+    if (way := _sending.get()) is not None:
         way.is_new = True
     family, kind, protocol, *_ = address
     return socket.socket(family, kind, protocol)
@@ -195,13 +196,17 @@ class HttpUpstream:
         behind some answers without having said so: what ends without a byte on such a one is sent once more.
         """
         way = _Way()
-        _way.set(way)
+        token = _sending.set(way)
         try:
             return await self._post(path, body, headers, silent_s)
+        except aiohttp.ClientConnectorError:
+            raise
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if way.is_new:
                 raise
-        return await self._post(path, body, headers, silent_s)
+            return await self._post(path, body, headers, silent_s)
+        finally:
+            _sending.reset(token)
 
     async def _post(
         self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float

@@ -4,20 +4,20 @@ Clients send the same tools with each request, and tools are most of it: those t
 kept by their text.
 """
 
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from toolwright.errors import RequestError
 from toolwright.jsontext import NotJsonError, decode
+from toolwright.kept import kept_by_text
 from toolwright.wire.errors import json_fault
 from toolwright.wire.limits import Limits, check_depth, check_limits
 
 __all__ = ["decoded"]
 
 _TOOLS: Final = "tools"
-_MAX_KEPT_BYTES: Final = 131_072
+_SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody keeps
 
 
 def decoded(body: bytes | str, limits: Limits) -> object:
@@ -41,13 +41,15 @@ def _whole(body: bytes | str, limits: Limits) -> object:
 
 
 def _with_kept_tools(body: bytes | str, limits: Limits) -> dict[str, Any] | None:
-    """The value of a body with tools; None for another, and for one with anything wrong, which is told of the whole."""
+    """The value of a body with tools; None for another, and for one with anything wrong, which is told of the whole.
+    Of a field that is given twice, the first is passed over.
+    """
     if len(body) > limits.max_schema_bytes:  # a limit for all schemas of a body together
         return None
     try:
         fields = decode(body, dict[str, msgspec.Raw])
         tools = fields.get(_TOOLS)
-        if tools is None or len(tools) > _MAX_KEPT_BYTES:
+        if tools is None:
             return None
         others = (text for name, text in fields.items() if name != _TOOLS)
         value = {name: None if name == _TOOLS else decode(text) for name, text in fields.items()}
@@ -55,13 +57,19 @@ def _with_kept_tools(body: bytes | str, limits: Limits) -> dict[str, Any] | None
         check_depth(text, value, limits.max_depth)
         check_limits(value, text, limits)
         value[_TOOLS] = _checked_tools(bytes(tools), limits)
-    except (NotJsonError, RequestError):
+    except (NotJsonError, RequestError, _NotToBeKept):
         return None
     return value
 
 
-@lru_cache(maxsize=128)
+class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
+    """There are keys in it."""
+
+
+@kept_by_text
 def _checked_tools(text: bytes, limits: Limits) -> object:
+    if _SECRETIVE in text:
+        raise _NotToBeKept
     value = decode(text)
     check_depth(text, value, limits.max_depth - 1)
     check_limits({_TOOLS: value}, text, limits)

@@ -5,7 +5,6 @@ What has no right shape is passed over here: reading it finds that out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -13,16 +12,16 @@ from msgspec import Meta
 
 from toolwright.errors import RequestError
 from toolwright.jsontext import decode, encode
+from toolwright.kept import kept_by_text
 from toolwright.schema.size import has_more_parts, pattern_size, patterns
 
 __all__ = ["Limits", "check_depth", "check_items", "check_limits"]
 
-_KEPT: Final = 2_048
 _BAD_FORMAT: Final = "invalid_json_schema"
 # The words by which a schema can mean more than it says, an escape among them that can hide the others.
 _LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
-# A part of a schema takes no less in a text.
-_PART_BYTES: Final = 8
+# A part of a schema takes no less in a text: `{},`.
+_PART_BYTES: Final = 3
 _AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
@@ -180,7 +179,7 @@ def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
         )
 
 
-@lru_cache(maxsize=_KEPT)
+@kept_by_text
 def _fault(schema: bytes, limits: Limits) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
     value = decode(schema)

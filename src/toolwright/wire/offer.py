@@ -5,7 +5,6 @@ kind needs. Tools that are deferred wait until a search has found them.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from toolwright.conversation import FunctionTool, JsonObject
 from toolwright.errors import RequestError
 from toolwright.jsontext import decode, encode
+from toolwright.kept import kept_by_text
 from toolwright.schema.strict import strict_problems
 from toolwright.toolsearch import SEARCH_TOOL
 from toolwright.wire.errors import listed, missing, typed, wrong_type
@@ -23,7 +23,6 @@ from toolwright.wire.tools import FoundTool, Shape, check_name, check_parameters
 __all__ = ["NamespaceFields", "Offer", "SearchWay", "read_offer"]
 
 SearchWay = Literal["none", "client", "server"]
-_MAX_KEPT_BYTES: Final = 16_384
 # Of the description of a namespace each of its tools tells so much.
 _MAX_ABOUT: Final = 200
 _INNER: Final = ("function", "custom")  # of a namespace
@@ -231,9 +230,13 @@ class Offer:
     def _read(self, given: Mapping[str, Any], at: str, shape: Shape) -> FoundTool:
         """A function or custom tool. A client sends the same ones with each request: they are kept by their text."""
         if not self._checks:
-            return find_tool(given, at, shape)
-        text = encode(given)
-        return (_read_checked if len(text) > _MAX_KEPT_BYTES else _kept_checked)(text, at, shape)
+            return _held(find_tool(given, at, shape), shape)
+        try:
+            tool, path = _read_checked(encode(given), "", shape)
+            return FoundTool(tool, at + path)
+        except RequestError:
+            _check(find_tool(given, at, shape))  # to tell where it stands
+            raise
 
     def _place(
         self,
@@ -270,17 +273,19 @@ class Offer:
         return [flat]
 
 
+@kept_by_text
 def _read_checked(text: bytes, at: str, shape: Shape) -> FoundTool:
-    """A tool of a request, from its JSON text."""
     found = find_tool(decode(text), at, shape)
     _check(found)
+    return _held(found, shape)
+
+
+def _held(found: FoundTool, shape: Shape) -> FoundTool:
+    """A tool, held to its schema where it does not say and can be: OpenAI does so in the Responses API."""
     tool = found.tool
     if tool.strict is None and not tool.custom and shape == "responses":
         return FoundTool(msgspec.structs.replace(tool, strict=_fits_strict(tool)), found.path)
     return found
-
-
-_kept_checked = lru_cache(maxsize=1024)(_read_checked)
 
 
 def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | None:
@@ -354,7 +359,9 @@ def _search_way(given: Sequence[JsonObject], kinds: Sequence[str], param: str) -
     return None
 
 
-def _defers(tool: JsonObject) -> bool:
+def _defers(tool: object) -> bool:
+    if not isinstance(tool, Mapping):
+        return False
     inner = tool.get("tools")
     return bool(tool.get("defer_loading")) or (isinstance(inner, list) and any(map(_defers, inner)))
 

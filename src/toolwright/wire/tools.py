@@ -5,7 +5,6 @@ The library takes any name and schema; `check_tools` holds what OpenAI's API enf
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -15,6 +14,7 @@ from toolwright.custom import custom_tool
 from toolwright.errors import GrammarError, RequestError
 from toolwright.grammar.user import Grammar
 from toolwright.jsontext import decode, encode
+from toolwright.kept import kept_by_text
 from toolwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
 from toolwright.wire.errors import listed, missing, typed, wrong_type
 
@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 _MAX_NAME = 64
-_MAX_KEPT_BYTES = 131_072
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _KINDS = ("function", "custom")
 # `any` of the two APIs; `function`: a bare function, as before there were tools.
@@ -102,17 +101,14 @@ def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: 
     """The tools of a list that was decoded from JSON, checked. A client sends the same ones with each request: they are
     kept by their text. Raises `RequestError` that names the field.
     """
-    text = encode(given)
-    return (_offered if len(text) > _MAX_KEPT_BYTES else _kept_offered)(text, param, shape)
+    return _offered(encode(given), param, shape)
 
 
+@kept_by_text
 def _offered(text: bytes, param: str, shape: Shape) -> tuple[FunctionTool, ...]:
     found = find_tools(decode(text), param, shape)
     check_tools(found)
     return tuple(tool for tool, _ in found)
-
-
-_kept_offered = lru_cache(maxsize=128)(_offered)
 
 
 def find_tool(given: object, param: str, shape: Shape) -> FoundTool:
