@@ -23,7 +23,7 @@ RUNTIME = tuple(toolwright._RUNTIME)
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
 LAYERS = (
-    ("errors", "events", "jsontext", "settings", "batches"),
+    ("errors", "events", "jsontext", "settings", "batches", "kept"),
     ("grammar",),
     ("conversation", "source", "prompt"),
     ("jsonescape", "jsonspan", "jsonquote", "jsontree"),
