@@ -26,6 +26,7 @@ __all__ = [
     "Source",
     "Steps",
     "gather",
+    "lane_of",
     "may_come",
     "silent_source",
     "stream",
@@ -205,6 +206,19 @@ def may_come(atoms: Iterable[str]) -> str:
 
 _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
+
+
+def lane_of(markers: Markers, read: Callable[[str], object]) -> Lane:
+    """The lane of a stretch up to a marker: `read` gets the pieces in which none can begin."""
+    first = markers.first
+
+    def lane(text: str) -> bool:
+        if not text or first(text):
+            return False
+        read(text)
+        return True
+
+    return lane
 
 
 def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[str]:

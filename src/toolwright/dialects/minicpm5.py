@@ -15,7 +15,7 @@ from toolwright.dialects._parameters import ParameterReader, ParameterTags
 from toolwright.dialects._values import ArgumentsWriter
 from toolwright.events import Markup
 from toolwright.prompt import Prompt, PromptBuilder
-from toolwright.source import Markers, Source, Steps
+from toolwright.source import Markers, Source, Steps, lane_of
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
@@ -128,6 +128,7 @@ class _Reader(ParameterReader):
         if not (yield from self._opens_cdata()):
             return (yield from super()._read_value(writer, put))
         source, form = self.source, self._form
+        lane = lane_of(_IN_CDATA, put)
         while True:
             text, marker = source.scan(_IN_CDATA)
             put(text)
@@ -146,6 +147,7 @@ class _Reader(ParameterReader):
             elif source.done:
                 return not source.cut
             else:
+                source.pass_through(lane)
                 yield
 
     def _opens_cdata(self) -> Steps[bool]:

@@ -25,7 +25,7 @@ from toolwright.dialects._values import ArgumentsWriter, unwritten
 from toolwright.events import Markup
 from toolwright.jsontext import encode
 from toolwright.prompt import Prompt, PromptBuilder
-from toolwright.source import Markers, Source, Steps
+from toolwright.source import Markers, Source, Steps, lane_of
 from toolwright.toolset import Toolset
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
@@ -188,12 +188,14 @@ class _Reader(ParameterReader):
     def _text(self, name: str, writer: ArgumentsWriter) -> Steps[bool]:
         """Pass on a text up to its end; False when the output was cut in it. Other tags in it are text."""
         source = self.source
+        lane = lane_of(self._marks, writer.text)
         while True:
             text, marker = source.scan(self._marks)
             writer.text(text)
             if not marker:
                 if source.done:
                     return not source.cut
+                source.pass_through(lane)
                 yield
                 continue
             tag = yield from self._tag()
