@@ -86,6 +86,18 @@ def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() ->
         decoded(body, Limits(max_schema_bytes=tools_alone + 5))
 
 
+def test_tools_are_decoded_once_but_for_those_with_keys() -> None:
+    asks = json.dumps({"tools": [tool(title="decoded once")]}), json.dumps({"tools": [tool(title="once")], "n": 1})
+    for body in asks:
+        first, second = decoded(body, LIMITS), decoded(f" {body}", LIMITS)
+        assert first is not second
+        assert first["tools"] is second["tools"]  # type: ignore[index]
+    keyed = json.dumps({"tools": [{"type": "mcp", "server_label": "s", "authorization": "secret-1"}]})
+    first, second = decoded(keyed, LIMITS), decoded(keyed, LIMITS)
+    assert first == second
+    assert first["tools"] is not second["tools"]  # type: ignore[index]
+
+
 @pytest.mark.parametrize("mode", ["raw", "prompt"])
 def test_answering_changes_nothing_in_what_is_kept(serve: Served, mode: Any) -> None:
     gateway = serve(ModelConfig(name="m", upstream="simulated", mode=mode, dialect="hermes"))

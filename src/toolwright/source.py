@@ -223,14 +223,8 @@ def lane_of(markers: Markers, read: Callable[[str], object]) -> Lane:
 
 def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[str]:
     """Pass text on as events up to the next marker and answer it; `""` when the output ended first."""
-    first, emit = markers.first, source.emit
-
-    def lane(text: str) -> bool:
-        if not text or first(text):
-            return False
-        emit(make(text))
-        return True
-
+    emit = source.emit
+    lane = lane_of(markers, lambda text: emit(make(text)))
     while True:
         text, marker = source.scan(markers)
         if text:

@@ -199,7 +199,7 @@ class HttpUpstream:
         token = _sending.set(way)
         try:
             return await self._post(path, body, headers, silent_s)
-        except aiohttp.ClientConnectorError:
+        except aiohttp.ClientConnectorError:  # it has had no connection
             raise
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if way.is_new:

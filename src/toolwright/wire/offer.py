@@ -232,7 +232,7 @@ class Offer:
         if not self._checks:
             return _held(find_tool(given, at, shape), shape)
         try:
-            tool, path = _read_checked(encode(given), "", shape)
+            tool, path = _read_checked(encode(given), shape)
             return FoundTool(tool, at + path)
         except RequestError:
             _check(find_tool(given, at, shape))  # to tell where it stands
@@ -274,8 +274,9 @@ class Offer:
 
 
 @kept_by_text
-def _read_checked(text: bytes, at: str, shape: Shape) -> FoundTool:
-    found = find_tool(decode(text), at, shape)
+def _read_checked(text: bytes, shape: Shape) -> FoundTool:
+    """A tool, wherever it stands: its path goes on from there."""
+    found = find_tool(decode(text), "", shape)
     _check(found)
     return _held(found, shape)
 
