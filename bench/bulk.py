@@ -1,4 +1,4 @@
-"""Rows per second of `toolwright bulk parse`, for each engine that is installed, on one file; outputs are compared.
+"""Rows per second of `callwright bulk parse`, for each engine that is installed, on one file; outputs are compared.
 
     python bench/bulk.py [--rows 20000] [--dialect hermes] [--workers N] [--engines local,ray,daft] [--kills 0]
 
@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolwright import write
-from toolwright.bulk.engines import ENGINES
-from toolwright.bulk.rows import Batch, Work
-from toolwright.jsontext import decode, encode
+from callwright import write
+from callwright.bulk.engines import ENGINES
+from callwright.bulk.rows import Batch, Work
+from callwright.jsontext import decode, encode
 
 TOOLS = [
     {
@@ -96,7 +96,7 @@ def _in_one(source: Path, dialect: str) -> str:
 def _command(source: Path, target: Path, dialect: str, engine: str, workers: int) -> list[str]:
     asked = ["parse", source, target, "--dialect", dialect, "--tools", source.with_name("tools.json")]
     how = ["--engine", engine, "--workers", workers, "--part-mb", 2]
-    return [str(Path(sys.executable).with_name("toolwright")), "bulk", *map(str, [*asked, *how])]
+    return [str(Path(sys.executable).with_name("callwright")), "bulk", *map(str, [*asked, *how])]
 
 
 def _killed(command: list[str], target: Path) -> None:

@@ -29,10 +29,10 @@ import uvicorn
 import xllamacpp
 from msgspec import Struct
 
-from toolwright import Grammar
-from toolwright.gateway.app import create_app
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.upstreams.embedded import EngineOptions
+from callwright import Grammar
+from callwright.gateway.app import create_app
+from callwright.gateway.config import Config, ModelConfig
+from callwright.upstreams.embedded import EngineOptions
 
 HOST: Final = "127.0.0.1"
 WRITER: Final = Path(__file__).parent.parent / "tests" / "tiny_gguf.py"

@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 
-from toolwright import Parser
+from callwright import Parser
 
 
 def tool(name: str, **properties: object) -> dict[str, object]:

@@ -267,8 +267,8 @@ def _gateways(folder: Path, upstream: str, litellm: str | None) -> dict[str, Gat
     for mode, lines in MODES.items():
         path = folder / f"{mode}.toml"
         path.write_text(f"[store]\nurl = 'none'\n[[models]]\nname = 'fake'\nupstream = '{upstream}'\n{lines}\n")
-        command = str(Path(sys.executable).with_name("toolwright"))
-        found[f"toolwright {mode}"] = Gateway([command, "serve", "--config", str(path)])
+        command = str(Path(sys.executable).with_name("callwright"))
+        found[f"callwright {mode}"] = Gateway([command, "serve", "--config", str(path)])
     if litellm:
         path = folder / "litellm.yaml"
         params = {"model": "openai/fake", "api_base": upstream, "api_key": "x"}

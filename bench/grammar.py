@@ -17,17 +17,17 @@ from typing import Any
 
 from llguidance import LLMatcher
 
+from callwright.constraint.compile import key_of
+from callwright.constraint.gbnf import gbnf
+from callwright.constraint.lark import lark
+from callwright.constraint.shape import Constraint, sentence, shape_of
+from callwright.constraint.structural_tag import structural_tag
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
+from callwright.dialects.base import get_dialect
+from callwright.jsontext import decode, encode
+from callwright.turn import Model, plan, run_turn
+from callwright.upstreams.completions import CompletionsUpstream
 from timing import best
-from toolwright.constraint.compile import key_of
-from toolwright.constraint.gbnf import gbnf
-from toolwright.constraint.lark import lark
-from toolwright.constraint.shape import Constraint, sentence, shape_of
-from toolwright.constraint.structural_tag import structural_tag
-from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
-from toolwright.dialects.base import get_dialect
-from toolwright.jsontext import decode, encode
-from toolwright.turn import Model, plan, run_turn
-from toolwright.upstreams.completions import CompletionsUpstream
 
 STEPS = ("key", "shape", "tag", "gbnf", "lark", "compile")
 

@@ -19,11 +19,11 @@ import jiter
 import json_repair
 import partial_json_parser
 
+from callwright import loads
+from callwright.live import LiveArguments
+from callwright.toolset import Toolset
+from callwright.wire.tools import read_tools
 from timing import best
-from toolwright import loads
-from toolwright.live import LiveArguments
-from toolwright.toolset import Toolset
-from toolwright.wire.tools import read_tools
 
 CODE = 'def add(a, b):\n    """Adds; isn\'t it?"""\n    return {"sum": [a + b], "<ok>": True}\n'
 TOOLS = read_tools(
@@ -62,7 +62,7 @@ def main() -> None:
             print(f"\n{title}, {'broken' if broken else 'valid'}")
             print(f"  {'':30}" + "".join(f"{f'{size // 1000} KB':>11}" for size in sizes) + f"{'growth':>9}")
             texts = [make(size, broken=broken) for size in sizes]
-            row("stream: toolwright, µs", texts, stream_ours, per_piece=True)
+            row("stream: callwright, µs", texts, stream_ours, per_piece=True)
             if not broken:
                 row(
                     "stream: jiter, µs",
@@ -72,7 +72,7 @@ def main() -> None:
                 )
                 row("stream: partial-json-parser, µs", texts, again(partial_json_parser.loads), per_piece=True)
             row("stream: json-repair, µs", texts, again(json_repair.loads), per_piece=True)
-            row("whole: toolwright, ms", texts, loads)
+            row("whole: callwright, ms", texts, loads)
             row("whole: json-repair, ms", texts, json_repair.loads)
             if not broken:
                 row("whole: json, ms", texts, json.loads)

@@ -1,4 +1,4 @@
-"""`toolwright bulk parse` on a million transcripts of many dialects: each engine does them once to the end, and once
+"""`callwright bulk parse` on a million transcripts of many dialects: each engine does them once to the end, and once
 more while it is killed in the middle and started again. All outputs have to be the same.
 
     python bench/million.py [--rows 1000000] [--engines local,ray] [--kills 2] [--workers N] [--folder DIR]
@@ -27,8 +27,8 @@ import psutil
 from msgspec import Struct
 
 import bulk
-from toolwright import write
-from toolwright.jsontext import decode, encode
+from callwright import write
+from callwright.jsontext import decode, encode
 
 SEED = 20_261_122
 DIALECTS = ("hermes", "harmony", "qwen3_coder", "llama3_json", "mistral_v3", "deepseek_v31", "glm45", "pythonic")
@@ -139,7 +139,7 @@ def _words(chance: random.Random, least: int, most: int) -> str:
 def _command(source: Path, target: Path, engine: str, workers: int) -> list[str]:
     asked = ["parse", source, target, "--tools", source.with_name("tools.json")]
     how = ["--engine", engine, "--workers", workers, "--part-mb", 4]
-    return [str(Path(sys.executable).with_name("toolwright")), "bulk", *map(str, [*asked, *how])]
+    return [str(Path(sys.executable).with_name("callwright")), "bulk", *map(str, [*asked, *how])]
 
 
 def _run(command: list[str], target: Path, kills: int) -> Ran:

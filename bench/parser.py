@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from callwright import Parser, ResponseTemplate, dialects, write
 from timing import best
-from toolwright import Parser, ResponseTemplate, dialects, write
 
 CODE = 'def add(a, b):\n    """Adds; isn\'t it?"""\n    return {"sum": [a + b], "<ok>": True}\n'
 TOOLS = [
@@ -102,7 +102,7 @@ def main() -> None:
     print(f"{'':34}{'median':>10}" + "".join(f"{f'{size // 1000} KB':>10}" for size in sizes) + f"{'growth':>10}")
     for dialect in dialects():
         if given.dialect in ("", dialect):
-            row(f"toolwright {dialect}", sizes, lambda size, name=dialect: _ours(name, size))  # type: ignore[misc]
+            row(f"callwright {dialect}", sizes, lambda size, name=dialect: _ours(name, size))  # type: ignore[misc]
     if given.dialect in ("", "response_template"):
         for name, (dialect, field) in DECLARED.items():
             template = ResponseTemplate({"start_anchor": "A:", "fields": {"tool_calls": field, "content": {}}})

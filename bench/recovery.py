@@ -26,17 +26,17 @@ import aiohttp
 import json_repair
 import uvicorn
 
-import toolwright
-from toolwright.batches import each
-from toolwright.conversation import Conversation
-from toolwright.dialects.base import read_options
-from toolwright.gateway.app import create_app
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.turn import Mode, Model, plan
-from toolwright.upstreams.base import TextDelta
-from toolwright.upstreams.faults import FAULTS, Faults
-from toolwright.upstreams.simulated import SimulatedUpstream
-from toolwright.wire.chat import read_request
+import callwright
+from callwright.batches import each
+from callwright.conversation import Conversation
+from callwright.dialects.base import read_options
+from callwright.gateway.app import create_app
+from callwright.gateway.config import Config, ModelConfig
+from callwright.turn import Mode, Model, plan
+from callwright.upstreams.base import TextDelta
+from callwright.upstreams.faults import FAULTS, Faults
+from callwright.upstreams.simulated import SimulatedUpstream
+from callwright.wire.chat import read_request
 
 Call = tuple[str, Any]
 
@@ -194,7 +194,7 @@ async def ask(session: aiohttp.ClientSession, url: str, asked: dict[str, Any]) -
     """What a client gets."""
     async with session.post(url, json=asked) as response:
         text = await response.text()
-        told = response.headers.get("x-toolwright-problems", "")
+        told = response.headers.get("x-callwright-problems", "")
         if response.status != 200:
             times = re.search(r"in (\d) attempts", text)
             return Answer([], error=True, asked=int(times[1]) if times else 1)
@@ -202,7 +202,7 @@ async def ask(session: aiohttp.ClientSession, url: str, asked: dict[str, Any]) -
     if not asked["stream"]:
         calls = [call["function"] for call in json.loads(text)["choices"][0]["message"].get("tool_calls") or ()]
     for line in text.splitlines() if asked["stream"] else ():
-        told = line if line.startswith(": x-toolwright-problems") else told
+        told = line if line.startswith(": x-callwright-problems") else told
         chunk = json.loads(line[6:]) if line.startswith("data: {") else {"choices": []}
         if "error" in chunk:
             return Answer([], error=True)
@@ -246,7 +246,7 @@ async def without_gateway(dialect: str, faults: str, count: int, read: Any, seed
 
 def verbatim(text: str, dialect: str) -> list[Call]:
     """The calls of a text in the trained form, unchecked."""
-    turn = toolwright.parse(text, dialect=dialect, tools=TOOLS, check="verbatim", parallel_tool_calls=False)
+    turn = callwright.parse(text, dialect=dialect, tools=TOOLS, check="verbatim", parallel_tool_calls=False)
     return parsed([{"name": call.name, "arguments": call.arguments} for call in turn.calls])
 
 

@@ -17,10 +17,10 @@ import sys
 import time
 from collections.abc import Sequence
 
-import toolwright
-from toolwright.turn import Model
-from toolwright.upstreams.base import Delta, Stopped, ToolCallDelta
-from toolwright.upstreams.scripted import ScriptedUpstream
+import callwright
+from callwright.turn import Model
+from callwright.upstreams.base import Delta, Stopped, ToolCallDelta
+from callwright.upstreams.scripted import ScriptedUpstream
 
 
 def main() -> int:
@@ -53,15 +53,15 @@ def run(kind: str, latencies: Sequence[float], parallel: int) -> float:
         time.sleep(latencies[number])
         return number
 
-    tool = toolwright.tool(wait if kind == "async" else block, name="work")
+    tool = callwright.tool(wait if kind == "async" else block, name="work")
     calls: list[Delta | Exception] = [
         ToolCallDelta(number, None, "work", f'{{"number": {number}}}') for number in range(len(latencies))
     ]
     upstream = ScriptedUpstream([[*calls, Stopped("stop")], "Done."])
-    limits = toolwright.Limits(calls=None, parallel=parallel)
-    agent = toolwright.Agent(model=Model("scripted", upstream, "scripted"), tools=[tool], limits=limits)
+    limits = callwright.Limits(calls=None, parallel=parallel)
+    agent = callwright.Agent(model=Model("scripted", upstream, "scripted"), tools=[tool], limits=limits)
     begun = time.perf_counter()
-    result = toolwright.run_sync(agent, "Work")
+    result = callwright.run_sync(agent, "Work")
     took = time.perf_counter() - begun
     assert [call.value for call in result.calls] == list(range(len(latencies)))
     return took

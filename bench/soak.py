@@ -2,7 +2,7 @@
 
     python bench/soak.py [--streams 2000] [--waves 3] [--seed 1] [--json]
 
-Starts `toolwright serve` and `bench/faulty.py` in processes of their own, then sends waves of requests: all of a wave
+Starts `callwright serve` and `bench/faulty.py` in processes of their own, then sends waves of requests: all of a wave
 are under way at once before the first of them goes on. What is asked over which API, streamed or whole, in which mode,
 and of one server or of two of which one is dead, is drawn by the seed; how many requests meet which behaviour stands in
 `MIX`. Behind the waves come clients that read nothing of an endless answer, and a last wave with SIGTERM in its middle.
@@ -192,7 +192,7 @@ class Soaked:
     async def idle(self) -> Idle:
         """What the gateway holds now; the connection that asks is in it."""
         numbers = await self.numbers()
-        names = ("toolwright_requests_in_flight", "toolwright_tasks", "process_open_fds")
+        names = ("callwright_requests_in_flight", "callwright_tasks", "process_open_fds")
         return Idle(*(numbers[name] for name in names))
 
     async def board(self) -> dict[str, Any]:
@@ -216,10 +216,10 @@ def _is_failure(line: str) -> bool:
 @asynccontextmanager
 async def _serving(options: Options, folder: Path) -> AsyncIterator[Soaked]:
     port, upstream = free_port(), free_port()
-    config = folder / "toolwright.toml"
+    config = folder / "callwright.toml"
     fake = [sys.executable, str(HERE / "faulty.py"), "--port", str(upstream), "--idle", str(options.idle_s)]
-    toolwright = str(Path(sys.executable).with_name("toolwright"))
-    command = [toolwright, "serve", "--config", str(config), "--port", str(port)]
+    callwright = str(Path(sys.executable).with_name("callwright"))
+    command = [callwright, "serve", "--config", str(config), "--port", str(port)]
     log = folder / "gateway.log"
     with socket.socket() as dead:
         dead.bind((HOST, 0))  # so that nobody else listens there
@@ -473,7 +473,7 @@ class Soak:
 
 
 def _is_refusal(name: str) -> bool:
-    return name.startswith("toolwright_requests_total{") and 'endpoint="other"' in name and 'status="429"' in name
+    return name.startswith("callwright_requests_total{") and 'endpoint="other"' in name and 'status="429"' in name
 
 
 # --- what is shown ---

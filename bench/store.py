@@ -19,9 +19,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from callwright.gateway.store import Store, StoredResponse
+from callwright.jsontext import encode
 from timing import best
-from toolwright.gateway.store import Store, StoredResponse
-from toolwright.jsontext import encode
 
 _RUNS = 50
 _TABLES = "('responses', 'items')"
@@ -39,7 +39,7 @@ def main() -> None:
     heads = (f"history of {given.turns}", "put after 10", f"put after {given.turns}", "bytes per turn")
     print(f"  {'':20}" + "".join(f"{head:>18}" for head in heads))
     with ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolwright-bench-"))
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="callwright-bench-"))
         path = Path(directory) / "store.db"
         row("SQLite, file", f"sqlite:///{path}", given.turns, lambda: path.stat().st_size)
         row("SQLite, memory", "sqlite://", given.turns, None)

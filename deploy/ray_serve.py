@@ -1,7 +1,7 @@
 """The gateway on Ray Serve, for those who have a cluster: plain ASGI, its state in PostgreSQL.
 
-    pip install 'toolwright[fast,postgres]' 'ray[serve]'
-    serve run deploy.ray_serve:gateway config=/etc/toolwright.toml
+    pip install 'callwright[fast,postgres]' 'ray[serve]'
+    serve run deploy.ray_serve:gateway config=/etc/callwright.toml
 
 Each replica reads the file where it runs. Of [server] host, port and workers are Ray's to say here.
 """
@@ -12,8 +12,8 @@ from ray import serve
 from ray.serve import Application
 from starlette.applications import Starlette
 
-from toolwright.gateway.app import create_app
-from toolwright.gateway.config import load_config
+from callwright.gateway.app import create_app
+from callwright.gateway.config import load_config
 
 
 @serve.deployment(num_replicas=2, max_ongoing_requests=2_048, graceful_shutdown_timeout_s=30)
@@ -29,5 +29,5 @@ class Gateway:
 
 
 def gateway(arguments: dict[str, str]) -> Application:
-    """What `serve run` starts; `config` is the path of a toolwright.toml."""
+    """What `serve run` starts; `config` is the path of a callwright.toml."""
     return Gateway.bind(arguments["config"])

@@ -3,13 +3,13 @@
 import json
 from typing import Annotated
 
-import toolwright
-from toolwright import Hidden
+import callwright
+from callwright import Hidden
 
 SENT: list[tuple[str, str]] = []
 
 
-@toolwright.tool(approve=True)
+@callwright.tool(approve=True)
 def send_email(email: str, subject: str, sender: Annotated[str, Hidden]) -> str:
     """Send an email.
 
@@ -21,17 +21,17 @@ def send_email(email: str, subject: str, sender: Annotated[str, Hidden]) -> str:
     return f"sent to {email}: {subject}"
 
 
-agent = toolwright.Agent(model="simulated", tools=[send_email])
+agent = callwright.Agent(model="simulated", tools=[send_email])
 HIDDEN = {"sender": "me@example.com"}
 
 if __name__ == "__main__":
-    waiting = toolwright.run_sync(agent, 'Send an email to anna@example.com with the subject "Hello"', hidden=HIDDEN)
+    waiting = callwright.run_sync(agent, 'Send an email to anna@example.com with the subject "Hello"', hidden=HIDDEN)
     stored = json.dumps(waiting.pending)  # in a database, say
 
     pending = json.loads(stored)
     for call in pending["calls"]:
         print("May I?", call["name"], call["arguments"])
     decisions = {call["id"]: True for call in pending["calls"]}
-    result = toolwright.run_sync(agent, pending, decisions=decisions, hidden=HIDDEN)
+    result = callwright.run_sync(agent, pending, decisions=decisions, hidden=HIDDEN)
     print(result.text)
     print(SENT)

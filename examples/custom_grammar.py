@@ -3,9 +3,9 @@
 import ast
 import operator
 
-import toolwright
+import callwright
 
-SUMS = toolwright.Grammar(
+SUMS = callwright.Grammar(
     "lark",
     """
 start: sum
@@ -17,7 +17,7 @@ NUMBER: /[0-9]+/
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
 
-@toolwright.tool(grammar=SUMS, timeout_s=5)
+@callwright.tool(grammar=SUMS, timeout_s=5)
 def calculate(code: str) -> str:
     """Calculate the value of a sum, written as code."""
 
@@ -33,7 +33,7 @@ def calculate(code: str) -> str:
 
 
 if __name__ == "__main__":
-    agent = toolwright.Agent(model="simulated-native", tools=[calculate])
-    result = toolwright.run_sync(agent, 'Calculate the value of "(1+2)*14"')
+    agent = callwright.Agent(model="simulated-native", tools=[calculate])
+    result = callwright.run_sync(agent, 'Calculate the value of "(1+2)*14"')
     print(result.to_messages()[1]["tool_calls"][0]["function"]["arguments"])
     print(result.text)

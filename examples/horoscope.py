@@ -1,6 +1,6 @@
 """A tool that was defined elsewhere, in OpenAI's form: name, description and schema are given, any callable runs it."""
 
-import toolwright
+import callwright
 
 DEFINITION = {
     "name": "get_horoscope",
@@ -22,10 +22,10 @@ async def call_anything(**arguments: str) -> str:
     return f"{arguments['sign']}: next Tuesday you will befriend a baby otter. ({arguments['tenant']})"
 
 
-get_horoscope = toolwright.bind(toolwright.tool(call_anything, **DEFINITION), tenant="t1")
+get_horoscope = callwright.bind(callwright.tool(call_anything, **DEFINITION), tenant="t1")
 
 if __name__ == "__main__":
-    agent = toolwright.Agent(model="simulated", tools=[get_horoscope])
-    result = toolwright.run_sync(agent, "What is my horoscope? I am an Aquarius.")
+    agent = callwright.Agent(model="simulated", tools=[get_horoscope])
+    result = callwright.run_sync(agent, "What is my horoscope? I am an Aquarius.")
     print(result.to_messages()[1]["tool_calls"][0]["function"]["arguments"])
     print(result.text)

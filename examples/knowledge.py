@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
-import toolwright
-from toolwright import Context, From
-from toolwright.agent.events import RunEnded, TextDelta, ToolEnded, ToolProgress
+import callwright
+from callwright import Context, From
+from callwright.agent.events import RunEnded, TextDelta, ToolEnded, ToolProgress
 
 PAGES = {"Opening hours": "We are open from 9 to 17.", "Returns": "Send it back within 30 days."}
 
@@ -21,7 +21,7 @@ def get_pages() -> dict[str, str]:
     return PAGES
 
 
-@toolwright.tool
+@callwright.tool
 async def search_knowledge(
     query: str, pages: Annotated[dict[str, str], From(get_pages)], context: Context, limit: int = 3
 ) -> list[Page]:
@@ -38,8 +38,8 @@ async def search_knowledge(
 
 
 async def main() -> None:
-    agent = toolwright.Agent(model="simulated", tools=[search_knowledge])
-    async for event in toolwright.stream(agent, "Search the knowledge base for opening hours"):
+    agent = callwright.Agent(model="simulated", tools=[search_knowledge])
+    async for event in callwright.stream(agent, "Search the knowledge base for opening hours"):
         match event:
             case ToolProgress(value=value):
                 print("…", value)

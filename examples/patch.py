@@ -4,11 +4,11 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import toolwright
-from toolwright import Failed, Hidden, Retry
+import callwright
+from callwright import Failed, Hidden, Retry
 
 
-@toolwright.tool(sequential=True)
+@callwright.tool(sequential=True)
 def patch_file(path: str, search: str, replace: str, root: Annotated[Path, Hidden]) -> str:
     """Patch a file: replace a text in it.
 
@@ -30,11 +30,11 @@ def patch_file(path: str, search: str, replace: str, root: Annotated[Path, Hidde
 
 
 if __name__ == "__main__":
-    agent = toolwright.Agent(model="simulated", tools=[patch_file])
+    agent = callwright.Agent(model="simulated", tools=[patch_file])
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "notes.txt").write_text("The sky is green.\n")
         asked = 'Patch the file "notes.txt": search "green" and replace it by "blue"'
-        result = toolwright.run_sync(agent, asked, hidden={"root": root})
+        result = callwright.run_sync(agent, asked, hidden={"root": root})
         print(result.text)
         print((root / "notes.txt").read_text(), end="")

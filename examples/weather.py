@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-import toolwright
+import callwright
 
 DEGREES = {"Oslo": 4, "Paris": 17, "Rome": 24}
 
 
-@toolwright.tool
+@callwright.tool
 def get_weather(city: str, unit: Literal["c", "f"] = "c") -> dict[str, object]:
     """Weather of a city.
 
@@ -16,14 +16,14 @@ def get_weather(city: str, unit: Literal["c", "f"] = "c") -> dict[str, object]:
         unit: Celsius or Fahrenheit.
     """
     if city not in DEGREES:
-        raise toolwright.Retry(f"There is no city {city!r} here. Known are: {', '.join(DEGREES)}.")
+        raise callwright.Retry(f"There is no city {city!r} here. Known are: {', '.join(DEGREES)}.")
     degrees = DEGREES[city]
     return {"city": city, "degrees": degrees if unit == "c" else degrees * 9 / 5 + 32}
 
 
 if __name__ == "__main__":
-    agent = toolwright.Agent(model="simulated-native", tools=[get_weather], instructions="Answer in one sentence.")
-    result = toolwright.run_sync(agent, "What is the weather in Oslo, Paris and Rome?")
+    agent = callwright.Agent(model="simulated-native", tools=[get_weather], instructions="Answer in one sentence.")
+    result = callwright.run_sync(agent, "What is the weather in Oslo, Paris and Rome?")
     for call in result.calls:
         print(call.name, call.status, call.text)
     print(result.text)

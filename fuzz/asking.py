@@ -4,16 +4,16 @@ from typing import Any
 
 import msgspec
 
+from callwright import Control, RequestError
+from callwright.constraint.compile import compiled, key_of
+from callwright.conversation import Conversation
+from callwright.jsontext import encode
+from callwright.turn import Mode, Model, Reader, plan
+from callwright.upstreams import chat, completions
+from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.wire.errors import error_body
 from fuzz import values, words
 from fuzz.choices import Choices
-from toolwright import Control, RequestError
-from toolwright.constraint.compile import compiled, key_of
-from toolwright.conversation import Conversation
-from toolwright.jsontext import encode
-from toolwright.turn import Mode, Model, Reader, plan
-from toolwright.upstreams import chat, completions
-from toolwright.upstreams.scripted import ScriptedUpstream
-from toolwright.wire.errors import error_body
 
 __all__ = ["body", "refused", "tool", "upstream_bodies_hold"]
 

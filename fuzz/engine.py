@@ -106,7 +106,7 @@ class Findings:
 
     def _keep(self, data: bytes, draw: Choices, error: Exception) -> None:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if "toolwright" in frame.filename] or [
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if "callwright" in frame.filename] or [
             place
         ]
         name = f"{type(error).__name__}-{Path(own[-1].filename).stem}-{own[-1].lineno}-{place.lineno}"
@@ -141,7 +141,7 @@ def main(name: str, seconds: float, folder: Path, way: str) -> None:
     else:
         import atheris
 
-        with atheris.instrument_imports(include=["toolwright"]):
+        with atheris.instrument_imports(include=["callwright"]):
             found = Findings(name, folder)
         found.summary.guided = True
         _guided(found, seconds, folder / "corpus")

@@ -7,10 +7,10 @@ from typing import Any
 
 import jsonschema
 
+from callwright import ArgumentsDelta, CallStarted, Event, Finished, Problem, Turn, collect
+from callwright.events import PROBLEM_KINDS, CallEnded
 from fuzz.choices import Choices
 from tests.reading import lost, merged, read
-from toolwright import ArgumentsDelta, CallStarted, Event, Finished, Problem, Turn, collect
-from toolwright.events import PROBLEM_KINDS, CallEnded
 
 __all__ = ["assert_calls_hold", "assert_read_alike", "assert_well_formed", "output_holds", "strict_json"]
 

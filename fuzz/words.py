@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-import toolwright
+import callwright
+from callwright.jsonfind import END_TOKENS
 from fuzz.choices import Choices
 from tests.cases import load_cases
-from toolwright.jsonfind import END_TOKENS
 
 __all__ = [
     "DIALECTS",
@@ -22,7 +22,7 @@ __all__ = [
     "spliced",
 ]
 
-DIALECTS = toolwright.dialects()
+DIALECTS = callwright.dialects()
 
 JSON_ATOMS = (
     *('{"name": "', '{"tool": "', '"arguments": {', '"parameters":', '"sides": 6', '"title": "', '{"bed": "north"}'),
@@ -73,7 +73,7 @@ _MARK = re.compile(r"<[^<>\n]{1,60}>|\[/?[A-Z_]{3,}\]|[^\x00-\x7f]+|[\w.-]+|\s+|
 @cache
 def seeds_of(dialect: str) -> tuple[str, ...]:
     """Outputs in this dialect: those of its vectors, and a call as it writes it."""
-    written = toolwright.write([{"name": "roll_dice", "arguments": {"sides": 6}}], dialect=dialect)
+    written = callwright.write([{"name": "roll_dice", "arguments": {"sides": 6}}], dialect=dialect)
     return (written, *(case.output for case in load_cases() if case.dialect == dialect))
 
 
@@ -95,7 +95,7 @@ def is_mark(text: str, dialect: str) -> bool:
 
 @cache
 def _controls(dialect: str) -> tuple[str, ...]:
-    return tuple(toolwright.render([], dialect=dialect).controls)
+    return tuple(callwright.render([], dialect=dialect).controls)
 
 
 @cache

@@ -119,10 +119,10 @@ class Reply(Struct, frozen=True):
     @property
     def problems(self) -> dict[str, int]:
         """What the gateway says was wrong with the answer: kinds with their numbers, from a header or a comment."""
-        told = str(self.headers.get("x-toolwright-problems", ""))
+        told = str(self.headers.get("x-callwright-problems", ""))
         for piece in self.pieces:
             for event in split_events(piece) if piece.endswith(b"\n\n") else ():
-                if event.startswith(b": x-toolwright-problems: "):
+                if event.startswith(b": x-callwright-problems: "):
                     told = event.decode().split(": ")[2].strip()
         return {kind: int(number) for kind, _, number in (part.partition("=") for part in told.split(", ")) if kind}
 

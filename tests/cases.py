@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from toolwright import Turn
+from callwright import Turn
 
 VECTORS = Path(__file__).parent / "vectors"
 TOOLS: Mapping[str, Mapping[str, Any]] = json.loads((VECTORS / "tools.json").read_text())
@@ -30,7 +30,7 @@ class Case(Struct, frozen=True):
     ends: str = ""
 
     def request(self) -> dict[str, Any]:
-        """The arguments of `toolwright.parse` without the output."""
+        """The arguments of `callwright.parse` without the output."""
         return {
             "dialect": self.dialect,
             "tools": tools(*self.tools),

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
+from callwright.gateway.callers import KeyConfig
+from callwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
 from tests.servers import ClosedPort, Gateway, ModelServer
-from toolwright.gateway.callers import KeyConfig
-from toolwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
 
 KEY = "sk-upstream-7f3"
 Served: TypeAlias = Callable[..., str]

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from toolwright.constraint.pieces import text_of
-from toolwright.constraint.sentence import Later, Maybe, Repeated, Until, Values
-from toolwright.constraint.shape import Constraint, Shape, sentence, shape_of
-from toolwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart, ToolChoice
-from toolwright.dialects.base import Dialect, dialect_names, get_dialect
-from toolwright.prompt import Prompt
+from callwright.constraint.pieces import text_of
+from callwright.constraint.sentence import Later, Maybe, Repeated, Until, Values
+from callwright.constraint.shape import Constraint, Shape, sentence, shape_of
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart, ToolChoice
+from callwright.dialects.base import Dialect, dialect_names, get_dialect
+from callwright.prompt import Prompt
 
 WEATHER: Final = FunctionTool(
     "get_weather",

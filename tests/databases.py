@@ -23,7 +23,7 @@ _numbers = count()
 def postgres() -> Iterator[Callable[[], str]]:
     """Makes a new database of a PostgreSQL server and answers its URL."""
     # Not pytest's own directory: another session may close that to the user that PostgreSQL runs as.
-    with tempfile.TemporaryDirectory(prefix="toolwright-pg-", ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(prefix="callwright-pg-", ignore_cleanup_errors=True) as directory:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_RUNTIME_DIR", directory)
             pgserver = pytest.importorskip("pgserver", reason="pgserver is not installed", exc_type=ImportError)

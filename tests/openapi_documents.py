@@ -3,8 +3,8 @@
 from copy import deepcopy
 from typing import Any, Final, TypeAlias
 
-from toolwright.wire.item_types import BY_TYPE
-from toolwright.wire.items import sealed
+from callwright.wire.item_types import BY_TYPE
+from callwright.wire.items import sealed
 
 __all__ = ["deepened", "with_models"]
 

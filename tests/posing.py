@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from aiohttp import web
 from msgspec import Struct
 
+from callwright.conversation import AssistantTurn, Call
+from callwright.dialects.base import get_dialect
 from tests.servers import Answer, Asked, ModelServer, call_deltas, chat, completion, said, whole
-from toolwright.conversation import AssistantTurn, Call
-from toolwright.dialects.base import get_dialect
 
 CHATTER: Final = "Sure! Banana banana banana."
 CITY: Final = '{"city":"Oslo"}'

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tests.servers import HOST
 
-_TOOLWRIGHT = str(Path(sys.executable).parent / "toolwright")
+_CALLWRIGHT = str(Path(sys.executable).parent / "callwright")
 
 
 @contextmanager
 def gateway(*options: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`toolwright serve` with these options: its address, once it listens, and its process."""
-    with served(_TOOLWRIGHT, "serve", "--port", str(port), *options) as started:
+    """`callwright serve` with these options: its address, once it listens, and its process."""
+    with served(_CALLWRIGHT, "serve", "--port", str(port), *options) as started:
         yield started
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from toolwright import (
+from callwright import (
     ArgumentsDelta,
     CallStarted,
     ContentDelta,

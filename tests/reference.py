@@ -13,8 +13,8 @@ from typing import Any
 import click
 from msgspec import NODEFAULT, Struct, inspect
 
-from toolwright.cli import main
-from toolwright.gateway.config_schema import meanings, tables
+from callwright.cli import main
+from callwright.gateway.config_schema import meanings, tables
 
 DOCS = Path(__file__).parents[1] / "docs"
 TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")
@@ -107,10 +107,10 @@ def command_page() -> str:
     lines = [
         "# Commands",
         "",
-        "Written by `scripts/reference` from the commands themselves; `toolwright COMMAND --help` says the same of the",
+        "Written by `scripts/reference` from the commands themselves; `callwright COMMAND --help` says the same of the",
         "version that is installed. The exit status is 0, 2 for what the caller can mend, 1 for the rest.",
     ]
-    root = click.Context(main, info_name="toolwright", **main.context_settings)
+    root = click.Context(main, info_name="callwright", **main.context_settings)
     for name in main.list_commands(root):
         command = main.get_command(root, name)
         assert command is not None

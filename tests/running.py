@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from toolwright import Agent
-from toolwright.conversation import AssistantTurn, Call, Message, TextPart
-from toolwright.dialects.base import get_dialect
-from toolwright.turn import Mode, Model
-from toolwright.upstreams.base import Delta, Stopped, TextDelta, ToolCallDelta
-from toolwright.upstreams.scripted import ScriptedUpstream
-from toolwright.wire.chat import read_request
+from callwright import Agent
+from callwright.conversation import AssistantTurn, Call, Message, TextPart
+from callwright.dialects.base import get_dialect
+from callwright.turn import Mode, Model
+from callwright.upstreams.base import Delta, Stopped, TextDelta, ToolCallDelta
+from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.wire.chat import read_request
 
 Arguments: TypeAlias = str | Mapping[str, Any]
 # What a model answers: a text, calls, or the deltas themselves.

@@ -17,8 +17,8 @@ import uvicorn
 from aiohttp import web
 from msgspec import Struct
 
-from toolwright.gateway.app import create_app
-from toolwright.gateway.config import Config
+from callwright.gateway.app import create_app
+from callwright.gateway.config import Config
 
 HOST: Final = "127.0.0.1"
 EVENTS: Final = "text/event-stream"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.detection import by_name, by_template
+from callwright.dialects import base
 from tests import cases
 from tests.reading import lost, merged, pieces, read
-from toolwright.detection import by_name, by_template
-from toolwright.dialects import base
 
 GUIDE = Path(__file__).parents[1] / "docs" / "add-a-dialect.md"
 _BLOCK = re.compile(r"^`(?P<path>[\w/.]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,7 +31,7 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     }
     for name, text in blocks.items():
         (folder / name).write_text(text, encoding="utf-8")
-    package = importlib.import_module("toolwright.dialects")  # the name of a function, too
+    package = importlib.import_module("callwright.dialects")  # the name of a function, too
     package.__path__.append(str(folder))
     _forget()
     yield folder / "tidal.txt"
@@ -50,18 +50,18 @@ def test_the_dialect_of_the_guide_reads_its_cases(vectors: Path) -> None:
     for case in found:
         for cut in ([case.output], list(case.output), *(pieces(case.output, seed) for seed in range(5))):
             events = read(cut, case.finish, **case.request())
-            assert not case.misread(toolwright.collect(events)), case.title
+            assert not case.misread(callwright.collect(events)), case.title
             assert merged(events) == merged(read([case.output], case.finish, **case.request()))
             assert not lost(case.output, read(list(case.output), case.finish, check="verbatim", **case.request()))
 
 
 def test_it_is_rendered_written_and_found(vectors: Path) -> None:
     tools = [{"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {}}}}]
-    prompt = toolwright.render([{"role": "user", "content": "hi"}], tools=tools, dialect="tidal")
+    prompt = callwright.render([{"role": "user", "content": "hi"}], tools=tools, dialect="tidal")
     assert prompt.text.startswith("<|system|>Use a tool by")
     assert prompt.text.endswith("<|user|>hi<|over|><|assistant|>")
-    written = toolwright.write([{"name": "ping", "arguments": {}}], dialect="tide")
-    assert toolwright.parse(written, dialect="tidal", tools=tools).calls[0].arguments == "{}"
+    written = callwright.write([{"name": "ping", "arguments": {}}], dialect="tide")
+    assert callwright.parse(written, dialect="tidal", tools=tools).calls[0].arguments == "{}"
     named, shown = by_name("org/Tidal-7B"), by_template('{{ "<use tool=" }}')
     assert named is not None
     assert shown is not None

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from callwright import Agent, Grammar, Limits, RequestError, Turn, tool
+from callwright.agent.events import ApprovalNeeded, CallReady, Retried, RunEnded, RunEvent, RunResult, Status, ToolEnded
+from callwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, Step
+from callwright.agent.results import write_result
+from callwright.agent.state import State, with_outputs
+from callwright.conversation import Call, CallOutput, Conversation, Message, NamedTool, TextPart
+from callwright.events import FinishReason, Usage
+from callwright.jsontext import encode
+from callwright.wire.chat import read_messages
 from tests.running import check_history
-from toolwright import Agent, Grammar, Limits, RequestError, Turn, tool
-from toolwright.agent.events import ApprovalNeeded, CallReady, Retried, RunEnded, RunEvent, RunResult, Status, ToolEnded
-from toolwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, Step
-from toolwright.agent.results import write_result
-from toolwright.agent.state import State, with_outputs
-from toolwright.conversation import Call, CallOutput, Conversation, Message, NamedTool, TextPart
-from toolwright.events import FinishReason, Usage
-from toolwright.jsontext import encode
-from toolwright.wire.chat import read_messages
 
 # A turn: a text, or calls by name and arguments (JSON text or an object), or the turn itself.
 Answer: TypeAlias = str | list[tuple[str, Any]] | Turn

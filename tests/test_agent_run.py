@@ -14,10 +14,8 @@ from typing import Annotated, Any
 
 import pytest
 
-import toolwright
-from tests.running import agent, calls, check_history, scripted
-from tests.servers import ModelServer, calling, said
-from toolwright import (
+import callwright
+from callwright import (
     Agent,
     ConfigError,
     Context,
@@ -31,14 +29,16 @@ from toolwright import (
     stream,
     tool,
 )
-from toolwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
-from toolwright.dialects.base import read_options
-from toolwright.turn import SIMULATED, Model
-from toolwright.upstreams.base import Delta, Deltas, Generation
-from toolwright.upstreams.base import TextDelta as UpstreamText
-from toolwright.upstreams.faults import FAULTS, Faults
-from toolwright.upstreams.scripted import ScriptedUpstream
-from toolwright.upstreams.simulated import SimulatedUpstream
+from callwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
+from callwright.dialects.base import read_options
+from callwright.turn import SIMULATED, Model
+from callwright.upstreams.base import Delta, Deltas, Generation
+from callwright.upstreams.base import TextDelta as UpstreamText
+from callwright.upstreams.faults import FAULTS, Faults
+from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.upstreams.simulated import SimulatedUpstream
+from tests.running import agent, calls, check_history, scripted
+from tests.servers import ModelServer, calling, said
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -197,7 +197,7 @@ def test_the_events_of_a_call_come_in_order() -> None:
 def test_a_custom_tool_runs_its_text() -> None:
     seen: list[str] = []
 
-    @tool(grammar=toolwright.Grammar("regex", r"print\([0-9]+\)"))
+    @tool(grammar=callwright.Grammar("regex", r"print\([0-9]+\)"))
     def run_python(code: str) -> str:
         """Run Python code."""
         seen.append(code)
@@ -244,13 +244,13 @@ def test_messages_of_a_client_are_mended() -> None:
 
 APPROVER = """
 import json, sys
-import toolwright
+import callwright
 from tests.running import scripted
 from tests.test_agent_run import TOOLS
 
 pending, decisions = json.load(sys.stdin)
 model, _ = scripted("All done.")
-result = toolwright.run_sync(toolwright.Agent(model=model, tools=TOOLS), pending, decisions=decisions)
+result = callwright.run_sync(callwright.Agent(model=model, tools=TOOLS), pending, decisions=decisions)
 print(json.dumps([result.stop, result.text, result.to_messages()]))
 """
 
@@ -587,8 +587,8 @@ def test_run_sync_works_inside_an_event_loop() -> None:
 
 
 def test_the_package_brings_no_event_loop_until_it_is_used() -> None:
-    code = "import sys, toolwright; assert 'asyncio' not in sys.modules; "
-    code += "toolwright.Agent; assert 'aiohttp' not in sys.modules"
+    code = "import sys, callwright; assert 'asyncio' not in sys.modules; "
+    code += "callwright.Agent; assert 'aiohttp' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

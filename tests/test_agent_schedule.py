@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from callwright import Limits, RunResult, run, tool
 from tests.running import agent, check_history
-from toolwright import Limits, RunResult, run, tool
 
 
 class _Selector(selectors.DefaultSelector):

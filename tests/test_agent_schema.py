@@ -13,10 +13,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from toolwright import Context, From, Hidden, RequestError, strict_problems, tool
-from toolwright.agent.docstrings import read_docstring
-from toolwright.agent.readers import MisfitError
-from toolwright.agent.schema import Kinds
+from callwright import Context, From, Hidden, RequestError, strict_problems, tool
+from callwright.agent.docstrings import read_docstring
+from callwright.agent.readers import MisfitError
+from callwright.agent.schema import Kinds
 
 
 class Color(Enum):

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright import Agent, Hidden, RequestError, RunResult, run_sync
+from callwright.upstreams.scripted import ScriptedUpstream
 from tests.running import check_history, scripted
-from toolwright import Agent, Hidden, RequestError, RunResult, run_sync
-from toolwright.upstreams.scripted import ScriptedUpstream
 
 SEARCH = ("tool_search", {"query": "latest news"})
 
@@ -23,19 +23,19 @@ def plain(word: str) -> str:
     return word
 
 
-@toolwright.tool(deferred=True)
+@callwright.tool(deferred=True)
 def get_news(topic: str) -> str:
     """Get the latest news."""
     return f"no news of {topic}"
 
 
-@toolwright.tool(deferred=True, approve=True)
+@callwright.tool(deferred=True, approve=True)
 def send_mail(to: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
 
 
-@toolwright.tool(deferred=True)
+@callwright.tool(deferred=True)
 def delete_mail(number: int) -> str:
     """Delete a mail."""
     return f"deleted {number}"
@@ -120,7 +120,7 @@ def test_without_deferred_tools_there_is_no_search() -> None:
 
 def test_the_name_of_the_search_is_taken() -> None:
     with pytest.raises(RequestError, match="call this tool otherwise"):
-        Agent(model="simulated", tools=[get_news, toolwright.tool(name="tool_search")(lambda: 1)])
+        Agent(model="simulated", tools=[get_news, callwright.tool(name="tool_search")(lambda: 1)])
 
 
 @pytest.mark.clients
@@ -131,8 +131,8 @@ def test_the_tools_of_an_mcp_server_can_be_deferred() -> None:
 
     async def main() -> RunResult:
         command = [sys.executable, "-m", "mcp_server_time"]
-        async with toolwright.mcp_tools(command, name="time", approve=False, deferred=True) as tools:
-            return await toolwright.run(Agent(model=model, tools=tools), "What time is it?")
+        async with callwright.mcp_tools(command, name="time", approve=False, deferred=True) as tools:
+            return await callwright.run(Agent(model=model, tools=tools), "What time is it?")
 
     result = asyncio.run(main())
     assert [names(one)[:1] for one in upstream.asked] == [["tool_search"]] * 3
@@ -152,7 +152,7 @@ async def foreign(**arguments: Any) -> dict[str, Any]:
     return arguments
 
 
-LOOK_UP = toolwright.tool(foreign, name="look_up", description="Look up.", parameters=SCHEMA)
+LOOK_UP = callwright.tool(foreign, name="look_up", description="Look up.", parameters=SCHEMA)
 
 
 def ran(tool: Any, arguments: Any, **how: Any) -> tuple[RunResult, ScriptedUpstream]:
@@ -170,14 +170,14 @@ def test_any_callable_with_a_schema_is_a_tool() -> None:
 SOURCES: dict[str, tuple[Any, dict[str, Any]]] = {
     "a value": ("t1", {}),
     "a value of the run": (Hidden, {"hidden": {"tenant": "t1"}}),
-    "a function": (toolwright.From(lambda: "t1"), {}),
+    "a function": (callwright.From(lambda: "t1"), {}),
 }
 
 
 @pytest.mark.parametrize("case", SOURCES)
 def test_what_the_program_gives_is_not_asked_of_the_model(case: str) -> None:
     value, how = SOURCES[case]
-    result, upstream = ran(toolwright.bind(LOOK_UP, tenant=value), {"query": "a"}, **how)
+    result, upstream = ran(callwright.bind(LOOK_UP, tenant=value), {"query": "a"}, **how)
     assert result.calls[0].value == {"query": "a", "tenant": "t1"}
     told = upstream.asked[0].conversation.tools[0].parameters
     assert told is not None
@@ -186,23 +186,23 @@ def test_what_the_program_gives_is_not_asked_of_the_model(case: str) -> None:
 
 
 def test_the_value_of_a_model_never_wins() -> None:
-    result, _ = ran(toolwright.bind(LOOK_UP, tenant="t1"), {"query": "a", "tenant": "t2"})
+    result, _ = ran(callwright.bind(LOOK_UP, tenant="t1"), {"query": "a", "tenant": "t2"})
     assert (result.calls[0].status, "unknown argument 'tenant'" in result.calls[0].text) == ("retry", True)
 
 
 def test_what_cannot_be_bound_is_told() -> None:
     with pytest.raises(RequestError, match=r"has no parameter 'tenent'\. Did you mean 'tenant'"):
-        toolwright.bind(LOOK_UP, tenent="t1")
+        callwright.bind(LOOK_UP, tenent="t1")
 
-    @toolwright.tool
+    @callwright.tool
     def mine(a: Annotated[int, "number"]) -> int:
         return a
 
     with pytest.raises(RequestError, match="annotate the parameter as Hidden"):
-        toolwright.bind(mine, a=1)
+        callwright.bind(mine, a=1)
 
 
 def test_the_core_is_imported_without_the_extra() -> None:
-    code = "import sys; sys.modules['mcp'] = None; import toolwright; toolwright.mcp_tools; toolwright.bind"
+    code = "import sys; sys.modules['mcp'] = None; import callwright; callwright.mcp_tools; callwright.bind"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], check=False, cwd=Path(__file__).parent.parent)
     assert done.returncode == 0

@@ -16,9 +16,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import pytest
 
-import toolwright
-from tests.running import agent, calls, check_history, scripted
-from toolwright import (
+import callwright
+from callwright import (
     Agent,
     Context,
     Failed,
@@ -32,10 +31,11 @@ from toolwright import (
     run,
     run_sync,
 )
-from toolwright.agent import threads
-from toolwright.agent.events import CallReady, RunEvent, ToolEnded, ToolProgress, ToolStarted
-from toolwright.agent.results import write_result
-from toolwright.conversation import MediaPart
+from callwright.agent import threads
+from callwright.agent.events import CallReady, RunEvent, ToolEnded, ToolProgress, ToolStarted
+from callwright.agent.results import write_result
+from callwright.conversation import MediaPart
+from tests.running import agent, calls, check_history, scripted
 
 SECRET = "s3cr3t-7f3"
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
@@ -154,7 +154,7 @@ def ends(
     function: Callable[..., Any], arguments: dict[str, Any] | None = None, **how: Any
 ) -> tuple[ToolEnded, RunResult]:
     """What comes of one call of a tool, and the run around it."""
-    made = toolwright.tool(function)
+    made = callwright.tool(function)
     result = run_sync(agent([(made.name, arguments or {})], "Fine.", tools=[made], **how), "Do it")
     check_history(result.to_messages())
     (ended,) = result.calls
@@ -310,7 +310,7 @@ def test_a_tool_that_swallows_its_cancellation_is_left_behind() -> None:
 
 
 def test_a_time_out_of_one_tool_counts_for_it_alone() -> None:
-    @toolwright.tool(timeout_s=0.02)
+    @callwright.tool(timeout_s=0.02)
     async def slow() -> None:
         await asyncio.Event().wait()
 
@@ -347,7 +347,7 @@ def test_calls_run_side_by_side_up_to_a_cap_and_answer_in_order(parallel: int) -
     async def main() -> tuple[RunResult, Crowd]:
         crowd = Crowd(parallel)
 
-        @toolwright.tool(repeatable=True)
+        @callwright.tool(repeatable=True)
         async def work(number: int) -> int:
             await crowd.enter()
             for _ in range(number % 7):  # some take more turns of the event loop
@@ -383,7 +383,7 @@ def test_a_sequential_tool_runs_alone() -> None:
         await asyncio.sleep(0)
         order.append(f"end {number}")
 
-    @toolwright.tool(sequential=True)
+    @callwright.tool(sequential=True)
     def write(number: int) -> None:
         order.append(f"write {number}")
 
@@ -467,7 +467,7 @@ FORMS: dict[str, tuple[Callable[..., Any], dict[str, Any], Any, list[str]]] = {
     "a generator that returns": (generates_and_returns, {}, "the end", []),
     "an async generator": (generates_later, {"count": 2}, "step 1", ["step 0"]),
     "a schema of its own": (
-        toolwright.tool(lambda **given: given, name="it", parameters={"type": "object", "properties": {"a-b": {}}}),
+        callwright.tool(lambda **given: given, name="it", parameters={"type": "object", "properties": {"a-b": {}}}),
         {"a-b": 1},
         {"a-b": 1},
         [],
@@ -478,11 +478,11 @@ FORMS: dict[str, tuple[Callable[..., Any], dict[str, Any], Any, list[str]]] = {
 @pytest.mark.parametrize("case", FORMS)
 def test_a_function_of_any_form_is_called(case: str) -> None:
     function, arguments, value, progress = FORMS[case]
-    made = function if isinstance(function, type(toolwright.tool(later))) else toolwright.tool(function, name="it")
+    made = function if isinstance(function, type(callwright.tool(later))) else callwright.tool(function, name="it")
     said: list[RunEvent] = []
 
     async def main() -> RunResult:
-        events = toolwright.stream(agent([(made.name, arguments)], "Fine.", tools=[made]), "Do it")
+        events = callwright.stream(agent([(made.name, arguments)], "Fine.", tools=[made]), "Do it")
         async for event in events:
             said.append(event)
         return said[-1].result  # type: ignore[union-attr]
@@ -495,8 +495,8 @@ def test_a_function_of_any_form_is_called(case: str) -> None:
 
 
 def test_a_tool_is_still_the_function() -> None:
-    assert toolwright.tool(positional)(1, d=0) == [1, 2, 3, 0]
-    assert toolwright.tool(name="other")(positional).name == "other"
+    assert callwright.tool(positional)(1, d=0) == [1, 2, 3, 0]
+    assert callwright.tool(name="other")(positional).name == "other"
 
 
 def test_context_variables_reach_the_thread() -> None:
@@ -522,7 +522,7 @@ def test_hidden_arguments_are_filled_and_told_to_nobody(caplog: pytest.LogCaptur
         seen.append(call)
         return False
 
-    @toolwright.tool(approve=goes)
+    @callwright.tool(approve=goes)
     def search(
         query: str,
         user: Annotated[str, Hidden],
@@ -550,7 +550,7 @@ def test_hidden_arguments_are_filled_and_told_to_nobody(caplog: pytest.LogCaptur
     events: list[RunEvent] = []
 
     async def main() -> None:
-        async for event in toolwright.stream(
+        async for event in callwright.stream(
             Agent(model=model, tools=[search]), "Find", hidden={"user": lambda: SECRET}
         ):
             events.append(event)

@@ -12,19 +12,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from callwright.conversation import Conversation, FunctionTool, Message, TextPart
+from callwright.errors import ConfigError, UpstreamError
+from callwright.gateway.auto import Auto
+from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.models import build_models
+from callwright.probing.findings import Findings, Result
+from callwright.turn import Model, run_turn
+from callwright.upstreams.chat import ChatUpstream
 from tests.asking import CHAT, Said, ask, request
 from tests.outputs import TOOLS
 from tests.posing import POSES, Pose, PosingServer, models_of
 from tests.servers import Answer, ClosedPort, Gateway, said
 from tests.tiny_llama import HERMES, TinyLlama
-from toolwright.conversation import Conversation, FunctionTool, Message, TextPart
-from toolwright.errors import ConfigError, UpstreamError
-from toolwright.gateway.auto import Auto
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.gateway.models import build_models
-from toolwright.probing.findings import Findings, Result
-from toolwright.turn import Model, run_turn
-from toolwright.upstreams.chat import ChatUpstream
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 QUESTION = {"role": "user", "content": "What is the weather in Oslo?"}
@@ -61,7 +61,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> TinyLlama:
 
 @pytest.fixture(autouse=True)
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.INFO, "toolwright.gateway")
+    caplog.set_level(logging.INFO, "callwright.gateway")
     return caplog
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from callwright.errors import RequestError
+from callwright.gateway.config import ModelConfig
+from callwright.wire.body import decoded
+from callwright.wire.limits import Limits
 from tests.asking import CHAT, request
 from tests.conftest import Served
 from tests.responding import RESPONSES
-from toolwright.errors import RequestError
-from toolwright.gateway.config import ModelConfig
-from toolwright.wire.body import decoded
-from toolwright.wire.limits import Limits
 
 LIMITS = Limits(max_depth=9, max_tools=3, max_items=4, max_pattern_size=50)
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from toolwright import write
-from toolwright.bulk.engines import ENGINES
-from toolwright.bulk.files import parts_of, read_part
-from toolwright.bulk.job import Job
-from toolwright.bulk.rows import Batch, Work
-from toolwright.cli import main
-from toolwright.errors import ConfigError
+from callwright import write
+from callwright.bulk.engines import ENGINES
+from callwright.bulk.files import parts_of, read_part
+from callwright.bulk.job import Job
+from callwright.bulk.rows import Batch, Work
+from callwright.cli import main
+from callwright.errors import ConfigError
 
 Json = dict[str, Any]
-COMMAND = str(Path(sys.executable).with_name("toolwright"))
+COMMAND = str(Path(sys.executable).with_name("callwright"))
 
 TOOLS: list[Json] = [
     {

@@ -1,4 +1,4 @@
-"""`toolwright chat`: through a pipe as scripts use it, and in a terminal as people do."""
+"""`callwright chat`: through a pipe as scripts use it, and in a terminal as people do."""
 
 import json
 import os
@@ -14,38 +14,38 @@ from typing import Any, Self
 import pytest
 from click.testing import CliRunner, Result
 
+from callwright.cli import main
+from callwright.cli.chat_screen import plain
 from tests import running
 from tests.servers import ModelServer, said
-from toolwright.cli import main
-from toolwright.cli.chat_screen import plain
 
 TOOLS = '''
 from typing import Annotated, Literal
-import toolwright
-from toolwright import Context, Hidden
+import callwright
+from callwright import Context, Hidden
 
 HIDDEN = {"sender": "me@example.com"}
 
 
-@toolwright.tool
+@callwright.tool
 def get_weather(city: str, unit: Literal["c", "f"] = "c") -> dict[str, object]:
     """Weather of a city."""
     return {"city": city, "degrees": 4}
 
 
-@toolwright.tool(approve=True)
+@callwright.tool(approve=True)
 def send_email(email: str, subject: str, sender: Annotated[str, Hidden]) -> str:
     """Send an email."""
     return f"{sender} to {email}: {subject}"
 
 
-@toolwright.tool
+@callwright.tool
 def list_stars(number: int = 8) -> str:
     """List stars."""
     return "\\n".join(f"star {n}\\x1b[31m" for n in range(number))
 
 
-@toolwright.tool
+@callwright.tool
 def wait_forever(context: Context) -> str:
     """Wait forever."""
     context.progress("waiting")
@@ -53,7 +53,7 @@ def wait_forever(context: Context) -> str:
     return "never"
 
 
-@toolwright.tool
+@callwright.tool
 def break_glass() -> str:
     """Break glass."""
     raise OSError("out of glass")
@@ -107,7 +107,7 @@ def test_each_line_is_a_turn_of_one_conversation(file: Path, tmp_path: Path) -> 
 
 def test_as_a_command_of_its_own_it_writes_plain_text_only(file: Path) -> None:
     done = subprocess.run(
-        [Path(sys.executable).parent / "toolwright", "chat", "--tools", str(file)],
+        [Path(sys.executable).parent / "callwright", "chat", "--tools", str(file)],
         input="List stars\nBreak glass",
         env={**os.environ, "PYTHONWARNINGS": "error"},
         capture_output=True,
@@ -204,17 +204,17 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "an exception": ("import json\n\njson.loads('')\n", ("tools.py:3", "JSONDecodeError")),
     "a module that is not there": ("import nope_nope\n", ("tools.py:1", "No module named 'nope_nope'")),
     "an exit": ("import sys\nsys.exit(3)\n", ("tools.py:2", "SystemExit: 3")),
-    "no tools": ("x = 1\n", ("has no tools", "@toolwright.tool")),
+    "no tools": ("x = 1\n", ("has no tools", "@callwright.tool")),
     "a type that has no schema": (
         "import threading\n\ndef f(x: threading.Lock) -> str:\n    return ''\n",
         ("tools.py:3", "'f'", "'x'"),
     ),
     "the same, marked": (
-        "import toolwright, pathlib\n\n@toolwright.tool\ndef f(x: pathlib.Path) -> str:\n    return ''\n",
+        "import callwright, pathlib\n\n@callwright.tool\ndef f(x: pathlib.Path) -> str:\n    return ''\n",
         ("tools.py:3", "'f'", "'x'"),
     ),
     "a hidden value that nobody gives": (
-        "import toolwright as t, typing\n@t.tool\ndef f(x: typing.Annotated[str, t.Hidden]) -> str:\n    return x\n",
+        "import callwright as t, typing\n@t.tool\ndef f(x: typing.Annotated[str, t.Hidden]) -> str:\n    return x\n",
         ("'f'", "'x'", "HIDDEN = {'x': …}"),
     ),
 }
@@ -284,7 +284,7 @@ class Terminal:
                 sys.executable,
                 "-c",
                 _IN_TERMINAL,
-                Path(sys.executable).parent / "toolwright",
+                Path(sys.executable).parent / "callwright",
                 "chat",
                 *map(str, arguments),
             ],

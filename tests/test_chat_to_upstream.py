@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.conftest import KEY, Served
 from tests.outputs import ARGUMENTS, CALL, FEW_WAYS, HISTORY, QUESTION, TEXT, TOOLS, played, spoken
 from tests.servers import Answer, ModelServer, said
-from toolwright.gateway.config import ModelConfig
 
 
 def asked(gateway: str, model: ModelServer, way: str, **fields: Any) -> dict[str, Any]:
@@ -189,8 +189,8 @@ def test_a_models_own_fields_are_sent_and_the_clients_win(serve: Served, model: 
 def test_the_upstreams_key_is_sent_and_not_the_clients(
     serve: Served, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_TEST_KEY", KEY)
-    gateway = serve(ModelConfig(name="keyed", upstream=model.url, api_key_env="TOOLWRIGHT_TEST_KEY"))
+    monkeypatch.setenv("CALLWRIGHT_TEST_KEY", KEY)
+    gateway = serve(ModelConfig(name="keyed", upstream=model.url, api_key_env="CALLWRIGHT_TEST_KEY"))
     model.plays(said("Hi"))
     body = {"model": "keyed", "messages": [QUESTION]}
     reply = request(gateway + CHAT, body, headers={"authorization": "Bearer the-clients"})

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from callwright.wire.sse import packed
 from tests.asking import CHAT, Live, Said, ask, assembled, read_event, request, split_events
 from tests.conftest import Served, scripted_models
 from tests.outputs import ARGUMENTS, FEW_WAYS, HISTORY, QUESTION, TEXT, THOUGHT, TOOLS, WAYS, played
 from tests.servers import CACHED, Answer, ModelServer, call_deltas, calling, chat, chunk, completion, said, sse, whole
-from toolwright.wire.sse import packed
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 every_way = pytest.mark.parametrize("way", WAYS)

@@ -13,15 +13,15 @@ from typing import Any, Self
 import pytest
 from click.testing import CliRunner, Result
 
-import toolwright
+import callwright
+from callwright.cli import main
+from callwright.gateway.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.bad_configs import CONFIG, CONFIGS
 from tests.conftest import Served
 from tests.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
 from tests.servers import HOST, ModelServer, completion, said
 from tests.tiny_gguf import write_model
-from toolwright.cli import main
-from toolwright.gateway.config import ModelConfig
 
 COMMANDS = ("serve", "doctor", "parse", "render", "dialects", "codex", "chat", "bulk")
 TOOLS_FILE = [
@@ -52,7 +52,7 @@ def shell_environment() -> dict[str, str]:
 def folder(tmp_path: Path) -> Path:
     """A folder with the files that the examples speak of."""
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS_FILE))
-    (tmp_path / "toolwright.toml").write_text(CONFIG)
+    (tmp_path / "callwright.toml").write_text(CONFIG)
     write_model(tmp_path / "model.gguf")
     return tmp_path
 
@@ -73,7 +73,7 @@ def examples(command: str) -> list[str]:
 def test_every_command_explains_itself_with_an_example(command: str, flag: str) -> None:
     help_ = succeeds(command, flag)
     assert help_.startswith(f"Usage: main {command}")
-    assert all(f"toolwright {command}" in example for example in examples(command))
+    assert all(f"callwright {command}" in example for example in examples(command))
 
 
 def test_the_help_lists_every_command() -> None:
@@ -82,7 +82,7 @@ def test_the_help_lists_every_command() -> None:
 
 
 def test_the_version_is_the_packages() -> None:
-    assert toolwright.__version__ in succeeds("--version")
+    assert callwright.__version__ in succeeds("--version")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_examples_of_the_help_work_as_printed(folder: Path, command: str, wo
 
 
 class Serving:
-    """A started `toolwright serve`. At the end of its block it is gone, whatever happened."""
+    """A started `callwright serve`. At the end of its block it is gone, whatever happened."""
 
     def __init__(self, command: str, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -156,11 +156,11 @@ def test_the_examples_of_serve_start_a_gateway(folder: Path, example: str) -> No
         pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
     with Serving(f"{example} --port 0", folder) as serving:
         assert request(f"{serving.url}/healthz", method="GET").status == 200
-        assert serving.welcome.splitlines()[0] == f"Toolwright {toolwright.__version__} at {serving.url}/v1"
+        assert serving.welcome.splitlines()[0] == f"Callwright {callwright.__version__} at {serving.url}/v1"
 
 
 def test_without_an_upstream_it_serves_the_simulated_model(folder: Path) -> None:
-    with Serving("toolwright serve --port 0", folder) as serving:
+    with Serving("callwright serve --port 0", folder) as serving:
         listed = request(f"{serving.url}/v1/models", method="GET").json
         names = [entry["id"] for entry in listed["data"]]
         body = {"messages": [QUESTION], "tools": TOOLS}
@@ -171,7 +171,7 @@ def test_without_an_upstream_it_serves_the_simulated_model(folder: Path) -> None
 
 
 def test_the_simulated_model_misbehaves_as_it_is_told(folder: Path) -> None:
-    with Serving("toolwright serve --port 0 --faults error_500", folder) as serving:
+    with Serving("callwright serve --port 0 --faults error_500", folder) as serving:
         reply = request(serving.url + CHAT, {"model": "simulated", "messages": [QUESTION]})
     assert reply.status == 502
     assert "500" in reply.error["message"]
@@ -181,7 +181,7 @@ def test_lines_are_json_where_that_is_wanted(folder: Path) -> None:
     (folder / "json.toml").write_text(
         '[server]\nport = 0\nlog_format = "json"\n[[models]]\nname = "m"\nupstream = "simulated"\n'
     )
-    with Serving("toolwright serve --config json.toml", folder) as serving:
+    with Serving("callwright serve --config json.toml", folder) as serving:
         ask(serving.url, {"model": "m", "messages": [QUESTION]}, stream=False)
         _, errors = serving.stop(signal.SIGTERM)
     (line,) = map(json.loads, errors.splitlines())
@@ -190,7 +190,7 @@ def test_lines_are_json_where_that_is_wanted(folder: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_gateway_that_is_told_to_stop_goes_without_another_word(folder: Path, how: int) -> None:
-    with Serving("toolwright serve --port 0", folder) as serving:
+    with Serving("callwright serve --port 0", folder) as serving:
         ask(serving.url, {"model": "simulated", "messages": [QUESTION]}, stream=True)
         status, errors = serving.stop(how)
     assert status == 0
@@ -202,7 +202,7 @@ def test_an_upstream_is_asked_with_its_key_and_by_the_name_the_client_gives(
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-mine")
     model.plays(said("Hi"))
-    with Serving(f"toolwright serve --upstream {model.url} --key-env MY_KEY --port 0", folder) as serving:
+    with Serving(f"callwright serve --upstream {model.url} --key-env MY_KEY --port 0", folder) as serving:
         answer = ask(serving.url, {"model": "org/any", "messages": [QUESTION]}, stream=False)
         _, errors = serving.stop(signal.SIGTERM)
     assert answer.message["content"] == "Hi"
@@ -215,7 +215,7 @@ def test_a_port_that_is_taken_is_told(folder: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            ["toolwright", "serve", "--port", str(port)],
+            ["callwright", "serve", "--port", str(port)],
             cwd=folder,
             env=shell_environment(),
             capture_output=True,
@@ -234,7 +234,7 @@ def test_a_port_that_is_taken_is_told(folder: Path) -> None:
 REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a model without an upstream": (("--model", "m"), ("--model", "--upstream")),
     "a key without an upstream": (("--key-env", "K"), ("--key-env", "--upstream")),
-    "a config and an upstream": (("--config", "toolwright.toml", "--upstream", "http://a/v1"), ("--config",)),
+    "a config and an upstream": (("--config", "callwright.toml", "--upstream", "http://a/v1"), ("--config",)),
     "faults of a real server": (("--upstream", "http://a/v1", "--faults", "all"), ("--faults",)),
     "an upstream without a scheme": (("--upstream", "localhost:8000"), ("localhost:8000", "http://localhost:8000/v1")),
     "raw without a dialect": (
@@ -246,7 +246,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("--upstream", "http://a/v1", "--dialect", "harmonny"),
         ("harmonny", "Did you mean 'harmony'?"),
     ),
-    "a key that is not set": (("--upstream", "http://a/v1", "--key-env", "TOOLWRIGHT_NO_KEY"), ("TOOLWRIGHT_NO_KEY",)),
+    "a key that is not set": (("--upstream", "http://a/v1", "--key-env", "CALLWRIGHT_NO_KEY"), ("CALLWRIGHT_NO_KEY",)),
     "an empty model": (("--upstream", "http://a/v1", "--model", ""), ("--model", "length >= 1", "''")),
     "an empty host": (("--host", ""), ("--host", "length >= 1")),
     "native with a dialect": (
@@ -262,7 +262,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("--port", "0", "--record", __file__),
         ("record: cannot make the folder", "test_cli.py"),
     ),
-    "a config that is not there": (("--config", "toolwrigth.toml"), ("toolwrigth.toml", "No such file")),
+    "a config that is not there": (("--config", "callwrigth.toml"), ("callwrigth.toml", "No such file")),
     "a mode that is nearly one": (("--mode", "rwa"), ("rwa", "raw", "native", "prompt")),
     "a port that is none": (("--port", "99999"), ("99999", "65535")),
     "an option that is nearly one": (("--upstraem", "http://a"), ("--upstraem", "--upstream")),
@@ -282,7 +282,7 @@ def test_another_port_does_not_mend_a_wrong_address(host: str) -> None:
 
 
 def test_the_password_of_an_upstream_is_not_shown(folder: Path) -> None:
-    with Serving("toolwright serve --upstream http://user:hush@localhost:9/v1 --port 0", folder) as serving:
+    with Serving("callwright serve --upstream http://user:hush@localhost:9/v1 --port 0", folder) as serving:
         assert "http://localhost:9/v1" in serving.welcome
         assert "hush" not in serving.welcome
 
@@ -447,7 +447,7 @@ ASKED = {"messages": [QUESTION], "tools": TOOLS}
 @pytest.mark.parametrize("dialect", WRITTEN)
 def test_render_prints_the_prompt_of_the_library(dialect: str) -> None:
     printed = succeeds("render", "--dialect", dialect, given=json.dumps(ASKED))
-    assert printed == toolwright.render([QUESTION], tools=TOOLS, dialect=dialect).text + "\n"
+    assert printed == callwright.render([QUESTION], tools=TOOLS, dialect=dialect).text + "\n"
 
 
 def test_render_prints_the_messages_of_mode_prompt() -> None:
@@ -503,11 +503,11 @@ def test_render_refuses(case: str) -> None:
 
 def test_dialects_lists_every_dialect_with_its_models_and_aliases() -> None:
     listed = succeeds("dialects")
-    for name in toolwright.dialects():
+    for name in callwright.dialects():
         assert re.search(rf"^{name}$", listed, re.MULTILINE)
     assert "gpt-oss-120b" in listed
     assert "qwen3" in listed
-    assert listed.count("source") >= len(toolwright.dialects())
+    assert listed.count("source") >= len(callwright.dialects())
 
 
 def test_a_command_that_is_nearly_one_is_told_what_was_meant() -> None:

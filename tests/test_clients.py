@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.config import ServerConfig, simulated_config
 from tests import conftest, outputs
 from tests.conftest import Served
 from tests.outputs import played
 from tests.servers import ModelServer
 from tests.talking import QUESTION, RESULT, talk_with_pydantic_ai
-from toolwright.gateway.config import ServerConfig, simulated_config
 
 pytestmark = pytest.mark.clients
 
@@ -34,8 +34,8 @@ scripted_ways = pytest.mark.parametrize(
 
 def interpreters() -> list[Any]:
     """Python with openai 3.x, which runs this test, and with 2.x."""
-    other = os.environ.get("TOOLWRIGHT_OPENAI2_PYTHON", "")
-    reason = "TOOLWRIGHT_OPENAI2_PYTHON names no Python with openai 2.x"
+    other = os.environ.get("CALLWRIGHT_OPENAI2_PYTHON", "")
+    reason = "CALLWRIGHT_OPENAI2_PYTHON names no Python with openai 2.x"
     return [
         pytest.param(sys.executable, "3.", id="openai 3"),
         pytest.param(other, "2.", id="openai 2", marks=pytest.mark.skipif(not other, reason=reason)),

@@ -1,6 +1,6 @@
-"""The real Codex CLI against a started gateway, as `toolwright codex` configures it; scripted models answer.
+"""The real Codex CLI against a started gateway, as `callwright codex` configures it; scripted models answer.
 
-`scripts/test` installs Codex with TOOLWRIGHT_CLIENTS=1. What Codex sends and what it makes of answers was observed
+`scripts/test` installs Codex with CALLWRIGHT_CLIENTS=1. What Codex sends and what it makes of answers was observed
 with 0.169.0.
 """
 
@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.gateway.config import ModelConfig
 from tests import conftest
 from tests.clients.codex import HTTP, WEBSOCKET, Codex, Ran
 from tests.conftest import Served
 from tests.outputs import spoken
 from tests.servers import Answer, Asked, ModelServer, call_deltas, calling, chat, chunk, said, sse, whole
-from toolwright.gateway.config import ModelConfig
 
 pytestmark = pytest.mark.clients
 
@@ -60,7 +60,7 @@ def makes(way: str, name: str, arguments: Mapping[str, Any]) -> Answer:
         return calling(name, text)
     tools = [{"type": "function", "function": {"name": name}}]
     call = {"name": name, "arguments": text}
-    return spoken(way, toolwright.write([call], tools=tools, dialect=way.split("-")[1]))
+    return spoken(way, callwright.write([call], tools=tools, dialect=way.split("-")[1]))
 
 
 def says(way: str, text: str) -> Answer:
@@ -282,7 +282,7 @@ def test_a_wrong_patch_is_asked_for_again_before_codex_sees_it(
 def test_a_patch_that_is_never_right_is_not_applied(codex: Codex, model: ModelServer) -> None:
     wrong = [calling("apply_patch", json_of({"input": WRONG + "x" * number})) for number in range(RETRIES + 1)]
     model.plays(*wrong)
-    ran = patched(codex, HTTP, "model_providers.toolwright.stream_max_retries=0")
+    ran = patched(codex, HTTP, "model_providers.callwright.stream_max_retries=0")
     assert ran.exit_code == 1
     assert "the input of 'apply_patch' does not fit its grammar" in (ran.failure or "")
     assert ran.files == BEFORE
@@ -389,7 +389,7 @@ def test_a_server_that_fails_is_named(codex: Codex, model: ModelServer) -> None:
     assert ran.exit_code == 1
     assert "502 Bad Gateway" in (ran.failure or "")
     assert "answered 500: the engine is on fire" in (ran.failure or "")
-    assert len(model.asked) == 3  # as `toolwright codex` configures it; without it Codex makes 30 requests
+    assert len(model.asked) == 3  # as `callwright codex` configures it; without it Codex makes 30 requests
 
 
 def test_a_server_that_fails_is_named_over_websocket_too(codex: Codex, model: ModelServer) -> None:
@@ -456,7 +456,7 @@ def test_a_model_that_thinks_for_long_is_waited_for(codex: Codex, model: ModelSe
     model.plays(Answer((gate, *answer.steps)))
     timer = threading.Timer(2.0, gate.open)  # twice as long as Codex bears silence
     timer.start()
-    ran = codex.run("Think.", transport, "model_providers.toolwright.stream_idle_timeout_ms=1000")
+    ran = codex.run("Think.", transport, "model_providers.callwright.stream_idle_timeout_ms=1000")
     timer.join()
     succeeded(ran, "Done.")
     assert len(model.asked) == 1
@@ -483,7 +483,7 @@ def test_codex_sums_up_when_the_window_is_full(codex: Codex, model: ModelServer,
 
 def test_codex_takes_every_field_that_the_command_writes(codex: Codex, url: str) -> None:
     codex.configure("--force", "--url", url, "--model", "native", "--context-window", "65536", "--images")
-    written = json.loads((codex.home / "toolwright-models.json").read_text())
+    written = json.loads((codex.home / "callwright-models.json").read_text())
     done = codex.call("debug", "models")
     assert done.returncode == 0, done.stderr
     (ours,), (theirs,) = written["models"], json.loads(done.stdout)["models"]

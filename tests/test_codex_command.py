@@ -1,4 +1,4 @@
-"""`toolwright codex`: what it prints, what it writes, and what it says when it cannot."""
+"""`callwright codex`: what it prints, what it writes, and what it says when it cannot."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from callwright.cli import main
+from callwright.gateway.config import ModelConfig
 from tests.conftest import WAYS, Served
 from tests.servers import ModelServer
-from toolwright.cli import main
-from toolwright.gateway.config import ModelConfig
 
-FILES = ("config.toml", "toolwright-models.json")
+FILES = ("config.toml", "callwright-models.json")
 NOWHERE = ("--url", "http://127.0.0.1:9/v1")  # no gateway: the model is taken as it is named
 NAMED = ("--model", "local-model", *NOWHERE)
 
@@ -52,7 +52,7 @@ def config(*arguments: str) -> dict[str, Any]:
 
 
 def models(*arguments: str) -> list[dict[str, Any]]:
-    described: list[dict[str, Any]] = json.loads(printed(*arguments)["toolwright-models.json"])["models"]
+    described: list[dict[str, Any]] = json.loads(printed(*arguments)["callwright-models.json"])["models"]
     return described
 
 
@@ -62,9 +62,9 @@ def models(*arguments: str) -> list[dict[str, Any]]:
 def test_it_prints_a_configuration_and_a_catalogue() -> None:
     assert tuple(printed(*NAMED)) == FILES
     given = config(*NAMED)
-    assert (given["model"], given["model_provider"]) == ("local-model", "toolwright")
-    assert given["model_catalog_json"] == "toolwright-models.json"
-    provider = given["model_providers"]["toolwright"]
+    assert (given["model"], given["model_provider"]) == ("local-model", "callwright")
+    assert given["model_catalog_json"] == "callwright-models.json"
+    provider = given["model_providers"]["callwright"]
     assert provider["base_url"] == NOWHERE[1]
     assert provider["wire_api"] == "responses"
     assert provider["supports_websockets"] is True
@@ -108,7 +108,7 @@ def test_any_name_can_be_written(name: str) -> None:
 
 def test_the_address_is_written_without_a_slash_at_its_end() -> None:
     url = "https://127.0.0.1:9/llm/v1"
-    assert config(*NAMED, "--url", f"{url}/")["model_providers"]["toolwright"]["base_url"] == url
+    assert config(*NAMED, "--url", f"{url}/")["model_providers"]["callwright"]["base_url"] == url
 
 
 # --- without a name the gateway is asked ---
@@ -146,7 +146,7 @@ def test_a_gateway_without_models_is_told(serve: Served, model: ModelServer) -> 
 def test_a_gateway_that_does_not_answer_is_told(closed_port: str) -> None:
     message = fails("--url", closed_port)
     assert closed_port in message
-    assert "Start it with `toolwright serve`, or name the model with --model." in message
+    assert "Start it with `callwright serve`, or name the model with --model." in message
 
 
 def test_what_is_no_gateway_is_told(serve: Served, model: ModelServer) -> None:
@@ -213,7 +213,7 @@ def test_a_context_window_without_room_is_refused(tokens: str) -> None:
 
 def test_its_help_shows_examples_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"^ +toolwright codex (.+)$", succeeds("--help"), re.MULTILINE)
+    examples = re.findall(r"^ +callwright codex (.+)$", succeeds("--help"), re.MULTILINE)
     assert len(examples) == 2
     for example in examples:
         succeeds(*example.split())

@@ -16,13 +16,13 @@ from typing import Any, Final
 import jsonschema_rs
 import pytest
 
+from callwright.gateway.config import ModelConfig
 from tests import conftest
 from tests.asking import request
 from tests.conftest import Served
 from tests.outputs import QUESTION, TEXT, played
 from tests.responding import ENDS, RESPONSE_KEYS, checked, kinds, read_events, text_of
 from tests.servers import Answer, ModelServer, chat, chunk, said, sse
-from toolwright.gateway.config import ModelConfig
 
 pytestmark = pytest.mark.clients
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.constraint.shape import marks_answers
+from callwright.dialects.base import dialect_names
+from callwright.gateway.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import HISTORY, QUESTION, TOOLS
 from tests.servers import Answer, ModelServer, calling, said, whole
-from toolwright.constraint.shape import marks_answers
-from toolwright.dialects.base import dialect_names
-from toolwright.gateway.config import ModelConfig
 
 SERVERS = ("vllm", "sglang", "llamacpp", "ollama", "lmstudio")
 NAMED = {"type": "function", "function": {"name": "send_mail"}}
@@ -132,7 +132,7 @@ def test_a_chat_server_that_refuses_is_asked_without_it_from_then_on(
     gateway = gateway_of(serve, model, "lmstudio", "json", idle_timeout_s=20.0 + stream)
     refusal = whole({"error": "'response_format.type' must be 'text'"}, 400)
     model.plays(refusal, said(CALLED), said(CALLED))
-    with caplog.at_level(logging.WARNING, "toolwright.upstreams"):
+    with caplog.at_level(logging.WARNING, "callwright.upstreams"):
         for _ in range(2):
             assert ask(gateway, ONE, stream=stream).calls == [("send_mail", MAIL)]
     assert ["response_format" in asked.body for asked in model.asked] == [True, False, False]
@@ -142,7 +142,7 @@ def test_a_chat_server_that_refuses_is_asked_without_it_from_then_on(
 @pytest.mark.parametrize("dialect", [name for name in dialect_names() if not marks_answers(name)])
 @pytest.mark.parametrize("text", [CALLED, f'{{"tool_calls": [{CALLED}, {CALLED.replace("Hi", "Ho")}]}}'])
 def test_every_dialect_reads_what_the_schema_allows(dialect: str, text: str) -> None:
-    turn = toolwright.parse(text, dialect=dialect, tools=TOOLS, tool_choice="required", start="message")
+    turn = callwright.parse(text, dialect=dialect, tools=TOOLS, tool_choice="required", start="message")
     assert [call.name for call in turn.calls] == ["send_mail"] * (text.count("arguments"))
     assert json.loads(turn.calls[0].arguments) == MAIL
 

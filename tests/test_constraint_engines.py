@@ -7,7 +7,20 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-import toolwright
+import callwright
+from callwright.constraint.compile import compiled, key_of
+from callwright.constraint.gbnf import gbnf
+from callwright.constraint.project import Engine
+from callwright.constraint.sentence import Json, Until
+from callwright.constraint.shape import Constraint
+from callwright.constraint.structural_tag import structural_tag
+from callwright.constraint.texts import input_words
+from callwright.conversation import NamedTool
+from callwright.custom import custom_tool
+from callwright.gateway.config import ModelConfig
+from callwright.grammar.user import Grammar
+from callwright.prompt import Text as PlainText
+from callwright.toolset import Toolset
 from tests.asking import ask
 from tests.conftest import Served
 from tests.constraining import (
@@ -31,19 +44,6 @@ from tests.engines import xgrammar_judge
 from tests.outputs import QUESTION
 from tests.test_constraint_schema import CASES, texts
 from tests.tiny_llama import TinyLlama
-from toolwright.constraint.compile import compiled, key_of
-from toolwright.constraint.gbnf import gbnf
-from toolwright.constraint.project import Engine
-from toolwright.constraint.sentence import Json, Until
-from toolwright.constraint.shape import Constraint
-from toolwright.constraint.structural_tag import structural_tag
-from toolwright.constraint.texts import input_words
-from toolwright.conversation import NamedTool
-from toolwright.custom import custom_tool
-from toolwright.gateway.config import ModelConfig
-from toolwright.grammar.user import Grammar
-from toolwright.prompt import Text as PlainText
-from toolwright.toolset import Toolset
 
 Judge: TypeAlias = Callable[[str], Callable[[str], bool]]
 ENGINES: tuple[Engine, ...] = ("xgrammar", "llamacpp")
@@ -126,7 +126,7 @@ def test_llama_cpp_takes_the_grammar_and_what_it_makes_is_read(llama: TinyLlama,
         text = answered["content"]
         if answered["stop_type"] == "limit" or "<think>" in text or "\N{REPLACEMENT CHARACTER}" in text:
             continue
-        turn = toolwright.parse(given.prefill + text, dialect=name, tools=[tool.as_openai() for tool in TOOLS])
+        turn = callwright.parse(given.prefill + text, dialect=name, tools=[tool.as_openai() for tool in TOOLS])
         assert turn.calls, text
         if name in ENVELOPES:
             continue
@@ -297,7 +297,7 @@ def test_gbnf_holds_inputs_in_programs(llama: TinyLlama, name: str, case: str) -
         text = answered["content"]
         if answered["stop_type"] == "limit" or "\N{REPLACEMENT CHARACTER}" in text:
             continue
-        (made,) = toolwright.parse(text, dialect=name, tools=[tool.as_openai()], tool_choice="required").calls
+        (made,) = callwright.parse(text, dialect=name, tools=[tool.as_openai()], tool_choice="required").calls
         assert Grammar(*HELD[case]).accepts(json.loads(made.arguments)["input"]), text
         complete += 1
     assert complete > 1

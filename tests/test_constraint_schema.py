@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 
-import toolwright
+import callwright
+from callwright.constraint.gbnf import gbnf
+from callwright.constraint.json_schema import calls_schema
+from callwright.constraint.lark import lark
+from callwright.constraint.project import Engine, projected
+from callwright.constraint.sentence import Json
+from callwright.conversation import FunctionTool
+from callwright.schema import validate
 from tests.engines import Llguidance
-from toolwright.constraint.gbnf import gbnf
-from toolwright.constraint.json_schema import calls_schema
-from toolwright.constraint.lark import lark
-from toolwright.constraint.project import Engine, projected
-from toolwright.constraint.sentence import Json
-from toolwright.conversation import FunctionTool
-from toolwright.schema import validate
 
 ENGINES: tuple[Engine, ...] = ("llguidance", "xgrammar", "llamacpp")
 TEXT = {"type": "string"}
@@ -171,7 +171,7 @@ def test_the_calls_of_an_answer_are_one_schema(parallel: bool) -> None:
     "text", ['{"name": "one", "arguments": {"v": "x"}}', '{"tool_calls": [{"name": "one", "arguments": {"v": "x"}}]}']
 )
 def test_the_dialect_for_any_model_reads_them(text: str) -> None:
-    turn = toolwright.parse(text, dialect="json", tools=[tool.as_openai() for tool in CALLS], tool_choice="required")
+    turn = callwright.parse(text, dialect="json", tools=[tool.as_openai() for tool in CALLS], tool_choice="required")
     assert [(call.name, call.arguments) for call in turn.calls] == [("one", '{"v": "x"}')]
 
 

@@ -5,7 +5,15 @@ import json
 import msgspec
 import pytest
 
-import toolwright
+import callwright
+from callwright.constraint.lark import Vocabulary, lark
+from callwright.constraint.sentence import Until
+from callwright.constraint.shape import Constraint, sentence
+from callwright.conversation import AssistantTurn, Call, FunctionTool, NamedTool
+from callwright.custom import custom_tool, input_arguments
+from callwright.dialects.base import dialect_names, get_dialect
+from callwright.grammar.user import Grammar
+from callwright.toolset import Toolset
 from tests.constraining import (
     AUTO,
     DIVERSE,
@@ -26,14 +34,6 @@ from tests.constraining import (
     wrong_calls,
 )
 from tests.engines import Llguidance
-from toolwright.constraint.lark import Vocabulary, lark
-from toolwright.constraint.sentence import Until
-from toolwright.constraint.shape import Constraint, sentence
-from toolwright.conversation import AssistantTurn, Call, FunctionTool, NamedTool
-from toolwright.custom import custom_tool, input_arguments
-from toolwright.dialects.base import dialect_names, get_dialect
-from toolwright.grammar.user import Grammar
-from toolwright.toolset import Toolset
 
 HARMONY = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>")
 # It reads no call behind the reasoning that it writes.
@@ -132,7 +132,7 @@ def test_what_the_grammar_allows_is_read_as_calls_that_fit(name: str) -> None:
         text = judged.sample(seed, closers(given))
         if text is None or (name in READS_NO_CALL_BEHIND_REASONING and text.startswith("<think>")):
             continue
-        turn = toolwright.parse(
+        turn = callwright.parse(
             given.prefill + text, dialect=name, tools=dicts, tool_choice="required", start=given.start
         )
         assert turn.calls, text
@@ -264,7 +264,7 @@ def test_any_text_may_be_a_value_and_is_read_as_it_was(name: str, text: str) -> 
     calls = [call("get_weather", arguments[0]), call("save", arguments[1]), call("save", arguments[2])]
     whole = answer(given, *calls)
     assert judge(given).accepts(whole)
-    turn = toolwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in TOOLS])
+    turn = callwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in TOOLS])
     assert [json.loads(made.arguments) for made in turn.calls] == list(arguments)
 
 
@@ -320,7 +320,7 @@ def test_where_any_parameter_goes_any_value_does(name: str, parameters: dict[str
     anything = {"a.b-c": 1, "größe": {"k": [None, True, {"2026": "'"}], "l": {}}, "x_1": []}
     whole = answer(given, call("f", anything), call("get_weather", PARIS))
     assert accepts(whole)
-    turn = toolwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in given.tools])
+    turn = callwright.parse(whole, dialect=name, tools=[tool.as_openai() for tool in given.tools])
     assert [json.loads(made.arguments) for made in turn.calls] == [anything, PARIS]
     assert not accepts(answer(given, call("f", anything), call("get_weather", {"city": "Paris"})))
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from callwright.errors import ConfigError
+from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.models import build_models
+from callwright.upstreams import constrained
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION, TEXT, TOOLS, played, spoken
 from tests.servers import Answer, ModelServer, completion, sse, whole
-from toolwright.errors import ConfigError
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.gateway.models import build_models
-from toolwright.upstreams import constrained
 
 FIELDS = {"structured_outputs", "response_format", "grammar", "grammar_lazy", "grammar_triggers", "json_schema", "ebnf"}
 NAMED = {"type": "function", "function": {"name": "send_mail"}}
@@ -185,14 +185,14 @@ def test_a_server_that_refuses_is_asked_without_it_from_then_on(
     gateway = fresh(serve, model, f"refused by {refusal}")
     good = completion('get_weather", "arguments": {"city": "Rome"}}\n</tool_call><|im_end|>')
     model.plays(REFUSALS[refusal], good, good)
-    with caplog.at_level(logging.WARNING, "toolwright.upstreams"):
+    with caplog.at_level(logging.WARNING, "callwright.upstreams"):
         for _ in range(2):
             assert called(gateway, f"refused by {refusal}") == [("get_weather", {"city": "Rome"})]
     first, *others = [asked.body for asked in model.asked]
     assert constraining(first)
     assert [constraining(body) for body in others] == [{}, {}]
     assert {**others[0], "structured_outputs": first["structured_outputs"]} == first
-    (said,) = [record.getMessage() for record in caplog.records if record.name == "toolwright.upstreams"]
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "callwright.upstreams"]
     assert "refuses the grammar" in said
     assert model.url in said
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.dialects.base import dialect_names
 from tests.reading import lost, pieces, read
-from toolwright.dialects.base import dialect_names
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -92,14 +92,14 @@ calls_of = pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
 
 
 def found(text: Any, dialect: str) -> list[dict[str, Any]]:
-    turn = toolwright.parse(text, dialect=dialect, tools=TOOLS)
+    turn = callwright.parse(text, dialect=dialect, tools=TOOLS)
     return [{"name": call.name, "arguments": json.loads(call.arguments)} for call in turn.calls]
 
 
 @names
 @calls_of
 def test_what_is_written_is_read_however_it_is_cut(name: str, calls: list[dict[str, Any]]) -> None:
-    written = toolwright.write(calls, tools=TOOLS, dialect=name)
+    written = callwright.write(calls, tools=TOOLS, dialect=name)
     assert found(written, name) == calls
     assert found(list(written), name) == calls
     for seed in range(3):
@@ -109,9 +109,9 @@ def test_what_is_written_is_read_however_it_is_cut(name: str, calls: list[dict[s
 @names
 @calls_of
 def test_another_dialect_makes_no_call_of_it_that_was_not_made(name: str, calls: list[dict[str, Any]]) -> None:
-    written = toolwright.write(calls, tools=TOOLS, dialect=name)
+    written = callwright.write(calls, tools=TOOLS, dialect=name)
     for other in dialect_names():
-        turn = toolwright.parse(written, dialect=other, tools=TOOLS)
+        turn = callwright.parse(written, dialect=other, tools=TOOLS)
         for call in turn.calls:
             made = [each for each in calls if each["name"] == call.name]
             assert made, f"{other} makes {call} of it"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.grammar.user import Grammar
 from tests.asking import CHAT, request
 from tests.conftest import Served, scripted_models
 from tests.reading import pieces
 from tests.servers import ModelServer, completion
-from toolwright.grammar.user import Grammar
 
 NOTE: dict[str, Any] = {"type": "custom", "name": "write_note", "description": "Writes a note."}
 ORDER: dict[str, Any] = {
@@ -36,7 +36,7 @@ def harmony(body: str, name: str) -> str:
 
 
 def parsed(text: Any, dialect: str = "harmony", **how: Any) -> Any:
-    return toolwright.parse(text, dialect=dialect, tools=TOOLS, **how)
+    return callwright.parse(text, dialect=dialect, tools=TOOLS, **how)
 
 
 INPUTS = [
@@ -56,7 +56,7 @@ INPUTS = [
 @pytest.mark.parametrize("text", INPUTS)
 def test_a_text_comes_out_as_the_model_meant_it(dialect: str, text: str) -> None:
     calls = [{"name": "write_note", "arguments": {"input": text}}]
-    written = toolwright.write(calls, dialect=dialect)
+    written = callwright.write(calls, dialect=dialect)
     for cut in cuts(written):
         (call,) = parsed(cut, dialect).calls
         assert (call.name, call.kind, call.arguments) == ("write_note", "custom", text)
@@ -149,7 +149,7 @@ def test_an_input_that_does_not_fit_is_named_with_its_place() -> None:
 
 
 def test_free_text_flows_while_it_is_written() -> None:
-    parser = toolwright.Parser("harmony", tools=TOOLS)
+    parser = callwright.Parser("harmony", tools=TOOLS)
     parser.feed('<|channel|>commentary to=functions.write_note <|constrain|>json<|message|>{"input": "')
     sent = ["".join(texts(parser.feed(piece))) for piece in ("one ", "two", "\\n", "thr\\u00", "e9e")]
     assert sent == ["one ", "two", "\n", "thr", "ée"]
@@ -157,7 +157,7 @@ def test_free_text_flows_while_it_is_written() -> None:
 
 def texts(events: list[Any]) -> Iterator[str]:
     for event in events:
-        if isinstance(event, toolwright.ArgumentsDelta):
+        if isinstance(event, callwright.ArgumentsDelta):
             yield event.text
 
 
@@ -172,7 +172,7 @@ def test_an_input_that_is_cut_is_not_complete() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_model_is_told_the_grammar(dialect: str) -> None:
-    prompt = toolwright.render([{"role": "user", "content": "hi"}], dialect=dialect, tools=TOOLS)
+    prompt = callwright.render([{"role": "user", "content": "hi"}], dialect=dialect, tools=TOOLS)
     assert "Lark grammar" in prompt.text
     assert "[0-9]+" in prompt.text
 
@@ -186,7 +186,7 @@ def test_a_call_of_a_namespace_carries_both_names() -> None:
     tool = {"type": "function", "name": "look_up", "parameters": {"type": "object", "properties": {}}}
     tools = [{"type": "namespace", "name": "library", "tools": [tool]}]
     for written in ("library__look_up", "library.look_up", "look_up"):
-        (call,) = toolwright.parse(harmony("{}", written), dialect="harmony", tools=tools).calls
+        (call,) = callwright.parse(harmony("{}", written), dialect="harmony", tools=tools).calls
         assert (call.namespace, call.name) == ("library", "look_up"), written
 
 

@@ -74,7 +74,7 @@ def test_every_dependency_is_pinned_to_a_version() -> None:
     assert [
         line for line in LINES if not re.fullmatch(r"[\w.-]+==[\w.!+-]+(; python_version [<>=]+ '[\d.]+')?", line)
     ] == []
-    assert sorted(needed(all_lists()) - PINNED - {"toolwright", "setuptools"}) == []
+    assert sorted(needed(all_lists()) - PINNED - {"callwright", "setuptools"}) == []
 
 
 @pytest.mark.parametrize("name", sorted(PINNED))

@@ -19,7 +19,7 @@ from tests.processes import served
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 STEP = re.compile(r"^([A-Z]+) ((?:.*\\\n)*.*)$", re.MULTILINE)
-INSTALLED = "/opt/toolwright"
+INSTALLED = "/opt/callwright"
 
 
 def steps(kind: str) -> list[str]:
@@ -63,12 +63,12 @@ def test_what_the_image_installs_serves_and_is_healthy(tmp_path: Path) -> None:
                 command, cwd=build, env=environment, capture_output=True, encoding="utf-8", check=False
             )
             assert done.returncode == 0, done.stderr[-4_000:]
-    config = tmp_path / "toolwright.toml"
+    config = tmp_path / "callwright.toml"
     config.write_text('[server]\nworkers = 2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n')
     (entrypoint,), (given,) = steps("ENTRYPOINT"), steps("CMD")
     command = [*json.loads(entrypoint), *json.loads(given)]
     assert command[command.index("--host") + 1] == "0.0.0.0"
-    replaced = {"0.0.0.0": "127.0.0.1", "8080": "0", "/etc/toolwright.toml": str(config)}
+    replaced = {"0.0.0.0": "127.0.0.1", "8080": "0", "/etc/callwright.toml": str(config)}
     program = [str(env / "bin" / command[0]), *(replaced.get(word, word) for word in command[1:])]
     with served(*program, env=environment) as (url, process):
         assert request(url + CHAT, {"model": "m", "messages": [QUESTION]}).status == 200
@@ -94,6 +94,6 @@ def test_the_parts_of_the_composition_name_each_other() -> None:
             assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
         for volume in service.get("volumes", ()):
             source = volume.partition(":")[0]
-            assert source in composed["volumes"] or source == "./toolwright.toml" or (DEPLOY / source).exists()
+            assert source in composed["volumes"] or source == "./callwright.toml" or (DEPLOY / source).exists()
     ports = [port for service in services.values() for port in service.get("ports", ())]
     assert ports == ["127.0.0.1:8080:80"]  # of this machine only, and the way past nginx is closed

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from callwright.gateway.descriptors import allow_requests
 from tests.asking import request
 from tests.processes import gateway
-from toolwright.gateway.descriptors import allow_requests
 
 resource = pytest.importorskip("resource", reason="the system has no such limit")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from toolwright.detection import by_name, by_template
-from toolwright.dialects.base import dialect_names, get_dialect
-from toolwright.errors import ConfigError
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.gateway.models import build_models
+from callwright.detection import by_name, by_template
+from callwright.dialects.base import dialect_names, get_dialect
+from callwright.errors import ConfigError
+from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.models import build_models
 
 NAMES = {
     "openai/gpt-oss-120b": "harmony",

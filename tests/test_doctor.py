@@ -1,4 +1,4 @@
-"""`toolwright doctor`: what it finds out about each server, what it advises, and how it is told."""
+"""`callwright doctor`: what it finds out about each server, what it advises, and how it is told."""
 
 import asyncio
 import gc
@@ -14,18 +14,18 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-import toolwright
+import callwright
+from callwright.cli import main
+from callwright.gateway.config import load_config
+from callwright.gateway.models import build_models
+from callwright.probing.advice import advice
+from callwright.probing.examination import Depth, probe
+from callwright.probing.fields import ENDPOINTS, FIELDS
+from callwright.probing.findings import Findings
 from tests.conftest import KEY
 from tests.posing import POSES, Pose, PosingServer, models_of
 from tests.servers import Answer, whole
 from tests.tiny_llama import HERMES, TinyLlama
-from toolwright.cli import main
-from toolwright.gateway.config import load_config
-from toolwright.gateway.models import build_models
-from toolwright.probing.advice import advice
-from toolwright.probing.examination import Depth, probe
-from toolwright.probing.fields import ENDPOINTS, FIELDS
-from toolwright.probing.findings import Findings
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_choosing_a_mode_takes_few_requests(posing: PosingServer) -> None:
 
 def test_the_gateway_itself_is_known(simulated: str) -> None:
     findings = found(simulated, model="raw-harmony")
-    assert (findings.server, findings.version) == ("toolwright", toolwright.__version__)
+    assert (findings.server, findings.version) == ("callwright", callwright.__version__)
     assert (findings.status("tools"), findings.status("tools, streamed")) == ("works", "works")
     assert (findings.status("tool_choice named"), findings.status("completions")) == ("enforced", "refused")
     assert advice(findings).mode == "native"
@@ -322,8 +322,8 @@ def test_the_command_tells_it_and_what_it_prints_is_a_configuration(posing: Posi
     for text in ("vLLM 0.33.0", "Qwen/Qwen3-32B (of 2)", "40,960 tokens", "comes in reasoning", "ignored   it wrote: "):
         assert text in out
     toml = out[out.index("[[models]]") :].rpartition("\n\n")[0]
-    (tmp_path / "toolwright.toml").write_text(toml)
-    (model,) = build_models(load_config(tmp_path / "toolwright.toml")).values()
+    (tmp_path / "callwright.toml").write_text(toml)
+    (model,) = build_models(load_config(tmp_path / "callwright.toml")).values()
     assert (model.name, model.mode, model.dialect, model.constrain) == ("Qwen/Qwen3-32B", "raw", "hermes", False)
 
 
@@ -339,8 +339,8 @@ def test_the_json_holds_everything_and_a_configuration_that_can_be(
     assert {"group", "probe", "status", "evidence"} == told["findings"]["results"][0].keys()
     (entry,) = tomllib.loads(told["advice"]["toml"])["models"]
     assert entry["mode"] == told["advice"]["mode"] == told["advice"]["choices"]["mode"]["value"]
-    (tmp_path / "toolwright.toml").write_text(told["advice"]["toml"])
-    (model,) = build_models(load_config(tmp_path / "toolwright.toml")).values()
+    (tmp_path / "callwright.toml").write_text(told["advice"]["toml"])
+    (model,) = build_models(load_config(tmp_path / "callwright.toml")).values()
     assert (model.mode, model.dialect) == (told["advice"]["mode"], told["advice"]["dialect"])
 
 
@@ -369,7 +369,7 @@ def test_nothing_usable_is_exit_status_1(closed_port: str) -> None:
     ("arguments", "message"),
     [
         (("localhost:8000",), "expected a URL such as http://localhost:8000/v1"),
-        (("http://127.0.0.1:9/v1", "--api-key-env", "TOOLWRIGHT_NO_SUCH"), "TOOLWRIGHT_NO_SUCH is not set"),
+        (("http://127.0.0.1:9/v1", "--api-key-env", "CALLWRIGHT_NO_SUCH"), "CALLWRIGHT_NO_SUCH is not set"),
         (("http://127.0.0.1:9/v1", "--html", "/no/such/folder/x.html"), "Cannot write /no/such/folder/x.html"),
         (("http://127.0.0.1:9/v1", "--dialect", "hermez"), "Did you mean 'hermes'?"),
     ],

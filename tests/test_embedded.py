@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from callwright.batches import each
+from callwright.cli import main
+from callwright.conversation import Conversation, Message, TextPart
+from callwright.dialects.base import dialect_names
+from callwright.errors import ConfigError, RequestError, UpstreamError
+from callwright.events import Event, Usage
+from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.models import build_models, with_dialect
+from callwright.turn import Model, run_turn
+from callwright.upstreams.embedded import EmbeddedUpstream, EngineOptions
+from callwright.upstreams.gguf import read_gguf
 from tests.asking import CHAT, Live, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION
 from tests.tiny_gguf import write_model
-from toolwright.batches import each
-from toolwright.cli import main
-from toolwright.conversation import Conversation, Message, TextPart
-from toolwright.dialects.base import dialect_names
-from toolwright.errors import ConfigError, RequestError, UpstreamError
-from toolwright.events import Event, Usage
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.gateway.models import build_models, with_dialect
-from toolwright.turn import Model, run_turn
-from toolwright.upstreams.embedded import EmbeddedUpstream, EngineOptions
-from toolwright.upstreams.gguf import read_gguf
 
 BENCH = Path(__file__).parent.parent / "bench" / "constrained.py"
 SMALL = EngineOptions(context_tokens=1024, slots=2, threads=1)
@@ -124,7 +124,7 @@ def test_any_name_is_not_the_name_of_a_file(engine: None, folder: Path) -> None:
 
 def test_without_the_package_the_way_to_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(ConfigError, match=re.escape("pip install 'toolwright[embedded]'")):
+    with pytest.raises(ConfigError, match=re.escape("pip install 'callwright[embedded]'")):
         EmbeddedUpstream(read_gguf(folder / "hermes.gguf"))
 
 

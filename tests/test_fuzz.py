@@ -6,16 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import toolwright
-from fuzz import targets
-from fuzz.choices import Choices, cut
-from fuzz.engine import MAX_BYTES
-from fuzz.holds import assert_well_formed
-from fuzz.words import TRICKY, atoms_of
-from tests.cases import TOOLS, tools
-from tests.reading import lost, merged, read
-from toolwright import Control, Prompt
-from toolwright.conversation import (
+import callwright
+from callwright import Control, Prompt
+from callwright.conversation import (
     AssistantTurn,
     Call,
     CallOutput,
@@ -24,7 +17,14 @@ from toolwright.conversation import (
     Message,
     TextPart,
 )
-from toolwright.dialects.base import get_dialect, read_options
+from callwright.dialects.base import get_dialect, read_options
+from fuzz import targets
+from fuzz.choices import Choices, cut
+from fuzz.engine import MAX_BYTES
+from fuzz.holds import assert_well_formed
+from fuzz.words import TRICKY, atoms_of
+from tests.cases import TOOLS, tools
+from tests.reading import lost, merged, read
 
 DIALECTS = ("harmony", "hermes", "json")
 
@@ -141,17 +141,17 @@ CALLS = st.lists(st.tuples(st.sampled_from(NAMES), ARGUMENTS), min_size=1, max_s
 def test_calls_that_were_written_read_back_byte_for_byte(
     dialect: str, calls: list[tuple[str, str]], sizes: list[int]
 ) -> None:
-    text = toolwright.write([{"name": name, "arguments": arguments} for name, arguments in calls], dialect=dialect)
+    text = callwright.write([{"name": name, "arguments": arguments} for name, arguments in calls], dialect=dialect)
     for output in ([text], cut(text, sizes)):
-        turn = toolwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
+        turn = callwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
         assert [(call.name, call.arguments) for call in turn.calls] == calls
         assert (turn.content, turn.reasoning, turn.problems) == (None, None, ())
 
 
 @every_dialect
 def test_a_call_of_a_tool_with_a_blank_in_its_name_reads_back(dialect: str) -> None:
-    text = toolwright.write([{"name": "Sound Lamp", "arguments": {"on": True}}], dialect=dialect)
-    turn = toolwright.parse(text, dialect=dialect, tools=tools("Sound Lamp", "ping"))
+    text = callwright.write([{"name": "Sound Lamp", "arguments": {"on": True}}], dialect=dialect)
+    turn = callwright.parse(text, dialect=dialect, tools=tools("Sound Lamp", "ping"))
     assert [(call.name, call.arguments) for call in turn.calls] == [("Sound Lamp", '{"on":true}')]
     # Harmony has no place for such a name.
     assert {problem.kind for problem in turn.problems} == ({"recipient_sanitized"} if dialect == "harmony" else set())
@@ -166,7 +166,7 @@ def test_a_turn_that_was_written_reads_back(
     said = Message("assistant", (TextPart("I roll the dice:"),))
     turn = AssistantTurn(reasoning or None, said, [Call(*call) for call in calls])
     output = cut(get_dialect(dialect).write(turn), sizes)
-    got = toolwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
+    got = callwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
     assert (got.reasoning, got.content) == (reasoning or None, "I roll the dice:")
     assert [(call.name, call.arguments) for call in got.calls] == calls
 
@@ -194,7 +194,7 @@ def rendered(dialect: str, texts: list[str], choice: str) -> Prompt:
         "type": "function",
         "function": {"name": "take_note", "arguments": json.dumps({"a": arguments})},
     }
-    return toolwright.render(
+    return callwright.render(
         [
             {"role": "system", "content": system},
             {"role": "user", "content": [{"type": "text", "text": user}, {"type": "text", "text": user}]},
@@ -239,7 +239,7 @@ def test_no_text_in_a_prompt_becomes_a_control_token(dialect: str, texts: list[s
 def test_no_text_in_a_chat_message_becomes_a_control_token(
     dialect: str, options: dict[str, object], foreign: str
 ) -> None:
-    controls = toolwright.render([], dialect=dialect).controls
+    controls = callwright.render([], dialect=dialect).controls
     plain, got = (chat_with(text, dialect, options) for text in ("x", foreign))
     assert len(plain) == len(got)
     for literal in controls:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright.errors import GrammarError, RequestError
-from toolwright.grammar import compile as compiling
-from toolwright.grammar import engine, user
-from toolwright.grammar.user import Grammar, Violation
+from callwright.errors import GrammarError, RequestError
+from callwright.grammar import compile as compiling
+from callwright.grammar import engine, user
+from callwright.grammar.user import Grammar, Violation
 
 
 class Sound(NamedTuple):

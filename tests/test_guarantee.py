@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-import toolwright
+import callwright
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served, scripted_models
 from tests.outputs import QUESTION, TOOLS, block, spoken
@@ -323,7 +323,7 @@ def test_a_schema_that_nobody_can_read_is_told_with_each_call(case: str) -> None
     schema, why = UNREAD[case]
     tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"city": schema}}}}
     text = block("f", '{"city": "Oslo"}')
-    turn = toolwright.parse(text, dialect="hermes", tools=[tool])
+    turn = callwright.parse(text, dialect="hermes", tools=[tool])
     assert [(call.name, call.arguments) for call in turn.calls] == [("f", '{"city": "Oslo"}')]
     (problem,) = turn.problems
     assert (problem.kind, problem.call) == ("arguments_unchecked", 0)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from callwright import Turn, collect
 from tests.cases import tools
 from tests.reading import merged, pieces, read
-from toolwright import Turn, collect
 
 TOOLS = tools("roll_dice", "take_note", "ping", "load_json")
 CALL = "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from callwright import Turn, parse, render, typescript
+from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from tests.cases import tools
-from toolwright import Turn, parse, render, typescript
-from toolwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 
 Schema = bool | dict[str, Any]
 Json = dict[str, Any]

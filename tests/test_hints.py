@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.gateway.config import InferenceConfig, ModelConfig
 from tests.asking import ask
 from tests.conftest import Served
 from tests.outputs import QUESTION
 from tests.servers import ModelServer, call_deltas, chat, said
-from toolwright.gateway.config import InferenceConfig, ModelConfig
 
 
 def tool(name: str, *required: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_what_a_schema_takes_as_it_is_stays(schema: dict[str, Any], written: str
     given = {"type": "function", "function": {"name": "keep", "parameters": {"type": "object", **schema}}}
     output = f'<tool_call>\n{{"name": "keep", "arguments": {written}}}\n</tool_call>'
     for pieces in ([output], output):
-        turn = toolwright.parse(pieces, dialect="hermes", tools=[given])
+        turn = callwright.parse(pieces, dialect="hermes", tools=[given])
         assert [call.arguments for call in turn.calls] == [written]
         assert not turn.problems
 
@@ -113,7 +113,7 @@ def test_data_in_the_text_of_a_server_with_tools_of_its_own_is_no_call(
     ],
 )
 def test_a_thought_ends_beside_values_only(text: str, schema: dict[str, Any] | None, value: object) -> None:
-    assert toolwright.loads(text, schema=schema) == value
+    assert callwright.loads(text, schema=schema) == value
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "\xa0", "\u3000", "\f"])
@@ -121,5 +121,5 @@ def test_any_blank_behind_a_torn_string_reads_the_same_in_every_cut(blank: str) 
     given = tool("keep", "limit")
     arguments = f'{{"limit": "{{"name":"f","arguments":{{}}}}{blank}"}}'
     output = f'<tool_call>{{"name": "keep", "arguments": {arguments}}}</tool_call>'
-    whole = toolwright.parse(output, dialect="hermes", tools=[given])
-    assert toolwright.parse(iter(output), dialect="hermes", tools=[given]).calls == whole.calls
+    whole = callwright.parse(output, dialect="hermes", tools=[given])
+    assert callwright.parse(iter(output), dialect="hermes", tools=[given]).calls == whole.calls

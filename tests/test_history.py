@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from callwright.conversation import Call, CallOutput, Item, Message, TextPart
+from callwright.gateway.config import ModelConfig
+from callwright.history import HistoryForm, shaped, with_readable_calls
+from callwright.wire.chat_history import mended
 from tests.asking import CHAT, request
 from tests.conftest import Served, scripted_models
 from tests.outputs import QUESTION, TOOLS, played
 from tests.servers import ModelServer
-from toolwright.conversation import Call, CallOutput, Item, Message, TextPart
-from toolwright.gateway.config import ModelConfig
-from toolwright.history import HistoryForm, shaped, with_readable_calls
-from toolwright.wire.chat_history import mended
 
 Json = dict[str, Any]
 

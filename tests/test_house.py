@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-import toolwright
-from toolwright.dialects.base import dialect_names, get_dialect
-from toolwright.events import PROBLEM_KINDS
-from toolwright.upstreams.faults import FAULTS
+import callwright
+from callwright.dialects.base import dialect_names, get_dialect
+from callwright.events import PROBLEM_KINDS
+from callwright.upstreams.faults import FAULTS
 
 ROOT = Path(__file__).parent.parent
-SOURCES = ROOT / "src" / "toolwright"
+SOURCES = ROOT / "src" / "callwright"
 MAX_LINES = 500
 # What the runtime adds to the package's public names.
-RUNTIME = tuple(toolwright._RUNTIME)
+RUNTIME = tuple(callwright._RUNTIME)
 
 # Every module belongs to one of these rows, by its first name, and imports from its own row and those above only.
 NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
@@ -55,8 +55,8 @@ LAYERS = (
 
 def modules() -> list[str]:
     """All modules, by their name inside the package."""
-    found = pkgutil.walk_packages([str(SOURCES)], "toolwright.")
-    return [module.name.removeprefix("toolwright.") for module in found]
+    found = pkgutil.walk_packages([str(SOURCES)], "callwright.")
+    return [module.name.removeprefix("callwright.") for module in found]
 
 
 def path_of(module: str) -> Path:
@@ -73,8 +73,8 @@ def row(module: str) -> int:
 
 def imports(module: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(path_of(module).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("toolwright."):
-            yield node.module.removeprefix("toolwright.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("callwright."):
+            yield node.module.removeprefix("callwright.")
 
 
 @pytest.mark.parametrize("module", modules())
@@ -90,7 +90,7 @@ def test_modules_stay_short(module: str) -> None:
 
 @pytest.mark.parametrize("module", modules())
 def test_modules_say_what_they_are_for_and_what_is_public(module: str) -> None:
-    loaded = importlib.import_module(f"toolwright.{module}")
+    loaded = importlib.import_module(f"callwright.{module}")
     assert loaded.__doc__
     if path_of(module).name == "__init__.py" and not hasattr(loaded, "__all__"):
         return
@@ -147,7 +147,7 @@ def test_no_two_dialects_share_a_name() -> None:
         ("dialects.md", sorted({o for name in dialect_names() for o in get_dialect(name).Options.__struct_fields__})),
         ("problems.md", PROBLEM_KINDS),
         ("simulated.md", tuple(FAULTS)),
-        ("library.md", tuple(name for name in toolwright.__all__ if name[0].islower() and name not in RUNTIME)),
+        ("library.md", tuple(name for name in callwright.__all__ if name[0].islower() and name not in RUNTIME)),
         ("agent.md", RUNTIME),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

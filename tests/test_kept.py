@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from toolwright.kept import kept_by_text
+from callwright.kept import kept_by_text
 
 
 class Made:

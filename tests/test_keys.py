@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from callwright.cli import main
+from callwright.errors import ConfigError, RequestError
+from callwright.gateway.app import create_app
+from callwright.gateway.callers import Caller, KeyConfig, hash_of, new_key
+from callwright.gateway.config import Config, ModelConfig, load_config
 from tests.asking import CHAT, Reply, request
 from tests.outputs import QUESTION
 from tests.responding import CONVERSATIONS, RESPONSES
 from tests.servers import Gateway, ModelServer, said
-from toolwright.cli import main
-from toolwright.errors import ConfigError, RequestError
-from toolwright.gateway.app import create_app
-from toolwright.gateway.callers import Caller, KeyConfig, hash_of, new_key
-from toolwright.gateway.config import Config, ModelConfig, load_config
 
 ANNA, BEN, SLOW, READER = "tw-anna-" + "a" * 40, "tw-ben-" + "b" * 40, "tw-slow-" + "c" * 40, "tw-reader-" + "d" * 40
 KEYS = (
@@ -229,7 +229,7 @@ def fresh(tmp_path: Any) -> Iterator[Callable[[str], str]]:
     started: list[Gateway] = []
 
     def start(text: str) -> str:
-        path = tmp_path / "toolwright.toml"
+        path = tmp_path / "callwright.toml"
         path.write_text(f'{text}\n[[models]]\nname = "m"\nupstream = "simulated"\n')
         started.append(Gateway(load_config(path)))
         return started[-1].url

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import toolwright
+import callwright
+from callwright.jsontree import Node
+from callwright.lenient import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
+from callwright.source import Source
 from fuzz.choices import cut
 from tests.reading import pieces
-from toolwright.jsontree import Node
-from toolwright.lenient import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
-from toolwright.source import Source
 
 fuzz = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -528,7 +528,7 @@ def test_a_megabyte_in_one_string_is_passed_on_as_it_comes() -> None:
 
 
 def test_thoughts_in_any_number_stand_before_a_value() -> None:
-    assert toolwright.loads("a</think>" * 5_000 + "[1]") == [1]
+    assert callwright.loads("a</think>" * 5_000 + "[1]") == [1]
 
 
 @pytest.mark.parametrize("word", ["4" * 200_000 + "x", "4_" * 100_000 + "x", "4." + "4" * 200_000 + "x"])

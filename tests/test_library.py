@@ -5,17 +5,17 @@ from typing import Any, Final
 
 import pytest
 
-import toolwright
+import callwright
+from callwright import Parser, RequestError
+from callwright.dialects.base import get_dialect, read_options
+from callwright.wire.chat import read_conversation
 from tests.outputs import ARGUMENTS, QUESTION, TOOLS, WRITTEN
-from toolwright import Parser, RequestError
-from toolwright.dialects.base import get_dialect, read_options
-from toolwright.wire.chat import read_conversation
 
 IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
 ANY: Any = None
 CALL: Any = {"name": "get_weather", "arguments": {"city": "Paris"}}
 NAMED = {"type": "function", "function": {"name": "get_wether"}}
-every_dialect = pytest.mark.parametrize("dialect", toolwright.dialects())
+every_dialect = pytest.mark.parametrize("dialect", callwright.dialects())
 
 
 def fed(*texts: Any) -> Parser:
@@ -32,16 +32,16 @@ def finished() -> Parser:
 
 
 def write(*calls: Any) -> str:
-    return toolwright.write(calls, dialect="hermes")
+    return callwright.write(calls, dialect="hermes")
 
 
 # What is called, the param of its error, and words of the message.
 MISTAKES: dict[str, tuple[Callable[[], object], str | None, tuple[str, ...]]] = {
-    "no dialect": (lambda: toolwright.parse("Hi", dialect=ANY), "dialect", ("a string", "null")),
-    "a dialect that is a list": (lambda: toolwright.render([QUESTION], dialect=["json"]), "dialect", ("array",)),  # type: ignore[arg-type]
+    "no dialect": (lambda: callwright.parse("Hi", dialect=ANY), "dialect", ("a string", "null")),
+    "a dialect that is a list": (lambda: callwright.render([QUESTION], dialect=["json"]), "dialect", ("array",)),  # type: ignore[arg-type]
     "a dialect that is unknown": (lambda: write_in("jsn"), "dialect", ("'jsn'", "Did you mean 'json'?")),
-    "an output that is none": (lambda: toolwright.parse(ANY, dialect="json"), "output", ("null",)),
-    "an output that is bytes": (lambda: toolwright.parse(b"Hi", dialect="json"), "text", ("a string",)),  # type: ignore[arg-type]
+    "an output that is none": (lambda: callwright.parse(ANY, dialect="json"), "output", ("null",)),
+    "an output that is bytes": (lambda: callwright.parse(b"Hi", dialect="json"), "text", ("a string",)),  # type: ignore[arg-type]
     "a piece that is bytes": (lambda: fed(b"Hi"), "text", ("a string", "bytes")),
     "a piece that is none": (lambda: fed(None), "text", ("a string", "null")),
     "a piece behind the end": (lambda: finished().feed("Hi"), None, ("feed()", "finish()", "another")),
@@ -49,7 +49,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str | None, tuple[str, ...]]] = 
     "a start that is none": (lambda: Parser("json", start="nope"), "start", ("'nope'", "'reasoning'", "'message'")),
     "a check that is none": (lambda: Parser("json", check="strict"), "check", ("'strict'", "'verbatim'")),  # type: ignore[arg-type]
     "an end that is none": (
-        lambda: toolwright.parse("Hi", dialect="json", finish_reason="eos"),  # type: ignore[arg-type]
+        lambda: callwright.parse("Hi", dialect="json", finish_reason="eos"),  # type: ignore[arg-type]
         "finish_reason",
         ("'eos'", "'stop'", "'length'"),
     ),
@@ -59,33 +59,33 @@ MISTAKES: dict[str, tuple[Callable[[], object], str | None, tuple[str, ...]]] = 
         ("no tool is called 'get_wether'", "Did you mean 'get_weather'?"),
     ),
     "a choice of a prompt that nobody offers": (
-        lambda: toolwright.render([QUESTION], dialect="harmony", tools=TOOLS, tool_choice=NAMED),
+        lambda: callwright.render([QUESTION], dialect="harmony", tools=TOOLS, tool_choice=NAMED),
         "tool_choice",
         ("no tool is called 'get_wether'", "Did you mean 'get_weather'?"),
     ),
     "a choice without tools": (
-        lambda: toolwright.parse("Hi", dialect="json", tool_choice=NAMED),
+        lambda: callwright.parse("Hi", dialect="json", tool_choice=NAMED),
         "tool_choice",
         ("'tool_choice' is only allowed when 'tools' are specified",),
     ),
     "tools that are none": (lambda: Parser("json", tools=5), "tools", ("an array", "an integer")),  # type: ignore[arg-type]
-    "messages that are none": (lambda: toolwright.render(ANY, dialect="json"), "messages", ("an array",)),
-    "an option that is none": (lambda: toolwright.render([QUESTION], dialect="json", efort="low"), "efort", ("efort",)),
-    "calls that are one": (lambda: toolwright.write(CALL, dialect="json"), "calls", ("an array", "an object")),
+    "messages that are none": (lambda: callwright.render(ANY, dialect="json"), "messages", ("an array",)),
+    "an option that is none": (lambda: callwright.render([QUESTION], dialect="json", efort="low"), "efort", ("efort",)),
+    "calls that are one": (lambda: callwright.write(CALL, dialect="json"), "calls", ("an array", "an object")),
     "a call that is a name": (lambda: write("get_weather"), "calls[0]", ("an object", "a string")),
     "a call without a name": (lambda: write(CALL, {"arguments": {}}), "calls[1].name", ("Missing",)),
     "a call whose name is a number": (lambda: write({"name": 5}), "calls[0].name", ("a string", "an integer")),
     "a tool call without a name": (lambda: write({"function": {}}), "calls[0].function.name", ("Missing",)),
     "a tool call that is a name": (lambda: write({"function": "f"}), "calls[0].function", ("an object",)),
     "arguments that are no JSON": (lambda: write({**CALL, "arguments": {"x": object()}}), "calls[0]", ("JSON",)),
-    "a schema that is none": (lambda: toolwright.strict_problems(ANY), "schema", ("an object", "null")),
-    "a schema that is a text": (lambda: toolwright.strict_problems("{}"), "schema", ("an object", "a string")),  # type: ignore[arg-type]
-    "a tool that is none": (lambda: toolwright.typescript(ANY), "tools[0]", ("an object", "null")),
+    "a schema that is none": (lambda: callwright.strict_problems(ANY), "schema", ("an object", "null")),
+    "a schema that is a text": (lambda: callwright.strict_problems("{}"), "schema", ("an object", "a string")),  # type: ignore[arg-type]
+    "a tool that is none": (lambda: callwright.typescript(ANY), "tools[0]", ("an object", "null")),
 }
 
 
 def write_in(dialect: str) -> str:
-    return toolwright.write([CALL], dialect=dialect)
+    return callwright.write([CALL], dialect=dialect)
 
 
 @pytest.mark.parametrize("case", MISTAKES)
@@ -105,23 +105,23 @@ def test_calls_are_written_alike_in_either_shape(dialect: str) -> None:
         {"id": "call_1", "type": "function", "function": {**CALL, "arguments": '{"city":"Paris"}'}},
         {"function": CALL},
     ]
-    written = {toolwright.write([shape], dialect=dialect) for shape in shapes}
+    written = {callwright.write([shape], dialect=dialect) for shape in shapes}
     assert len(written) == 1
-    turn = toolwright.parse(written.pop(), dialect=dialect, tools=TOOLS)
+    turn = callwright.parse(written.pop(), dialect=dialect, tools=TOOLS)
     assert [(call.name, call.arguments) for call in turn.calls] == [("get_weather", '{"city":"Paris"}')]
 
 
 def test_what_a_turn_gives_back_can_be_written_again() -> None:
-    turn = toolwright.parse(WRITTEN["hermes"]["call"], dialect="hermes", tools=TOOLS)
+    turn = callwright.parse(WRITTEN["hermes"]["call"], dialect="hermes", tools=TOOLS)
     (call,) = turn.to_chat_message()["tool_calls"]
-    assert f'{{"name": "get_weather", "arguments": {ARGUMENTS}}}' in toolwright.write([call], dialect="hermes")
+    assert f'{{"name": "get_weather", "arguments": {ARGUMENTS}}}' in callwright.write([call], dialect="hermes")
 
 
 @every_dialect
 def test_a_prompt_that_holds_text_only_refuses_an_image(dialect: str) -> None:
     content = [{"type": "text", "text": "What is this?"}, IMAGE]
     with pytest.raises(RequestError) as raised:
-        toolwright.render([QUESTION, {"role": "user", "content": content}], dialect=dialect)
+        callwright.render([QUESTION, {"role": "user", "content": content}], dialect=dialect)
     assert "'image_url' at messages[1].content[1]" in raised.value.message
     assert raised.value.code == "unsupported_value"
     assert raised.value.param == "messages[1].content[1]"
@@ -138,10 +138,10 @@ HALF: Final = {"type": "object", "properties": {"a\ud800": {"enum": ["\ud83d"]}}
 
 
 def test_half_a_surrogate_pair_in_a_schema_fails_nothing() -> None:
-    assert toolwright.loads('{"A": 1', HALF) == {"A": 1}
-    assert toolwright.strict_problems({**HALF, "additionalProperties": False})
+    assert callwright.loads('{"A": 1', HALF) == {"A": 1}
+    assert callwright.strict_problems({**HALF, "additionalProperties": False})
     tool = {"type": "function", "function": {"name": "ping", "parameters": HALF}}
-    turn = toolwright.parse(
+    turn = callwright.parse(
         '<tool_call>{"name": "ping", "arguments": {"a": 1}}</tool_call>', dialect="hermes", tools=[tool]
     )
     assert [problem.kind for problem in turn.problems] == ["invalid_arguments"]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from callwright.gateway.config import Config, ModelConfig
+from callwright.schema.size import has_more_parts, pattern_size, patterns
+from callwright.schema.validate import faults
+from callwright.wire.limits import Limits
 from tests.asking import CHAT, request
 from tests.outputs import QUESTION
 from tests.responding import CONVERSATIONS, RESPONSES
 from tests.servers import Gateway
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.schema.size import has_more_parts, pattern_size, patterns
-from toolwright.schema.validate import faults
-from toolwright.wire.limits import Limits
 
 LIMITS = Limits(
     max_depth=40,

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from callwright.conversation import FunctionTool
+from callwright.fitting import fit_arguments
+from callwright.jsontext import decode
+from callwright.lenient import read_json
+from callwright.live import LiveArguments
+from callwright.toolset import Toolset
 from fuzz.choices import cut
 from tests.test_lenient import MUTATORS, PROGRAMS, STRINGS
-from toolwright.conversation import FunctionTool
-from toolwright.fitting import fit_arguments
-from toolwright.jsontext import decode
-from toolwright.lenient import read_json
-from toolwright.live import LiveArguments
-from toolwright.toolset import Toolset
 
 fuzz = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.logs import JsonFormatter
 from tests.asking import CHAT, Reply, request
 from tests.conftest import KEY
 from tests.outputs import TOOLS, block
 from tests.responding import RESPONSES
 from tests.servers import Gateway, ModelServer, call_deltas, chat, completion, said, whole
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.gateway.logs import JsonFormatter
 
 _PATIENCE_S = 10.0
 SECRET = "zebra-4711"
@@ -50,7 +50,7 @@ class Lines(logging.Handler):
 
     def _requests(self) -> list[dict[str, Any]]:
         told = [json.loads(text) for text in self.texts]
-        return [line for line in told if line["logger"] == "toolwright.access"]
+        return [line for line in told if line["logger"] == "callwright.access"]
 
     def requests(self, number: int = 1) -> list[dict[str, Any]]:
         """The lines of so many requests: one is written when its answer is over, which the client may hear before."""
@@ -62,7 +62,7 @@ class Lines(logging.Handler):
 @pytest.fixture
 def lines() -> Iterator[Lines]:
     lines = Lines()
-    root = logging.getLogger("toolwright")
+    root = logging.getLogger("callwright")
     before = root.level
     root.setLevel(logging.DEBUG)
     root.addHandler(lines)

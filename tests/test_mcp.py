@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.agent.events import RunResult, ToolEnded, ToolProgress
+from callwright.agent.mcp import mcp_tools
+from callwright.agent.tools import Tool
+from callwright.cli.background import Background
+from callwright.errors import ConfigError
 from tests import running
-from toolwright.agent.events import RunResult, ToolEnded, ToolProgress
-from toolwright.agent.mcp import mcp_tools
-from toolwright.agent.tools import Tool
-from toolwright.cli.background import Background
-from toolwright.errors import ConfigError
 
 pytestmark = pytest.mark.clients
 
@@ -63,7 +63,7 @@ def called(background: Background, tools: Mapping[str, Tool], *calls: tuple[str,
     """A run whose model makes these calls at once, and then is content."""
     named = [(f"s__{name}", arguments) for name, arguments in calls]
     agent = running.agent(named, "Good.", tools=list(tools.values()))
-    return background.call(toolwright.run(agent, "Go on"))
+    return background.call(callwright.run(agent, "Go on"))
 
 
 def outcome(background: Background, tools: Mapping[str, Tool], name: str, arguments: Any = None) -> ToolEnded:
@@ -179,7 +179,7 @@ def test_progress_is_told_and_a_cancelled_run_cancels_the_call_in_the_server(
     async def cancelled() -> list[Any]:
         cancel = asyncio.Event()
         progress = []
-        async for event in toolwright.stream(agent, "Wait", cancel=cancel):
+        async for event in callwright.stream(agent, "Wait", cancel=cancel):
             if isinstance(event, ToolProgress):
                 progress.append(event.value)
                 cancel.set()
@@ -193,9 +193,9 @@ def test_progress_is_told_and_a_cancelled_run_cancels_the_call_in_the_server(
 def test_a_call_that_takes_too_long_is_cancelled_in_the_server(
     loop: Background, tools: Mapping[str, Tool], folder: Path
 ) -> None:
-    limits = toolwright.Limits(tool_timeout_s=0.2)
+    limits = callwright.Limits(tool_timeout_s=0.2)
     agent = running.agent([("s__wait", {})], "Oh.", tools=list(tools.values()), limits=limits)
-    (ended,) = loop.call(toolwright.run(agent, "Wait")).calls
+    (ended,) = loop.call(callwright.run(agent, "Wait")).calls
     assert ended.status == "timeout"
     assert outcome(loop, tools, "nothing").status == "ok"
     assert heard(folder)[-4:] == ["wait", "was", "cancelled", "nothing"]
@@ -301,14 +301,14 @@ def test_a_server_of_an_older_protocol_is_understood(background: Background) -> 
 def test_a_real_server_is_driven_by_the_simulated_model(background: Background) -> None:
     pytest.importorskip("mcp_server_time", reason="mcp-server-time is not installed")
     found = background.enter(mcp_tools([sys.executable, "-m", "mcp_server_time"], name="time"))
-    agent = toolwright.Agent(model="simulated", tools=found)
+    agent = callwright.Agent(model="simulated", tools=found)
     question = 'What is the current time in timezone "Europe/Oslo"?'
-    result = background.call(toolwright.run(agent, question))
+    result = background.call(callwright.run(agent, question))
     assert [(ended.name, ended.status) for ended in result.calls] == [("time__get_current_time", "ok")]
     assert result.calls[0].value["timezone"] == "Europe/Oslo"
     assert "Europe/Oslo" in result.text
     wrong = running.agent([("time__get_current_time", {"timezone": "Mars/Base"})], "Oh.", tools=found)
-    (ended,) = background.call(toolwright.run(wrong, "Go on")).calls
+    (ended,) = background.call(callwright.run(wrong, "Go on")).calls
     assert (ended.status, "Mars/Base" in ended.text) == ("failed", True)
 
 
@@ -346,12 +346,12 @@ def test_a_url_that_refuses_is_told_without_its_password(background: Background,
 
 def test_without_the_sdk_it_is_said_how_to_install_it(background: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(ConfigError, match=r"pip install 'toolwright\[mcp\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'callwright\[mcp\]'"):
         connected(background, "anything")
 
 
 def test_in_another_event_loop_the_tools_say_so(loop: Background, tools: Mapping[str, Tool]) -> None:
     agent = running.agent([("s__nothing", {})], "Good.", tools=list(tools.values()))
-    (ended,) = toolwright.run_sync(agent, "Go on").calls
+    (ended,) = callwright.run_sync(agent, "Go on").calls
     assert ended.status == "failed"
     assert "event loop" in ended.text

@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from callwright.errors import ConfigError
+from callwright.gateway.config import Config, McpConfig, ModelConfig
+from callwright.gateway.mcp_servers import McpServers
 from tests.asking import Live, request
 from tests.conftest import Served, scripted_models
 from tests.outputs import ARGUMENTS
@@ -31,9 +34,6 @@ from tests.responding import (
 )
 from tests.servers import Answer, Gateway, ModelServer, call_deltas, calling, chat, completion, said
 from tests.test_mcp import SERVER, HttpServer, heard
-from toolwright.errors import ConfigError
-from toolwright.gateway.config import Config, McpConfig, ModelConfig
-from toolwright.gateway.mcp_servers import McpServers
 
 pytestmark = pytest.mark.clients
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -700,7 +700,7 @@ def test_two_servers_of_one_label_and_a_missing_sdk_are_told(monkeypatch: pytest
     with pytest.raises(ConfigError, match="Two MCP servers are called 's'"):
         McpServers([config, config])
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(ConfigError, match=r"pip install 'toolwright\[mcp\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'callwright\[mcp\]'"):
         McpServers([config])
     assert McpServers([])
 

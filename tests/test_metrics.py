@@ -12,15 +12,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
+from callwright.events import PROBLEM_KINDS
+from callwright.gateway.config import Config, ModelConfig, ServerConfig
+from callwright.gateway.metrics import outcome
+from callwright.gateway.websocket import ENDPOINT
+from callwright.observing import SeenCall
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION, TOOLS, block
 from tests.responding import RESPONSES, body
 from tests.servers import Answer, Gateway, ModelServer, call_deltas, chat, chunk, completion, said, sse, whole
-from toolwright.events import PROBLEM_KINDS
-from toolwright.gateway.config import Config, ModelConfig, ServerConfig
-from toolwright.gateway.metrics import outcome
-from toolwright.gateway.websocket import ENDPOINT
-from toolwright.observing import SeenCall
 
 Sample: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 Scrape: TypeAlias = Callable[..., float]
@@ -46,7 +46,7 @@ def scraped(url: str) -> dict[Sample, float]:
 def value(samples: dict[Sample, float], name: str, **labels: str) -> float:
     """The sum of the samples of a name that have these labels."""
     wanted = labels.items()
-    return sum(number for (own, found), number in samples.items() if own == f"toolwright_{name}" and found >= wanted)
+    return sum(number for (own, found), number in samples.items() if own == f"callwright_{name}" and found >= wanted)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_call_counts_as_what_it_was(
     model.plays(*(answers if not stream else answers[-1:]))
     assert asked(gateway, "hermes", stream=stream) == 200
     samples = settled(gateway)
-    counts = {labels: number for (name, labels), number in samples.items() if name == "toolwright_calls_total"}
+    counts = {labels: number for (name, labels), number in samples.items() if name == "callwright_calls_total"}
     outcomes = {dict(labels)["outcome"]: number for labels, number in counts.items()}
     assert outcomes == counted
     assert value(samples, "calls_total", model="hermes", dialect="hermes") == sum(counted.values())
@@ -224,7 +224,7 @@ def test_applications_count_for_themselves_and_it_can_be_switched_off(gateway: s
 
 def test_processes_that_serve_one_port_answer_for_all_of_them(tmp_path: Path) -> None:
     counts = (
-        "from toolwright.gateway.metrics import Metrics\n"
+        "from callwright.gateway.metrics import Metrics\n"
         "metrics = Metrics()\n"
         "metrics.request_begun()\n"
         "metrics.store_operation('get_item', 0.1, failed=False)\n"
@@ -237,4 +237,4 @@ def test_processes_that_serve_one_port_answer_for_all_of_them(tmp_path: Path) ->
         ).stdout
         for _ in range(2)
     ]
-    assert 'toolwright_store_operations_total{operation="get_item",outcome="ok"} 2.0' in texts[1]
+    assert 'callwright_store_operations_total{operation="get_item",outcome="ok"} 2.0' in texts[1]

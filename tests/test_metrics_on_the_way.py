@@ -12,18 +12,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from callwright.errors import RequestError
+from callwright.gateway.callers import KeyConfig, hash_of
+from callwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.exchanges import REFUSALS, Exchange
+from callwright.gateway.gauges import Gauges
+from callwright.gateway.metrics import Metrics
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION, block
 from tests.responding import RESPONSES, body
 from tests.servers import Answer, Gateway, ModelServer, calling, completion, said, whole
 from tests.test_mcp import SERVER
 from tests.test_metrics import PARIS, asked, scraped, settled, value
-from toolwright.errors import RequestError
-from toolwright.gateway.callers import KeyConfig, hash_of
-from toolwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
-from toolwright.gateway.exchanges import REFUSALS, Exchange
-from toolwright.gateway.gauges import Gauges
-from toolwright.gateway.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
 ANNA, SLOW = "tw-anna-" + "a" * 40, "tw-slow-" + "b" * 40
@@ -96,7 +96,7 @@ def test_another_server_and_the_state_of_each_are_told(gateway: str, model: Mode
     assert value(samples, "retries_total") == 0
     assert value(samples, "upstream_up", model="pool", server=other.url) == 1
     assert value(samples, "upstream_up", model="pool", server=model.url) == 0
-    assert sum(name == "toolwright_upstream_in_flight" for name, _ in samples) == 2
+    assert sum(name == "callwright_upstream_in_flight" for name, _ in samples) == 2
 
 
 def test_fields_that_no_server_gets_are_counted(gateway: str, model: ModelServer) -> None:
@@ -226,13 +226,13 @@ def exposed() -> set[str]:
     return {
         re.sub("^# TYPE (\\S+) .*", "\\1", line)
         for line in Metrics().exposition("")[0].decode().splitlines()
-        if line.startswith("# TYPE toolwright_") and "_created" not in line
+        if line.startswith("# TYPE callwright_") and "_created" not in line
     }
 
 
 def test_the_page_names_every_metric_and_no_other() -> None:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `(toolwright_\w+)`", text, re.MULTILINE)
+    documented = re.findall(r"^\| `(callwright_\w+)`", text, re.MULTILINE)
     assert sorted(documented) == sorted(exposed())
 
 
@@ -242,7 +242,7 @@ def test_the_page_names_every_reason_of_a_refusal() -> None:
 
 
 def named(expressions: list[str]) -> set[str]:
-    return {name for one in expressions for name in re.findall(r"\btoolwright_\w+", one)}
+    return {name for one in expressions for name in re.findall(r"\bcallwright_\w+", one)}
 
 
 def stored() -> set[str]:
@@ -266,12 +266,12 @@ def test_the_alerts_are_about_metrics_that_there_are() -> None:
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len({alert["alert"] for alert in alerts}) == len(alerts) > 3
     assert all(named([alert["expr"]]) and alert["annotations"]["summary"] for alert in alerts)
-    assert named([alert["expr"] for alert in alerts]) <= stored() | {"toolwright"}
+    assert named([alert["expr"] for alert in alerts]) <= stored() | {"callwright"}
 
 
 def test_gauges_are_looked_up_when_they_are_asked_for() -> None:
     left = {"anna": {"requests": 2.0}}
     gauges = Gauges(lambda: left)
     left["anna"] = {"requests": 1.0}
-    (sample,) = [one for family in gauges.collect() for one in family.samples if one.name == "toolwright_key_left"]
+    (sample,) = [one for family in gauges.collect() for one in family.samples if one.name == "callwright_key_left"]
     assert (sample.labels, sample.value) == ({"key": "anna", "kind": "requests"}, 1.0)

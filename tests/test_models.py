@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.config import ModelConfig, load_config
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION, TOOLS
 from tests.servers import ModelServer, completion, said
-from toolwright.gateway.config import ModelConfig, load_config
 
 
 def body(way: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ temperature = 0.5
 @pytest.fixture
 def from_file(serve: Served, model: ModelServer, tmp_path: Path) -> str:
     """A gateway that was configured by a file with two models."""
-    path = tmp_path / "toolwright.toml"
+    path = tmp_path / "callwright.toml"
     path.write_text(TOML.format(url=model.url))
     config = load_config(path)
     return serve(*config.models, max_body_bytes=config.server.max_body_bytes)

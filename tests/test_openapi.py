@@ -1,6 +1,6 @@
 """The gateway's OpenAPI document: it is valid and whole, real answers are as it says, and schemathesis finds no fault.
 
-`TOOLWRIGHT_API_EXAMPLES=1000 pytest tests/test_openapi.py` looks longer: so many requests for each operation, and all
+`CALLWRIGHT_API_EXAMPLES=1000 pytest tests/test_openapi.py` looks longer: so many requests for each operation, and all
 of schemathesis' phases on all operations, with another seed each time.
 """
 
@@ -18,17 +18,17 @@ from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.routing import Route
 
+from callwright.gateway.app import create_app
+from callwright.gateway.callers import KeyConfig, hash_of
+from callwright.gateway.config import ModelConfig, ServerConfig, simulated_config
 from tests.asking import CHAT, Reply, request
 from tests.conftest import WAYS, Served
 from tests.openapi_documents import deepened, with_models
 from tests.outputs import QUESTION, TOOLS
 from tests.responding import CONVERSATIONS, FUNCTIONS, OPEN_RESPONSES, RESPONSES
-from toolwright.gateway.app import create_app
-from toolwright.gateway.callers import KeyConfig, hash_of
-from toolwright.gateway.config import ModelConfig, ServerConfig, simulated_config
 
 ROOT: Final = Path(__file__).parent.parent
-EXAMPLES: Final = os.environ.get("TOOLWRIGHT_API_EXAMPLES")
+EXAMPLES: Final = os.environ.get("CALLWRIGHT_API_EXAMPLES")
 KEY: Final = "tw-anna-" + "a" * 40
 KEYS: Final = (KeyConfig(name="anna", sha256=hash_of(KEY)),)
 MODELS: Final = tuple(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from callwright import render
 from tests.oracle.asking import CONVERSATIONS, FOLDER, Told, behind
 from tests.oracle.record import RefusedError, prompt_of
-from toolwright import render
 
 TEMPLATES: list[dict[str, Any]] = tomllib.loads((FOLDER / "templates.toml").read_text(encoding="utf-8"))["templates"]
 DIALECTS = sorted({entry["dialect"] for entry in TEMPLATES})

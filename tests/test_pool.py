@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from callwright.batches import each
+from callwright.conversation import Conversation, Message, TextPart
+from callwright.errors import RequestError, UpstreamError
+from callwright.gateway.config import ModelConfig
+from callwright.upstreams.base import Deltas, Generation, Stopped, TextDelta
+from callwright.upstreams.pool import Pool
+from callwright.upstreams.trip import Trip
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION
 from tests.servers import Answer, ModelServer, call_deltas, chunk, said, sse, whole
-from toolwright.batches import each
-from toolwright.conversation import Conversation, Message, TextPart
-from toolwright.errors import RequestError, UpstreamError
-from toolwright.gateway.config import ModelConfig
-from toolwright.upstreams.base import Deltas, Generation, Stopped, TextDelta
-from toolwright.upstreams.pool import Pool
-from toolwright.upstreams.trip import Trip
 
 BODY: dict[str, Any] = {"model": "pool", "messages": [QUESTION]}
 _numbers = count(1)

@@ -47,7 +47,7 @@ ray.shutdown()
 def served(
     postgres: Callable[[], str], _model_server: ModelServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    config = tmp_path_factory.mktemp("ray") / "toolwright.toml"
+    config = tmp_path_factory.mktemp("ray") / "callwright.toml"
     config.write_text(
         f'[store]\nurl = "{postgres()}"\n[server]\nheartbeat_s = 30\n'
         f'[[models]]\nname = "any"\nupstream = "{_model_server.url}"\n'

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from callwright.gateway.config import Config, ModelConfig, ServerConfig
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION
 from tests.processes import gateway as process
 from tests.responding import RESPONSES
 from tests.servers import Answer, Gateway, ModelServer, said
-from toolwright.gateway.config import Config, ModelConfig, ServerConfig
 
 BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
 WRITTEN = json.dumps(BODY).encode()
@@ -77,7 +77,7 @@ Closed = Callable[[bytes], bytes]
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
     """Sends something to a gateway of its own process, and answers all that comes until that closes the connection."""
-    config: Path = tmp_path_factory.mktemp("receiving") / "toolwright.toml"
+    config: Path = tmp_path_factory.mktemp("receiving") / "callwright.toml"
     config.write_text(
         '[server]\nreceive_s = 0.2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n',
         encoding="utf-8",

@@ -1,4 +1,4 @@
-"""What `serve --record` writes, and what `toolwright replay` reads of it again."""
+"""What `serve --record` writes, and what `callwright replay` reads of it again."""
 
 import json
 import logging
@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from callwright.cli import main
+from callwright.gateway.config import Config, ModelConfig, RecordConfig
+from callwright.gateway.recording import without_keys
+from callwright.upstreams.faults import FAULTS
 from tests.asking import CHAT, Live, request
 from tests.conftest import KEY, WAYS
 from tests.outputs import QUESTION, TOOLS, block
 from tests.responding import FUNCTIONS, RESPONSES
 from tests.servers import Answer, Gateway, ModelServer, chunk, completion, said, sse
-from toolwright.cli import main
-from toolwright.gateway.config import Config, ModelConfig, RecordConfig
-from toolwright.gateway.recording import without_keys
-from toolwright.upstreams.faults import FAULTS
 
 Recording = Callable[..., str]
 PATCH = {"type": "grammar", "syntax": "lark", "definition": 'start: "on" | "off"'}

@@ -8,10 +8,10 @@ import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
+from callwright.cli import main
+from callwright.gateway.config_schema import config_schema, meanings, tables
+from callwright.jsontext import decode
 from tests.reference import DOCS, pages
-from toolwright.cli import main
-from toolwright.gateway.config_schema import config_schema, meanings, tables
-from toolwright.jsontext import decode
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
@@ -46,7 +46,7 @@ def test_the_schema_says_what_a_setting_means_without_links() -> None:
 
 
 def test_a_configuration_is_checked_without_being_served(tmp_path: Path) -> None:
-    file = tmp_path / "toolwright.toml"
+    file = tmp_path / "callwright.toml"
     file.write_text("[[models]]\nname = 'm'\nupstream = 'http://localhost:1/v1'\n", encoding="utf-8")
     right = CliRunner().invoke(main, ["config", str(file)])
     assert (right.exit_code, right.output) == (0, f"{file} is right. Models: m.\n")

@@ -6,16 +6,16 @@ from typing import Any, get_args
 
 import pytest
 
+from callwright import ArgumentsDelta, CallEnded, CallStarted, Problem
+from callwright.aliases import Hints
+from callwright.conversation import FunctionTool
+from callwright.events import ProblemKind
+from callwright.fitting import fit_arguments, step_problems
+from callwright.lenient import read_json
+from callwright.repair import Repair, RepairRule
+from callwright.schema.resolve import branches, wanted
+from callwright.toolset import Toolset
 from tests.reading import merged, pieces, read
-from toolwright import ArgumentsDelta, CallEnded, CallStarted, Problem
-from toolwright.aliases import Hints
-from toolwright.conversation import FunctionTool
-from toolwright.events import ProblemKind
-from toolwright.fitting import fit_arguments, step_problems
-from toolwright.lenient import read_json
-from toolwright.repair import Repair, RepairRule
-from toolwright.schema.resolve import branches, wanted
-from toolwright.toolset import Toolset
 
 Schema = dict[str, Any]
 

@@ -183,5 +183,5 @@ def status_of(url: str) -> int:
 
 def in_flight(url: str) -> float:
     lines = asking.request(f"{url}/metrics", method="GET").text.splitlines()
-    (line,) = [line for line in lines if line.startswith("toolwright_requests_in_flight ")]
+    (line,) = [line for line in lines if line.startswith("callwright_requests_in_flight ")]
     return float(line.split()[1])

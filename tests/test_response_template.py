@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
+from callwright import ConfigError, Parser, ResponseTemplate, collect
+from callwright.dialects._response_template.pattern import PatternError, compile_pattern
+from callwright.dialects._response_template.search import Matcher, Search
+from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.models import build_models
 from tests.asking import ask
 from tests.cases import Case, read_cases, tools
 from tests.conftest import Served
 from tests.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
 from tests.reading import lost, merged, pieces, read
 from tests.servers import ModelServer, chat, said
-from toolwright import ConfigError, Parser, ResponseTemplate, collect
-from toolwright.dialects._response_template.pattern import PatternError, compile_pattern
-from toolwright.dialects._response_template.search import Matcher, Search
-from toolwright.gateway.config import Config, ModelConfig
-from toolwright.gateway.models import build_models
 
 FOLDER = Path(__file__).parent / "response_templates"
 TEMPLATES = {path.stem: ResponseTemplate.load(path) for path in sorted(FOLDER.glob("*.json"))}
@@ -179,7 +179,7 @@ def _message(theirs: dict[str, Any]) -> object:
 def test_the_end_of_the_prompt_says_where_the_answer_begins(
     prompt: str, output: str, reasoning: str | None, content: str
 ) -> None:
-    turn = toolwright.parse(output, dialect=TEMPLATES["tags"].after(prompt))
+    turn = callwright.parse(output, dialect=TEMPLATES["tags"].after(prompt))
     assert (turn.reasoning, turn.content) == (reasoning, content)
 
 
@@ -198,20 +198,20 @@ def test_the_end_of_the_prompt_says_where_the_answer_begins(
 def test_arguments_flow(family: str, output: str, wanted: str) -> None:
     parser = Parser(TEMPLATES[family], tools=tools("take_note"))
     events = [event for piece in output for event in parser.feed(piece)]
-    assert "".join(event.text for event in events if isinstance(event, toolwright.ArgumentsDelta)) == wanted
+    assert "".join(event.text for event in events if isinstance(event, callwright.ArgumentsDelta)) == wanted
 
 
 def test_text_flows_but_for_what_may_be_a_marker() -> None:
     parser = Parser(TEMPLATES["tags"])
-    assert merged(parser.feed("Hello <too")) == [toolwright.ContentDelta("Hello")]
-    assert merged(parser.feed("th>")) == [toolwright.ContentDelta(" <tooth>")]
+    assert merged(parser.feed("Hello <too")) == [callwright.ContentDelta("Hello")]
+    assert merged(parser.feed("th>")) == [callwright.ContentDelta(" <tooth>")]
 
 
 def test_what_goes_on_for_too_long_is_no_marker() -> None:
     output = "[call " + "x" * 2_000 + "]\nnothing"
-    whole = toolwright.parse(output, dialect=TEMPLATES["lines"])
+    whole = callwright.parse(output, dialect=TEMPLATES["lines"])
     assert (whole.content, whole.calls) == (output, ())
-    assert toolwright.parse(pieces(output, 3), dialect=TEMPLATES["lines"]) == whole
+    assert callwright.parse(pieces(output, 3), dialect=TEMPLATES["lines"]) == whole
 
 
 # --- expressions ---
@@ -273,7 +273,7 @@ def test_no_expression_hangs(pattern: str, output: str) -> None:
         "content": {"content_args": {"strip": False}},
     }
     template = ResponseTemplate({"start_anchor": "A:", "fields": fields})
-    assert toolwright.parse(output, dialect=template).content == output
+    assert callwright.parse(output, dialect=template).content == output
 
 
 @pytest.mark.parametrize("inside", [" " * 20_000, "<p=a>" * 4_000, "<p=a>" + "b " * 10_000])
@@ -286,7 +286,7 @@ def test_no_tag_hangs(inside: str) -> None:
         "transform": {"name": "ping", "arguments": "{content}"},
     }
     template = ResponseTemplate({"start_anchor": "A:", "fields": {"tool_calls": field}})
-    turn = toolwright.parse(f"<f>{inside}</f>", dialect=template, tools=tools("ping"))
+    turn = callwright.parse(f"<f>{inside}</f>", dialect=template, tools=tools("ping"))
     assert [call.name for call in turn.calls] == ["ping"]
 
 
@@ -380,7 +380,7 @@ def test_a_file_that_cannot_be_is_told(tmp_path: Path, text: str, words: tuple[s
 def test_a_template_is_found_in_a_tokenizers_file(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"eos_token": "<|im_end|>", "response_template": declared({"open": "<f>"})}))
-    assert toolwright.parse("Hi", dialect=ResponseTemplate.load(path)).content == "Hi"
+    assert callwright.parse("Hi", dialect=ResponseTemplate.load(path)).content == "Hi"
 
 
 # --- before a server that hands on raw text ---

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import toolwright
+import callwright
 from tests import conftest, outputs
 from tests.outputs import FEW_WAYS, played, spoken
 from tests.servers import Answer, ModelServer, calling
@@ -259,7 +259,7 @@ def wrote(way: str, name: str, arguments: Mapping[str, Any]) -> Answer:
     if mode == "native":
         return calling(name, text)
     dialect = rest.partition("-")[0]
-    return spoken(way, toolwright.write([{"name": name, "arguments": text}], dialect=dialect))
+    return spoken(way, callwright.write([{"name": name, "arguments": text}], dialect=dialect))
 
 
 # --- langchain-openai ---
@@ -413,9 +413,9 @@ scripts = pytest.mark.parametrize("script", ["openai_npm.mjs", "ai_sdk.mjs"])
 
 
 def run_node(script: str, base_url: str, what: str, *models: str) -> None:
-    modules = os.environ.get("TOOLWRIGHT_NODE_MODULES", "")
+    modules = os.environ.get("CALLWRIGHT_NODE_MODULES", "")
     if not modules or not (Path(modules) / "ai").exists():
-        pytest.skip("TOOLWRIGHT_NODE_MODULES names no folder with the packages of tests/clients/package.json")
+        pytest.skip("CALLWRIGHT_NODE_MODULES names no folder with the packages of tests/clients/package.json")
     node = shutil.which("node") or pytest.skip("node is not installed")
     run(node, str(CLIENTS / script), f"{base_url}/v1", what, *models)
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION, TOOLS
 from tests.servers import Answer, ModelServer, chunk, said, sse, whole
-from toolwright.gateway.config import ModelConfig
 
 PARIS = {"city": "Paris"}
 PEG = "The model produced output that does not match the expected peg-native format"

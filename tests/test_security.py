@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 import pytest
 
-import toolwright
+import callwright
+from callwright.dialects.base import dialect_names
+from callwright.gateway.config import ModelConfig
+from callwright.prompt import Control, Prompt, Text, neutralise, neutralise_json
 from tests.asking import CHAT, Live, Reply, request
 from tests.conftest import KEY, Served
 from tests.outputs import QUESTION, TOOLS
 from tests.responding import CONVERSATIONS, RESPONSES
 from tests.servers import HOST, Answer, ModelServer, said, whole
-from toolwright.dialects.base import dialect_names
-from toolwright.gateway.config import ModelConfig
-from toolwright.prompt import Control, Prompt, Text, neutralise, neutralise_json
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,7 +43,7 @@ def everywhere(dialect: str, text: str, choice: str) -> Prompt:
         "required": [text],
         "$defs": {text: parameter},
     }
-    return toolwright.render(
+    return callwright.render(
         [
             {"role": "system", "content": text},
             {"role": "user", "content": [{"type": "text", "text": text}, {"type": "text", "text": text}]},
@@ -116,9 +116,9 @@ def test_tokens_that_share_characters_are_all_broken() -> None:
 @pytest.fixture
 def keyed(serve: Served, model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """A gateway that has a key for the scripted server, in each place that can hold one."""
-    monkeypatch.setenv("TOOLWRIGHT_TEST_KEY", KEY)
+    monkeypatch.setenv("CALLWRIGHT_TEST_KEY", KEY)
     return serve(
-        ModelConfig(name="by-environment", upstream=model.url, api_key_env="TOOLWRIGHT_TEST_KEY"),
+        ModelConfig(name="by-environment", upstream=model.url, api_key_env="CALLWRIGHT_TEST_KEY"),
         ModelConfig(name="by-header", upstream=model.url, headers={"x-api-key": KEY}),
         ModelConfig(name="by-url", upstream=model.url.replace("//", f"//user:{KEY}@")),
     )
@@ -141,7 +141,7 @@ ECHOES = {
 def test_the_key_of_an_upstream_is_told_nowhere(
     keyed: str, model: ModelServer, name: str, echo: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "toolwright")
+    caplog.set_level(logging.DEBUG, "callwright")
     for path, body in ((CHAT, {"messages": [QUESTION]}), (RESPONSES, {"input": "hi"})):
         for stream in (False, True):
             model.plays(echo)
@@ -226,7 +226,7 @@ LINES = "x\n2026-01-01 00:00:00 INFO forged\r\n\x1b[2Kforged\u2028forged"
 def test_no_request_and_no_upstream_writes_a_line_of_the_log(
     serve: Served, model: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "toolwright")
+    caplog.set_level(logging.DEBUG, "callwright")
     url = serve(ModelConfig(name="m", upstream=model.url))
     bad = whole({"error": {"message": LINES}}, 500)
     event = Answer((f"data: {json.dumps({'error': {'message': LINES}})}\n\n".encode(),))

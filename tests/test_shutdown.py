@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.serving import Drain
+from callwright.gateway.traffic import Traffic
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
 from tests.processes import gateway
 from tests.responding import RESPONSES, checked, read_events
 from tests.servers import Answer, Gate, ModelServer, said
-from toolwright.gateway.serving import Drain
-from toolwright.gateway.traffic import Traffic
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
 _PATIENCE_S = 10.0
@@ -27,7 +27,7 @@ BODY: dict[str, Any] = {"model": "any", "input": "Tell me.", "stream": True}
 
 
 def serving(folder: Path, model: ModelServer, drain_s: float) -> AbstractContextManager[tuple[str, "Popen[bytes]"]]:
-    config = folder / "toolwright.toml"
+    config = folder / "callwright.toml"
     config.write_text(
         f'[server]\ndrain_s = {drain_s}\nheartbeat_s = 0.2\n[store]\nurl = "sqlite:///{folder}/kept.db"\n'
         f'[[models]]\nname = "*"\nupstream = "{model.url}"\n'

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway.config import ModelConfig
 from tests.asking import CHAT, request
 from tests.conftest import Served
-from toolwright.gateway.config import ModelConfig
 
 FITTING: dict[str, dict[str, Any]] = {
     "a number above the one that was said": {"properties": {"n": {"type": "number", "minimum": 5}}},

@@ -7,23 +7,23 @@ from typing import Any
 import msgspec
 import pytest
 
-import toolwright
+import callwright
+from callwright.constraint.compile import compiled, key_of
+from callwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
+from callwright.custom import custom_tool
+from callwright.dialects.base import get_dialect
+from callwright.gateway.config import ModelConfig
+from callwright.grammar.user import Grammar
+from callwright.toolset import Toolset
+from callwright.turn import Mode, Model, plan
+from callwright.upstreams.base import Generation, TextDelta
+from callwright.upstreams.simulated import SimulatedUpstream
 from tests.asking import CHAT, ask, request
 from tests.conftest import WAYS, Served
 from tests.constraining import DIVERSE, SHAPED, TOOLS
 from tests.engines import Llguidance
 from tests.outputs import QUESTION
 from tests.outputs import TOOLS as SOME_TOOLS
-from toolwright.constraint.compile import compiled, key_of
-from toolwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
-from toolwright.custom import custom_tool
-from toolwright.dialects.base import get_dialect
-from toolwright.gateway.config import ModelConfig
-from toolwright.grammar.user import Grammar
-from toolwright.toolset import Toolset
-from toolwright.turn import Mode, Model, plan
-from toolwright.upstreams.base import Generation, TextDelta
-from toolwright.upstreams.simulated import SimulatedUpstream
 
 MANY = tuple(tool for tool, _, _ in DIVERSE.values())
 SEEDS = 8
@@ -131,7 +131,7 @@ def test_a_grammar_of_a_custom_tool_is_drawn_from_too() -> None:
     upstream = SimulatedUpstream(samples=True)
     given = [{"type": "custom", "custom": {"name": "note", "format": {"type": "grammar", "grammar": NOTE}}}]
     turns = [
-        toolwright.parse(_whole("hermes", seed, upstream, tools), dialect="hermes", tools=given) for seed in range(4)
+        callwright.parse(_whole("hermes", seed, upstream, tools), dialect="hermes", tools=given) for seed in range(4)
     ]
     inputs = [call.arguments for turn in turns for call in turn.calls]
     assert all(re.fullmatch("a[0-9]{2}b", text) for text in inputs)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from callwright.gateway import store as store_module
+from callwright.gateway.store import Store, StoredConversation, StoreError
 from tests.storing import ids, is_erased, message, put_chain, response, run, sql, turns, with_store
-from toolwright.gateway import store as store_module
-from toolwright.gateway.store import Store, StoredConversation, StoreError
 
 pytest_plugins = ["tests.databases"]
 

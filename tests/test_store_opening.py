@@ -15,11 +15,11 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
+from callwright.errors import ConfigError
+from callwright.gateway.store import Store, StoredConversation, StoreError
+from callwright.gateway.store_tables import TABLES, VERSIONS
 from tests.servers import ClosedPort
 from tests.storing import Story, ids, message, put_chain, response, run, sql, turns, with_store
-from toolwright.errors import ConfigError
-from toolwright.gateway.store import Store, StoredConversation, StoreError
-from toolwright.gateway.store_tables import TABLES, VERSIONS
 
 pytest_plugins = ["tests.databases"]
 
@@ -185,7 +185,7 @@ def test_a_store_in_memory_is_empty_when_it_is_opened_again() -> None:
 
 _PUTS_UNTIL_KILLED = """
 import asyncio, itertools, sys
-from toolwright.gateway.store import Store, StoredResponse
+from callwright.gateway.store import Store, StoredResponse
 
 async def main():
     store = Store(sys.argv[1])
@@ -223,7 +223,7 @@ def test_what_was_stored_outlives_a_process_that_is_killed(kept_url: str) -> Non
 
 _OPENS_WHEN_TOLD = """
 import asyncio, sys
-from toolwright.gateway.store import Store, StoredResponse
+from callwright.gateway.store import Store, StoredResponse
 
 async def main():
     store = Store(sys.argv[1])
@@ -314,7 +314,7 @@ def test_a_database_of_the_first_schema_keeps_what_it_has(kept_url: str) -> None
 def test_a_database_of_a_newer_schema_is_refused_and_left_alone(kept_url: str) -> None:
     run(kept_url, nothing)
     sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '9999'")
-    with pytest.raises(ConfigError, match="it has schema 9999, this Toolwright knows up to 0002"):
+    with pytest.raises(ConfigError, match="it has schema 9999, this Callwright knows up to 0002"):
         run(kept_url, nothing)
     assert sql(kept_url, f"SELECT * FROM {VERSIONS}") == [("9999",)]
 
@@ -440,7 +440,7 @@ def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigError) as caught:
         run("postgresql://u:s3cret@h/db", nothing)
-    assert "Store postgresql://u:***@h/db: PostgreSQL needs its driver: pip install 'toolwright[postgres]'" in str(
+    assert "Store postgresql://u:***@h/db: PostgreSQL needs its driver: pip install 'callwright[postgres]'" in str(
         caught.value
     )
 

@@ -16,16 +16,16 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 from websockets.sync.client import connect
 
+from callwright.agent.run import run, stream
+from callwright.errors import UpstreamError
+from callwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.websocket import ENDPOINT
 from tests.asking import CHAT, request
 from tests.outputs import QUESTION, TOOLS
 from tests.responding import RESPONSES
 from tests.running import agent
 from tests.servers import Gateway, ModelServer, calling, said, whole
 from tests.test_mcp import SERVER
-from toolwright.agent.run import run, stream
-from toolwright.errors import UpstreamError
-from toolwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
-from toolwright.gateway.websocket import ENDPOINT
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
@@ -77,7 +77,7 @@ def test_a_turn_is_a_span_of_the_requests_trace(gateway: str, model: ModelServer
     assert told(whole) == {"http.request.method": "POST", "http.route": CHAT, "http.response.status_code": 200}
     attributes = told(span)
     assert attributes.pop("gen_ai.response.time_to_first_chunk", 0)
-    assert str(attributes.pop("toolwright.request_id")).startswith("req_")
+    assert str(attributes.pop("callwright.request_id")).startswith("req_")
     assert attributes == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
@@ -126,7 +126,7 @@ def test_a_turn_says_of_which_response_and_conversation_it_is(
     attributes = told(one(spans, "chat served/native"))
     assert attributes["gen_ai.conversation.id"] == conversation
     assert attributes["gen_ai.response.id"] == response.json["id"]
-    assert attributes["toolwright.request_id"] == response.headers["x-request-id"]
+    assert attributes["callwright.request_id"] == response.headers["x-request-id"]
 
 
 def test_a_turn_over_a_websocket_is_a_span_and_what_machines_ask_for_is_none(
@@ -205,7 +205,7 @@ def test_the_tools_of_an_agent_are_spans_beside_its_turns_below_that_of_the_run(
         "gen_ai.usage.output_tokens": 0,
         "gen_ai.usage.cache_read.input_tokens": 0,
         "gen_ai.usage.reasoning.output_tokens": 0,
-        "toolwright.stop": "completed",
+        "callwright.stop": "completed",
     }
     assert one(spans, "lookup").parent == weather.context
 
@@ -258,7 +258,7 @@ def test_without_opentelemetry_nothing_of_it_is_looked_for_twice_and_everything_
         "import sys, asyncio\n"
         "sys.modules['opentelemetry'] = None\n"
         "from tests.running import agent\n"
-        "from toolwright.agent.run import run\n"
+        "from callwright.agent.run import run\n"
         "def get_time() -> str: return 'noon'\n"
         "print(asyncio.run(run(agent([('get_time', {})], 'Noon.', tools=[get_time]), 'When?')).text)\n"
     )
@@ -267,6 +267,6 @@ def test_without_opentelemetry_nothing_of_it_is_looked_for_twice_and_everything_
 
 
 def test_the_package_imports_nothing_of_it() -> None:
-    program = "import sys, toolwright, toolwright.gateway.app; print([n for n in sys.modules if 'opentelemetry' in n])"
+    program = "import sys, callwright, callwright.gateway.app; print([n for n in sys.modules if 'opentelemetry' in n])"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, encoding="utf-8")
     assert ran.stdout.strip() == "[]"

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from callwright.conversation import Conversation
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Problem
+from callwright.gateway.config import Config, ModelConfig, ServerConfig
+from callwright.gateway.lane import Lane, LaneChooser
+from callwright.gateway.traffic import Traffic
+from callwright.turn import Model
+from callwright.upstreams.base import Generation
+from callwright.upstreams.scripted import ScriptedUpstream
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
 from tests.responding import RESPONSES
 from tests.servers import EVENTS, Answer, Gate, Gateway, ModelServer, chunk, said, sse
-from toolwright.conversation import Conversation
-from toolwright.errors import RequestError, UpstreamError
-from toolwright.events import Problem
-from toolwright.gateway.config import Config, ModelConfig, ServerConfig
-from toolwright.gateway.lane import Lane, LaneChooser
-from toolwright.gateway.traffic import Traffic
-from toolwright.turn import Model
-from toolwright.upstreams.base import Generation
-from toolwright.upstreams.scripted import ScriptedUpstream
 
 Started = Callable[..., str]
 BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}

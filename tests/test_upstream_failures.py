@@ -15,6 +15,9 @@ import pytest
 from aiohttp import ThreadedResolver
 from msgspec import Struct
 
+from callwright.errors import UpstreamError
+from callwright.gateway.config import ModelConfig
+from callwright.upstreams.http import HttpUpstream
 from tests.asking import CHAT, Live, Reply, ask, read_event, request
 from tests.conftest import KEY, Served, scripted_models
 from tests.outputs import ARGUMENTS, QUESTION, TEXT, TOOLS, block, played
@@ -30,9 +33,6 @@ from tests.servers import (
     sse,
     whole,
 )
-from toolwright.errors import UpstreamError
-from toolwright.gateway.config import ModelConfig
-from toolwright.upstreams.http import HttpUpstream
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 RAW = "raw-hermes-vllm"
@@ -49,9 +49,9 @@ def keyed(serve: Served, model: ModelServer, closed_port: str, monkeypatch: pyte
     """A gateway that has a key for the scripted server, under its names and under those of ``impatient``, which wait a
     quarter of a second for it; and one for a server that is down.
     """
-    monkeypatch.setenv("TOOLWRIGHT_TEST_KEY", KEY)
+    monkeypatch.setenv("CALLWRIGHT_TEST_KEY", KEY)
     ways: dict[str, dict[str, Any]] = {"native": {}, RAW: {"mode": "raw", "dialect": "hermes", "server": "vllm"}}
-    key: dict[str, Any] = {"api_key_env": "TOOLWRIGHT_TEST_KEY"}
+    key: dict[str, Any] = {"api_key_env": "CALLWRIGHT_TEST_KEY"}
     patient = [ModelConfig(name=way, upstream=model.url, **key, **how) for way, how in ways.items()]
     hasty = [
         ModelConfig(name=impatient(way), upstream=model.url, idle_timeout_s=0.25, **key, **how)

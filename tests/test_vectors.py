@@ -2,10 +2,10 @@
 
 import pytest
 
+from callwright import collect
 from fuzz.holds import assert_well_formed
 from tests.cases import Case, load_cases
 from tests.reading import lost, merged, pieces, read
-from toolwright import collect
 
 CASES = load_cases()
 # An output is cut off at so many places; which ones differs from case to case.

@@ -1,4 +1,4 @@
-"""`toolwright serve --workers`: real processes behind one port, that are killed, told to end and left alone."""
+"""`callwright serve --workers`: real processes behind one port, that are killed, told to end and left alone."""
 
 import json
 import os
@@ -14,17 +14,17 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from callwright.cli import main
+from callwright.errors import ConfigError
+from callwright.gateway.callers import KeyConfig, Keys, hash_of, ledger_size
+from callwright.gateway.config import Config, ModelConfig, ServerConfig, StoreConfig
+from callwright.gateway.ledger import Ledger
+from callwright.gateway.workers import check_workers, serve_by_workers, share_of
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION
 from tests.processes import gateway
 from tests.responding import RESPONSES
 from tests.servers import HOST, Answer, ModelServer, said
-from toolwright.cli import main
-from toolwright.errors import ConfigError
-from toolwright.gateway.callers import KeyConfig, Keys, hash_of, ledger_size
-from toolwright.gateway.config import Config, ModelConfig, ServerConfig, StoreConfig
-from toolwright.gateway.ledger import Ledger
-from toolwright.gateway.workers import check_workers, serve_by_workers, share_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no workers on Windows")
 proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
@@ -35,7 +35,7 @@ BODY: dict[str, Any] = {"model": "any", "messages": [QUESTION], "stream": True}
 
 
 def options(folder: Path, model: ModelServer, more: str = "") -> tuple[str, ...]:
-    config = folder / "toolwright.toml"
+    config = folder / "callwright.toml"
     config.write_text(
         f'[server]\nworkers = {COUNT}\n[store]\nurl = "sqlite:///{folder}/kept.db"\n'
         f'[[models]]\nname = "*"\nupstream = "{model.url}"\n{more}'

@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from toolwright.conversation import Conversation, Message, TextPart
-from toolwright.dialects.base import dialect_names, get_dialect
+from callwright.conversation import Conversation, Message, TextPart
+from callwright.dialects.base import dialect_names, get_dialect
 
 WIDTH: Final = 64
 HIDDEN: Final = 128

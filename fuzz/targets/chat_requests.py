@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from callwright.errors import RequestError
+from callwright.wire.body import decoded
+from callwright.wire.chat import read_request
+from callwright.wire.limits import Limits
 from fuzz import asking, values
 from fuzz.choices import Choices
-from toolwright.errors import RequestError
-from toolwright.wire.body import decoded
-from toolwright.wire.chat import read_request
-from toolwright.wire.limits import Limits
 
 __all__ = ["run"]
 

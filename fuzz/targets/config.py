@@ -1,4 +1,4 @@
-"""`toolwright.toml` with slips: one is told with its place, or models are made of it."""
+"""`callwright.toml` with slips: one is told with its place, or models are made of it."""
 
 import asyncio
 import tempfile
@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from fuzz.choices import Choices
-from toolwright import ConfigError
-from toolwright.gateway.callers import KeyConfig
-from toolwright.gateway.config import (
+from callwright import ConfigError
+from callwright.gateway.callers import KeyConfig
+from callwright.gateway.config import (
     Config,
     McpConfig,
     ModelConfig,
@@ -20,8 +19,9 @@ from toolwright.gateway.config import (
     StoreConfig,
     load_config,
 )
-from toolwright.gateway.models import build_models
-from toolwright.wire.limits import Limits
+from callwright.gateway.models import build_models
+from callwright.wire.limits import Limits
+from fuzz.choices import Choices
 
 __all__ = ["run"]
 
@@ -129,7 +129,7 @@ def run(draw: Choices) -> None:
     if draw.once_in(6):
         at = draw.number(0xFFFF) % (len(text) + 1)
         text = text[:at] + draw.bytes(6) + text[at + draw.number(4) :]
-    path = Path(_folder().name) / "toolwright.toml"
+    path = Path(_folder().name) / "callwright.toml"
     path.write_bytes(text)
     try:
         config = load_config(path)

@@ -2,14 +2,14 @@
 
 from collections import Counter
 
+from callwright.check import arguments_problem
+from callwright.conversation import FunctionTool, NamedTool
+from callwright.recover import Found, Piece, Prose, recover, recover_arguments
+from callwright.toolset import Toolset
 from fuzz import values, words
 from fuzz.choices import Choices
 from fuzz.holds import strict_json
 from tests.cases import TOOLS
-from toolwright.check import arguments_problem
-from toolwright.conversation import FunctionTool, NamedTool
-from toolwright.recover import Found, Piece, Prose, recover, recover_arguments
-from toolwright.toolset import Toolset
 
 __all__ = ["run"]
 

@@ -2,8 +2,8 @@
 samples are of it, a text that comes in pieces is judged like the whole one, and both ways of judging agree.
 """
 
+from callwright import Grammar, GrammarError
 from fuzz.choices import Choices
-from toolwright import Grammar, GrammarError
 
 __all__ = ["run"]
 

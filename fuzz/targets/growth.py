@@ -6,12 +6,12 @@ It measures time, so `scripts/fuzz` runs it and the tests do not.
 import time
 from collections.abc import Callable
 
-import toolwright
+import callwright
+from callwright import NotJsonError
 from fuzz import words
 from fuzz.choices import Choices
 from fuzz.targets.dialects import CATALOGUE
 from tests.cases import tools
-from toolwright import NotJsonError
 
 __all__ = ["run"]
 
@@ -36,7 +36,7 @@ def run(draw: Choices) -> None:
 
     def parse(text: str) -> None:
         pieces = [text[at : at + size] for at in range(0, len(text), size)]
-        toolwright.parse(pieces, dialect=dialect, tools=offered)
+        callwright.parse(pieces, dialect=dialect, tools=offered)
 
     read: Callable[[str], object] = parse
     if draw.once_in(10):
@@ -61,6 +61,6 @@ def _took(read: Callable[[str], object], text: str) -> float:
 
 def _loads(text: str) -> None:
     try:
-        toolwright.loads(text)
+        callwright.loads(text)
     except NotJsonError:
         return

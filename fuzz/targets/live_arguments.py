@@ -4,14 +4,14 @@ is said to fit is valid.
 
 import jsonschema
 
+from callwright.check import arguments_problem
+from callwright.conversation import FunctionTool
+from callwright.live import LiveArguments
+from callwright.toolset import Toolset
 from fuzz import values
 from fuzz.choices import Choices
 from fuzz.holds import strict_json
 from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
-from toolwright.check import arguments_problem
-from toolwright.conversation import FunctionTool
-from toolwright.live import LiveArguments
-from toolwright.toolset import Toolset
 
 __all__ = ["run"]
 

@@ -7,20 +7,20 @@ from typing import Any
 
 import msgspec
 
+from callwright import ContentDelta, Markup, Problem, ReasoningDelta, collect
+from callwright.conversation import Conversation, NamedTool, ToolChoice
+from callwright.events import Event, Usage
+from callwright.turn import Model, Reader
+from callwright.upstreams.base import Delta, Generation, Stopped
+from callwright.upstreams.chat import _Choices, _Chunk
+from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.wire.choice import write_tool_choice
+from callwright.wire.offer import read_offer
 from fuzz import values, words
 from fuzz.choices import Choices
 from fuzz.holds import assert_calls_hold, assert_well_formed
 from tests.cases import TOOLS, tools
 from tests.reading import merged
-from toolwright import ContentDelta, Markup, Problem, ReasoningDelta, collect
-from toolwright.conversation import Conversation, NamedTool, ToolChoice
-from toolwright.events import Event, Usage
-from toolwright.turn import Model, Reader
-from toolwright.upstreams.base import Delta, Generation, Stopped
-from toolwright.upstreams.chat import _Choices, _Chunk
-from toolwright.upstreams.scripted import ScriptedUpstream
-from toolwright.wire.choice import write_tool_choice
-from toolwright.wire.offer import read_offer
 
 __all__ = ["run"]
 

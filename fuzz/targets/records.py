@@ -1,13 +1,13 @@
-"""Lines of recorded turns as `toolwright replay` reads them: one is refused in words, or read again."""
+"""Lines of recorded turns as `callwright replay` reads them: one is refused in words, or read again."""
 
 import json
 from typing import Any
 
+from callwright.errors import RequestError
+from callwright.records import RecordError, read_record, reread
 from fuzz import values, words
 from fuzz.choices import Choices
 from tests.cases import TOOLS
-from toolwright.errors import RequestError
-from toolwright.records import RecordError, read_record, reread
 
 __all__ = ["run"]
 
@@ -52,7 +52,7 @@ def _record(draw: Choices) -> Any:
     custom = {"name": "patch", "custom": True, "grammar": ["lark", draw.one(('start: "a"', "start: ("))]}
     return {
         "version": 1,
-        "toolwright": "0.1.0",
+        "callwright": "0.1.0",
         "time": "2026-01-01T00:00:00Z",
         "model": "m",
         "upstream": "u",

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import tests
+from callwright import ConfigError, ResponseTemplate
 from fuzz.choices import Choices
 from fuzz.holds import output_holds
 from fuzz.targets.dialects import asked
 from fuzz.values import HOSTILE, mutated
 from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
 from tests.cases import Case, read_cases
-from toolwright import ConfigError, ResponseTemplate
 
 __all__ = ["run"]
 

@@ -4,12 +4,12 @@ what is sent to the model can be sent.
 
 from typing import Any
 
+from callwright.errors import RequestError
+from callwright.wire.body import decoded
+from callwright.wire.limits import Limits
+from callwright.wire.responses import decode_request, read_request
 from fuzz import asking, values
 from fuzz.choices import Choices
-from toolwright.errors import RequestError
-from toolwright.wire.body import decoded
-from toolwright.wire.limits import Limits
-from toolwright.wire.responses import decode_request, read_request
 
 __all__ = ["run"]
 

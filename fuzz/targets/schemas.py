@@ -6,13 +6,13 @@ from typing import Any
 
 import jsonschema
 
-import toolwright
+import callwright
+from callwright import RequestError
+from callwright.schema.validate import is_valid
+from callwright.wire.limits import Limits, check_limits
 from fuzz import values
 from fuzz.asking import refused
 from fuzz.choices import Choices
-from toolwright import RequestError
-from toolwright.schema.validate import is_valid
-from toolwright.wire.limits import Limits, check_limits
 
 __all__ = ["run"]
 
@@ -27,12 +27,12 @@ def run(draw: Choices) -> None:
         for _ in range(draw.number(3)):
             schema = values.mutated(draw, schema)
     if isinstance(schema, dict):
-        problems = toolwright.strict_problems(schema)
+        problems = callwright.strict_problems(schema)
         assert all(isinstance(problem, str) and problem for problem in problems)
     tool = {"type": "function", "function": {"name": "use", "parameters": schema, "strict": draw.once_in(3)}}
     try:
         check_limits({"tools": [tool]}, repr(tool), LIMITS)
-        parser = toolwright.Parser("hermes", tools=[tool])
+        parser = callwright.Parser("hermes", tools=[tool])
     except RequestError as error:
         refused(error)
         return
@@ -41,7 +41,7 @@ def run(draw: Choices) -> None:
     for piece in draw.cuts(f"<tool_call>{text}</tool_call>"):
         parser.feed(piece)
     parser.finish()
-    toolwright.typescript(tool)
+    callwright.typescript(tool)
     if sane:
         theirs = jsonschema.Draft202012Validator(schema).is_valid(value)
         assert is_valid(schema, value) == theirs, f"{value!r} against {schema!r}: another validator says {theirs}"

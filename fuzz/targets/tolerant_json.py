@@ -5,13 +5,13 @@ pieces reads as the whole one, and nothing raises but `NotJsonError`.
 import json
 from typing import Any
 
-import toolwright
+import callwright
+from callwright import NotJsonError
 from fuzz import values
 from fuzz.choices import Choices
 from fuzz.holds import strict_json
 from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
 from tests.test_lenient import read
-from toolwright import NotJsonError
 
 __all__ = ["run"]
 
@@ -25,7 +25,7 @@ def run(draw: Choices) -> None:
     if not draw.once_in(6):
         text = spliced(draw, text, ATOMS)
     try:
-        got = toolwright.loads(text, schema)
+        got = callwright.loads(text, schema)
     except NotJsonError:
         got = None
     json.loads(json.dumps(got, allow_nan=False))

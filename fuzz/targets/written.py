@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import toolwright
+import callwright
 from fuzz import words
 from fuzz.choices import Choices
 from tests.test_cross import TOOLS
@@ -18,9 +18,9 @@ def run(draw: Choices) -> None:
     # A format without escapes cannot hold its own marks, which are control tokens where it is written.
     texts = [text for text in words.TRICKY if not words.is_mark(text, dialect)]
     calls = [{"name": "save_text", "arguments": _arguments(draw, texts)} for _ in range(1 + draw.number(2))]
-    text = toolwright.write(calls, dialect=dialect, tools=TOOLS)
+    text = callwright.write(calls, dialect=dialect, tools=TOOLS)
     for output in (text, draw.cuts(text)):
-        turn = toolwright.parse(output, dialect=dialect, tools=TOOLS)
+        turn = callwright.parse(output, dialect=dialect, tools=TOOLS)
         got = [{"name": call.name, "arguments": json.loads(call.arguments)} for call in turn.calls]
         assert got == calls, f"{text!r} reads {turn!r}"
         assert (turn.content, turn.reasoning) == (None, None), f"{text!r} reads {turn!r}"

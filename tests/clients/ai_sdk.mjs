@@ -1,6 +1,6 @@
 // Conversations with the AI SDK: its loop calls a tool, tells the result, and gets the answer.
 //
-//     TOOLWRIGHT_NODE_MODULES=… node ai_sdk.mjs BASE_URL turns|rest MODEL [MODEL ...]
+//     CALLWRIGHT_NODE_MODULES=… node ai_sdk.mjs BASE_URL turns|rest MODEL [MODEL ...]
 //
 // `turns`: over the Responses API, the Chat API, and the Chat API as the provider for compatible servers asks it; each
 // whole and streamed. `rest`: not stored, reasoning as a summary, a custom tool, objects; it wants the simulated model.
@@ -9,7 +9,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
-const require = createRequire(`${process.env.TOOLWRIGHT_NODE_MODULES}/`);
+const require = createRequire(`${process.env.CALLWRIGHT_NODE_MODULES}/`);
 const { generateText, Output, stepCountIs, streamText, tool } = require("ai");
 const { createOpenAI } = require("@ai-sdk/openai");
 const { createOpenAICompatible } = require("@ai-sdk/openai-compatible");
@@ -114,7 +114,7 @@ function cases(what, { openai, compatible }) {
 
 const [baseURL, what, ...models] = process.argv.slice(2);
 const given = { baseURL, apiKey: "any" };
-const compatible = createOpenAICompatible({ name: "toolwright", includeUsage: true, supportsStructuredOutputs: true, ...given });
+const compatible = createOpenAICompatible({ name: "callwright", includeUsage: true, supportsStructuredOutputs: true, ...given });
 const providers = { openai: createOpenAI(given), compatible };
 globalThis.AI_SDK_LOG_WARNINGS = false;
 for (const model of models) {

@@ -12,21 +12,21 @@ import pytest
 from click.testing import CliRunner
 from msgspec import Struct
 
-from toolwright.cli import main
+from callwright.cli import main
 
 MCP_SERVER: Final = Path(__file__).parent / "codex_mcp_demo.py"
-WEBSOCKET: Final = "model_providers.toolwright.supports_websockets=true"
-HTTP: Final = "model_providers.toolwright.supports_websockets=false"
+WEBSOCKET: Final = "model_providers.callwright.supports_websockets=true"
+HTTP: Final = "model_providers.callwright.supports_websockets=false"
 _PATIENCE_S: Final = 90
 
 
 def installed() -> str:
-    """The binary. Skips the test where `TOOLWRIGHT_CODEX` names none, or no folder node_modules that holds it."""
-    given = Path(os.environ.get("TOOLWRIGHT_CODEX") or "/nowhere")
+    """The binary. Skips the test where `CALLWRIGHT_CODEX` names none, or no folder node_modules that holds it."""
+    given = Path(os.environ.get("CALLWRIGHT_CODEX") or "/nowhere")
     for path in (given / ".bin" / "codex", given):
         if path.is_file():
             return str(path.absolute())
-    pytest.skip("TOOLWRIGHT_CODEX names neither a Codex binary nor a node_modules folder that holds it")
+    pytest.skip("CALLWRIGHT_CODEX names neither a Codex binary nor a node_modules folder that holds it")
 
 
 class Ran(Struct):
@@ -77,7 +77,7 @@ class Codex:
         self.work.mkdir()
 
     def configure(self, *options: str) -> None:
-        """Let `toolwright codex` write the configuration."""
+        """Let `callwright codex` write the configuration."""
         done = CliRunner().invoke(main, ["codex", "--write", str(self.home), *options])
         assert done.exit_code == 0, done.output
 

@@ -1,6 +1,6 @@
 // Conversations over the Responses API with the official openai package for JavaScript.
 //
-//     TOOLWRIGHT_NODE_MODULES=… node openai_npm.mjs BASE_URL turns|rest MODEL [MODEL ...]
+//     CALLWRIGHT_NODE_MODULES=… node openai_npm.mjs BASE_URL turns|rest MODEL [MODEL ...]
 //
 // `turns`: a call, its result, the answer; asked for whole, streamed, and by the package's stream helper, with the items
 // sent back and with `previous_response_id`. `rest`: structured outputs, custom tools, calls side by side; it wants the
@@ -9,7 +9,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
-const require = createRequire(`${process.env.TOOLWRIGHT_NODE_MODULES}/`);
+const require = createRequire(`${process.env.CALLWRIGHT_NODE_MODULES}/`);
 const OpenAI = require("openai");
 const { zodResponsesFunction, zodTextFormat } = require("openai/helpers/zod");
 const { z } = require("zod");

@@ -1,0 +1,115 @@
+"""From a call of the model to one that can run: its tool, its arguments, what is wrong with them, what a person says.
+
+What is wrong is told in words for the model: where, what was expected, what it wrote, what can stand there.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from callwright.agent.events import CallReady, ToolEnded
+from callwright.agent.readers import MisfitError
+from callwright.agent.results import cut_text
+from callwright.agent.tools import Tool
+from callwright.conversation import Call
+from callwright.custom import INPUT
+from callwright.errors import RequestError
+from callwright.jsontext import NotJsonError, decode
+from callwright.schema import validate
+
+__all__ = ["ReadyCall", "call_key", "check_decisions", "decided", "prepared"]
+
+_REJECTED: Final = "The user did not approve this call; it was not run."
+_MAX_FAULT: Final = 300
+
+
+class ReadyCall(Struct, frozen=True):
+    """A call that holds, as it will run: `values` by parameter, without hidden ones.
+
+    `note` is what a person changed.
+    """
+
+    ready: CallReady
+    tool: Tool
+    values: Mapping[str, Any]
+    turn: int = 0
+    attempt: int = 0
+    note: str = ""
+
+
+def prepared(index: int, call: Call, tools: Mapping[str, Tool]) -> ReadyCall | str:
+    """The call as it can run, or what is wrong with it."""
+    tool = tools.get(call.name)
+    if tool is None:
+        near = get_close_matches(call.name.lower(), list(tools), n=3, cutoff=0.0)
+        return f"No tool is called {cut_text(call.name, 64)!r}. The nearest are: {', '.join(near) or 'none'}."
+    try:
+        arguments = decode(call.arguments or "{}")
+    except NotJsonError as error:
+        return f"The arguments are no JSON: {error}."
+    return _fitted(CallReady(index, call.id, call.name, arguments), tool)
+
+
+def _fitted(ready: CallReady, tool: Tool) -> ReadyCall | str:
+    if not isinstance(ready.arguments, dict):
+        return f"$: expected an object, got {type(ready.arguments).__name__}."
+    faults = validate.faults(tool.parameters, ready.arguments)
+    if faults:
+        return " ".join(f"{fault.path}: {cut_text(fault.message, _MAX_FAULT)}." for fault in faults)
+    custom = tool.definition.custom
+    if custom is not None and custom.grammar is not None:
+        wrong = custom.grammar.first_error(ready.arguments[INPUT])
+        if wrong is not None:
+            return f"The input does not match the grammar: {wrong}."
+    try:
+        return ReadyCall(ready, tool, tool.read(ready.arguments))
+    except MisfitError as error:
+        return cut_text(f"{error}.", _MAX_FAULT)
+
+
+def call_key(call: CallReady) -> str:
+    """A call by its name and arguments, whatever the order of the keys."""
+    return f"{call.name} {_text(call.arguments)}"
+
+
+def check_decisions(decisions: Mapping[str, Any], waiting: Sequence[Call], tools: Mapping[str, Tool]) -> None:
+    """Raises `RequestError` where a decision is none, or for no call that waits."""
+    calls = {call.id: call for call in waiting}
+    for id_, given in decisions.items():
+        param = f"decisions.{id_}"
+        if id_ not in calls:
+            raise RequestError(f"No call {id_!r} waits for a decision.", param=param)
+        is_mapping = isinstance(given, Mapping) and bool(given) and given.keys() <= {"arguments", "always"}
+        if not isinstance(given, bool | str) and not is_mapping:
+            raise RequestError(
+                'Expected True, False, the words of the person, {"arguments": {…}} or {"always": True}, '
+                f"got {type(given).__name__}.",
+                param=param,
+            )
+        tool = tools.get(calls[id_].name)
+        if tool is not None and isinstance(given, Mapping) and "arguments" in given:
+            found = _fitted(CallReady(0, id_, tool.name, given["arguments"]), tool)
+            if isinstance(found, str):
+                raise RequestError(f"These arguments do not fit {tool.name!r}: {found}", param=f"{param}.arguments")
+
+
+def decided(call: ReadyCall, given: object) -> ReadyCall | ToolEnded:
+    """The call as the person wants it, or its rejection; no answer is one."""
+    if given is True:
+        return call
+    if not isinstance(given, Mapping):
+        words = given if isinstance(given, str) and given else _REJECTED
+        return ToolEnded(call.ready.index, call.ready.id, call.ready.name, "rejected", words)
+    if "arguments" not in given:
+        return call
+    found = _fitted(msgspec.structs.replace(call.ready, arguments=given["arguments"]), call.tool)
+    assert isinstance(found, ReadyCall)  # it was checked
+    note = f"The user changed the arguments to {_text(given['arguments'])}\n"
+    return msgspec.structs.replace(found, turn=call.turn, attempt=call.attempt, note=note)
+
+
+def _text(arguments: Any) -> str:
+    return msgspec.json.encode(arguments, order="deterministic").decode()

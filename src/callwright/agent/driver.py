@@ -1,0 +1,223 @@
+"""Drives the loop of an agent: does what it commands, with a model, tools and a clock, and hands on its events.
+
+Each command is a task that puts its events into one queue. The run ends before its time when it is cancelled, when its
+time is over, or when something fails: then the task is stopped, and the loop is told what there is.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from contextvars import Context
+from datetime import date
+from typing import Any, Final
+
+from callwright.agent.agents import Agent
+from callwright.agent.calls import ReadyCall
+from callwright.agent.events import RunEnded, RunEvent, RunResult, Stop
+from callwright.agent.execution import Execution, abandon, call_function
+from callwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, Step
+from callwright.batches import each
+from callwright.collect import Turn, collect
+from callwright.errors import UpstreamError
+from callwright.events import Event, Finished, Usage
+from callwright.tracing import RunSpan, with_spans
+from callwright.turn import Model, run_turn
+
+__all__ = ["Driver"]
+
+# How long a model's server may take to hear that nobody listens any more.
+_CLOSING_S: Final = 5.0
+
+
+class _Job:
+    """A command that runs as a task; `partial` is what there is when it is interrupted."""
+
+    def __init__(
+        self, work: Coroutine[Any, Any, Any], partial: Callable[[], dict[str, Any]], context: Context | None
+    ) -> None:
+        self.task = asyncio.create_task(work, context=context)
+        self.partial = partial
+
+    async def stop(self) -> None:
+        """Cancel it, and wait for its end within a time."""
+        if not self.task.done():
+            self.task.cancel()
+            await asyncio.wait({self.task}, timeout=_CLOSING_S)
+            if not self.task.done():
+                abandon(self.task)
+        if self.task.done() and not self.task.cancelled():
+            self.task.exception()
+
+
+class Driver:
+    """Drives a loop: does what it commands and hands on its events. `span` is that of the run. `result` is there when
+    it has ended.
+    """
+
+    def __init__(self, agent: Agent, model: Model, hidden: Mapping[str, Any], span: RunSpan, *, streamed: bool) -> None:
+        self._agent = agent
+        self._span = span
+        self._model = with_spans(model)
+        self._hidden = hidden
+        self._streamed = streamed
+        self._today = date.today().isoformat()
+        self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()  # None: look what has happened
+        self._stop: tuple[Stop, str] | None = None
+        self.result: RunResult | None = None
+
+    def watching(self, cancel: asyncio.Event | None) -> "_Watch":
+        """Ends the run when `cancel` is set or its time is over."""
+        return _Watch(self.interrupt, self._agent.limits.seconds, cancel)
+
+    def interrupt(self, stop: Stop, detail: str) -> None:
+        """End the run with what it has."""
+        self._stop = self._stop or (stop, detail)
+        self._queue.put_nowait(None)
+
+    async def events(self, loop: Loop) -> AsyncGenerator[RunEvent, None]:
+        """The events of a run."""
+        steps = loop.steps()
+        job: _Job | None = None
+        try:
+            step: Step = next(steps)
+            while not isinstance(step, RunEnded):
+                if not isinstance(step, AskModel | Approve | RunCalls):
+                    yield step
+                    step = next(steps)
+                    continue
+                job = self._job(step)
+                while not (job.task.done() and self._queue.empty()) and self._stop is None:
+                    event = await self._queue.get()
+                    if event is not None:
+                        yield event
+                if self._stop is not None:
+                    await job.stop()
+                    step = steps.throw(Interrupt(*self._stop, **job.partial()))
+                    for event in self._left():
+                        yield event
+                else:
+                    step = steps.send(job.task.result())
+                job = None
+            self.result = step.result
+            yield step
+        except BaseException as error:
+            if self.result is not None or inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
+                raise
+            if job is not None:
+                await self._stopped(job)
+            is_cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt)
+            stop: Stop = "cancelled" if is_cancelled else "failed"
+            detail = "the run was cancelled" if is_cancelled else str(error)
+            ended = steps.throw(Interrupt(stop, detail, **(job.partial() if job else {})))
+            assert isinstance(ended, RunEnded)
+            self.result = ended.result
+            if is_cancelled:
+                raise
+            for event in self._left():
+                yield event
+            yield ended
+            if not (isinstance(error, UpstreamError) and error.fault == "unmet"):  # that is the model's doing
+                raise
+
+    async def _stopped(self, job: _Job) -> None:
+        """Stop a job, also when this is cancelled once more."""
+        try:
+            await job.stop()
+        except asyncio.CancelledError:
+            abandon(job.task)
+
+    def _left(self) -> list[RunEvent]:
+        """The events that nobody has fetched."""
+        found = []
+        while not self._queue.empty():
+            event = self._queue.get_nowait()
+            found += [event] if event is not None else []
+        return found
+
+    def _job(self, step: AskModel | Approve | RunCalls) -> _Job:
+        emit = self._queue.put_nowait
+        context = self._span.context()
+        if isinstance(step, AskModel):
+            turn = _Asking(emit)
+            work: Coroutine[Any, Any, Any] = turn.ask(self._model, step, self._agent, self._today, self._streamed)
+            job = _Job(work, turn.partial, context)
+        elif isinstance(step, Approve):
+            job = _Job(_waiting(step.calls), dict, context)
+        else:
+            agent = self._agent
+            execution = Execution(
+                step.calls, emit, agent.limits, on_error=agent.on_error, items=step.items, hidden=self._hidden
+            )
+            job = _Job(execution.run(), lambda: {"ended": execution.ended}, context)
+        job.task.add_done_callback(lambda _: emit(None))
+        return job
+
+
+class _Watch:
+    """Calls `interrupt` when the time is over or an event is set."""
+
+    def __init__(
+        self, interrupt: Callable[[Stop, str], None], seconds: float | None, cancel: asyncio.Event | None
+    ) -> None:
+        self._interrupt = interrupt
+        self._seconds = seconds
+        self._cancel = cancel
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        if self._seconds is not None:
+            words = f"the run took more than {self._seconds:g} s"
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._interrupt, "seconds", words)
+        if self._cancel is not None:
+            self._task = asyncio.create_task(self._wait(self._cancel))
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _wait(self, cancel: asyncio.Event) -> None:
+        await cancel.wait()
+        self._interrupt("cancelled", "the run was cancelled")
+
+
+class _Asking:
+    """One turn of the model, as far as it has come."""
+
+    def __init__(self, emit: Callable[[RunEvent], None]) -> None:
+        self._emit = emit
+        self._events: list[Event] = []
+
+    async def ask(
+        self, model: Model, step: AskModel, agent: Agent, today: str, streamed: bool
+    ) -> tuple[Turn, Usage | None]:
+        """The whole turn, and what it cost."""
+        usage: Usage | None = None
+        turn = run_turn(model, step.conversation, agent.fields, today=today, streamed=streamed)
+        async with aclosing(each(turn)) as events:
+            async for event in events:
+                if isinstance(event, Usage):
+                    usage = event
+                    continue
+                self._events.append(event)
+                if not isinstance(event, Finished):
+                    self._emit(event)
+        return collect(self._events), usage
+
+    def partial(self) -> dict[str, Any]:
+        """What came until now, if anything, and whether it is all of it."""
+        is_whole = any(isinstance(event, Finished) for event in self._events)
+        return {"turn": collect(self._events) if self._events else None, "is_whole": is_whole}
+
+
+async def _waiting(calls: Sequence[ReadyCall]) -> set[int]:
+    """The indices of the calls that a person must decide on."""
+    found: set[int] = set()
+    for call in calls:
+        wanted = call.tool.options.approve
+        if wanted is True or (wanted is not False and await call_function(wanted, call.ready)):
+            found.add(call.ready.index)
+    return found

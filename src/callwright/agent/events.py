@@ -1,0 +1,162 @@
+"""What a run says while it goes on: the events of each turn of the model, and those here.
+
+One closed union, `RunEvent`. Each event of a call carries its index in the turn and its id in the conversation; for one
+call the order is fixed, between calls it is free. A run ends with `RunEnded`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from callwright.conversation import Conversation, Item
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    FinishReason,
+    Problem,
+    ReasoningDelta,
+    Usage,
+)
+from callwright.wire.chat import write_messages
+
+__all__ = [
+    "ApprovalNeeded",
+    "ArgumentsDelta",
+    "CallEnded",
+    "CallReady",
+    "CallStarted",
+    "ContentDelta",
+    "Problem",
+    "ReasoningDelta",
+    "Retried",
+    "RunEnded",
+    "RunEvent",
+    "RunResult",
+    "Status",
+    "Stop",
+    "TextDelta",
+    "ToolEnded",
+    "ToolProgress",
+    "ToolStarted",
+    "TurnEnded",
+]
+
+TextDelta: TypeAlias = ContentDelta
+Stop = Literal[
+    "completed", "turns", "calls", "tokens", "seconds", "repeated", "pending", "failed", "cancelled"
+]  # why a run ended
+Status = Literal["ok", "retry", "failed", "timeout", "interrupted", "not_run", "rejected"]
+
+
+class CallReady(Struct, frozen=True):
+    """A call that holds: its tool is known and the arguments fit. `arguments` are without hidden ones."""
+
+    index: int
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class ApprovalNeeded(Struct, frozen=True):
+    """A person must agree before this call, and any other of its turn, is run."""
+
+    index: int
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class ToolStarted(Struct, frozen=True):
+    """The function runs."""
+
+    index: int
+    id: str
+    name: str
+
+
+class ToolProgress(Struct, frozen=True):
+    """What a tool says on its way: by `Context.progress`, or a value of a generator before its last."""
+
+    index: int
+    id: str
+    name: str
+    value: Any
+
+
+class ToolEnded(Struct, frozen=True):
+    """A call is answered. `text` is what the model reads.
+
+    `ok` has a `value`, and what of it is for the program only in `app`; `retry` and `failed` may have the `exception`.
+    After `timeout` and `interrupted` it may still have taken effect; `not_run` and `rejected` never began. `is_cut`:
+    the model reads a part of the value.
+    """
+
+    index: int
+    id: str
+    name: str
+    status: Status
+    text: str
+    value: Any = None
+    app: Any = None
+    exception: BaseException | None = None
+    duration_s: float = 0.0
+    is_cut: bool = False
+    media: tuple[Any, ...] = ()
+
+
+class Retried(Struct, frozen=True):
+    """A call that did not hold: the model was told why and may make it again."""
+
+    index: int
+    id: str
+    name: str
+    reason: str
+
+
+class TurnEnded(Struct, frozen=True):
+    """The model has answered, for the `number`th time in this run (from 1)."""
+
+    number: int
+    text: str
+    calls: int
+    finish_reason: FinishReason
+    usage: Usage | None = None
+
+
+class RunResult(Struct, frozen=True):
+    """What came of a run.
+
+    `text` is the model's last text. `stop` says why the run ended, `detail` the same in words where it was not
+    `completed`. `items` are the conversation, without the instructions; each call in it has one output, but for those
+    of a `pending` run. `pending` is then plain JSON data, from which `resume` goes on, in another process too:
+    `pending["calls"]` are the calls to decide on. `calls` are the calls that were answered.
+    """
+
+    text: str
+    items: tuple[Item, ...]
+    stop: Stop
+    detail: str = ""
+    pending: dict[str, Any] | None = None
+    usage: Usage = Usage()
+    turns: int = 0
+    problems: tuple[Problem, ...] = ()
+    calls: tuple[ToolEnded, ...] = ()
+
+    def to_messages(self) -> list[dict[str, Any]]:
+        """The conversation as Chat messages."""
+        return write_messages(Conversation(self.items))
+
+
+class RunEnded(Struct, frozen=True):
+    """The last event of a run."""
+
+    result: RunResult
+
+
+RunEvent: TypeAlias = (
+    Event | CallReady | ApprovalNeeded | ToolStarted | ToolProgress | ToolEnded | Retried | TurnEnded | RunEnded
+)

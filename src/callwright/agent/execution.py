@@ -1,0 +1,294 @@
+"""Runs the calls of one turn: side by side up to a cap, a sequential tool alone, each within its time.
+
+Time-outs hold whatever a tool does: a task that swallows its cancellation is left alone, and so is a thread. What a
+tool raises is an outcome, a CancelledError of its own too. Hidden arguments are filled here and told to nobody.
+"""
+
+import asyncio
+import functools
+import inspect
+import logging
+import types
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+
+from callwright.agent.agents import Limits, OnError
+from callwright.agent.calls import ReadyCall
+from callwright.agent.events import RunEvent, Status, ToolEnded, ToolProgress, ToolStarted
+from callwright.agent.marks import Context, Failed, From, Result, Retry
+from callwright.agent.results import cut_text, write_result
+from callwright.agent.state import NOT_RUN
+from callwright.agent.threads import in_thread
+from callwright.agent.tools import Tool
+from callwright.conversation import Item
+from callwright.tracing import tool_span
+
+__all__ = ["Execution", "abandon", "call_function"]
+
+log = logging.getLogger("callwright.agent")
+
+_FAILED: Final = "The tool failed."
+_INTERRUPTED: Final = "Interrupted while it ran; its effect is unknown."
+# A tool that is cancelled may clean up for so long.
+_CLEANING_S: Final = 1.0
+_abandoned: set[asyncio.Task[Any]] = set()
+
+
+class Execution:
+    """The calls of one turn. `emit` takes the events; `ended` are the outcomes so far. `items` is the conversation as
+    the calls may see it.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[ReadyCall],
+        emit: Callable[[RunEvent], None],
+        limits: Limits,
+        *,
+        on_error: OnError = "tell",
+        items: Sequence[Item] = (),
+        hidden: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._limits = limits
+        self._on_error = on_error
+        self._calls = calls
+        self._items = items
+        self._hidden = hidden or {}
+        self._emit = emit
+        self._slots = asyncio.Semaphore(limits.parallel)
+        self._ended: dict[str, ToolEnded] = {}
+        self._running: dict[str, tuple[ReadyCall, asyncio.Task[Any], Context]] = {}
+
+    @property
+    def ended(self) -> list[ToolEnded]:
+        """An outcome for each call, in their order: those that have none were not run, or interrupted."""
+        found = []
+        for call in self._calls:
+            is_begun = call.ready.id in self._running
+            status: Status = "interrupted" if is_begun else "not_run"
+            none = _ended(call, status, _INTERRUPTED if is_begun else NOT_RUN)
+            found.append(self._ended.get(call.ready.id, none))
+        return found
+
+    async def run(self) -> list[ToolEnded]:
+        """Run them all; answers `ended`. With `on_error="raise"` it raises what a tool raises."""
+        for group in _groups(self._calls):
+            tasks = [asyncio.create_task(self._one(call)) for call in group]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            finally:
+                await self._stop(tasks)
+            raised = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+            if raised:
+                raise raised[0]
+        return self.ended
+
+    async def _stop(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """End what still runs, within a time."""
+        if all(task.done() for task in tasks):
+            return
+        inner = [task for _, task, _ in self._running.values() if not task.done()]
+        for task in (*inner, *tasks):
+            task.cancel()
+        try:
+            await asyncio.wait(tasks)
+            if inner:
+                await asyncio.wait(inner, timeout=_CLEANING_S)
+        finally:
+            for _, task, context in list(self._running.values()):
+                context.is_over = True
+                if not task.done():
+                    abandon(task)
+
+    async def _one(self, call: ReadyCall) -> None:
+        """Run a call and keep its outcome."""
+        ready = call.ready
+        async with self._slots:
+            loop = asyncio.get_running_loop()
+            context = self._context(call)
+            own = call.tool.options.timeout_s
+            timeout = self._limits.tool_timeout_s if own is None else own
+            begun = loop.time()
+            self._emit(ToolStarted(ready.index, ready.id, ready.name))
+            task = asyncio.create_task(self._value(call, context), name=f"callwright {ready.name}")
+            self._running[ready.id] = (call, task, context)
+            try:
+                done, _ = await asyncio.wait({task}, timeout=timeout)
+            finally:
+                context.is_over = task.done()
+            if done:
+                ended = self._outcome(call, task)
+            else:
+                context.is_over = True
+                task.cancel()
+                abandon(task)
+                ended = _ended(call, "timeout", f"No answer within {timeout:g} s; it may still have taken effect.")
+            ended = msgspec.structs.replace(ended, duration_s=loop.time() - begun)
+            self._ended[ready.id] = ended
+            self._emit(ended)
+            if self._on_error == "raise" and isinstance(ended.exception, Exception) and ended.text == _FAILED:
+                raise ended.exception
+
+    def _outcome(self, call: ReadyCall, task: asyncio.Task[Any]) -> ToolEnded:
+        own = call.tool.options.result_chars
+        most = self._limits.result_chars if own is None else own
+        error = RuntimeError("the tool was cancelled, and not by the run") if task.cancelled() else task.exception()
+        if error is None:
+            value = task.result()
+            try:
+                output = write_result(value, most)
+            except Exception as raised:
+                error = raised
+            else:
+                data, app = (value.data, value.app) if isinstance(value, Result) else (value, None)
+                ended = _ended(call, "ok", output.text)
+                return msgspec.structs.replace(ended, value=data, app=app, is_cut=output.is_cut, media=output.media)
+        status, text = self._told(call, error)
+        return msgspec.structs.replace(_ended(call, status, cut_text(text, most)), exception=error)
+
+    def _told(self, call: ReadyCall, error: BaseException) -> tuple[Status, str]:
+        """What the model reads of an exception: the words that a tool has for it, and nothing of its inside."""
+        if isinstance(error, Retry):
+            return "retry", f"{_words(error)} Make the call again, changed."
+        if isinstance(error, Failed):
+            return "failed", _words(error)
+        # No text and no traceback: hidden arguments may stand in them.
+        log.warning("tool %s failed: %s (call %s)", call.ready.name, type(error).__name__, call.ready.id)
+        how = self._on_error
+        if callable(how) and isinstance(error, Exception):
+            return "failed", str(how(error))
+        return "failed", _FAILED
+
+    async def _value(self, call: ReadyCall, context: Context) -> Any:
+        """What the function returns, awaited and, of a generator, its last value."""
+        tool = call.tool
+        with tool_span(call.ready.name, call.ready.id, tool.definition.description):
+            return await self._returned(call, tool, context)
+
+    async def _returned(self, call: ReadyCall, tool: Tool, context: Context) -> Any:
+        try:
+            values = {**call.values, **await _filled(tool, self._hidden, context)}
+            if _is_async(tool.function):
+                value = tool.invoke(values)
+            else:
+                value = await in_thread(lambda: _drained(tool.invoke(values), context), f"callwright-{tool.name}")
+            if inspect.isasyncgen(value):
+                return await _drained_async(value, context)
+            return await value if inspect.isawaitable(value) else value
+        except SystemExit as error:  # a tool does not end the process
+            raise RuntimeError("the tool raised SystemExit") from error
+
+    def _context(self, call: ReadyCall) -> Context:
+        loop = asyncio.get_running_loop()
+        ready = call.ready
+
+        def report(value: Any) -> None:
+            loop.call_soon_threadsafe(tell, value)
+
+        def tell(value: Any) -> None:
+            if not context.is_over:
+                self._emit(ToolProgress(ready.index, ready.id, ready.name, value))
+
+        context = Context(
+            tool=ready.name,
+            call_id=ready.id,
+            turn=call.turn,
+            attempt=call.attempt,
+            items=self._items,
+            hidden=self._hidden,
+            report=report,
+        )
+        return context
+
+
+def abandon(task: asyncio.Task[Any]) -> None:
+    """Leave a task alone that does not end when it is cancelled: no event loop waits for it at its end."""
+    _abandoned.add(task)
+    task.add_done_callback(_forget)
+    asyncio._unregister_task(task)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()  # so that nobody complains that it was never looked at
+
+
+def _groups(calls: Sequence[ReadyCall]) -> list[list[ReadyCall]]:
+    """Calls that may run side by side; a sequential one alone."""
+    groups: list[list[ReadyCall]] = []
+    is_open = False
+    for call in calls:
+        alone = call.tool.options.sequential
+        if is_open and not alone:
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+        is_open = not alone
+    return groups
+
+
+async def _filled(tool: Tool, hidden: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """The hidden arguments of a call."""
+    values: dict[str, Any] = {}
+    for parameter in tool.hidden:
+        if parameter.source == "context":
+            values[parameter.name] = context
+        elif isinstance(parameter.source, From):
+            values[parameter.name] = await call_function(parameter.source.make, context)
+        elif parameter.name in hidden:
+            value = hidden[parameter.name]
+            is_function = isinstance(value, types.FunctionType | types.MethodType | functools.partial)
+            values[parameter.name] = await call_function(value, context) if is_function else value
+    return values
+
+
+async def call_function(function: Callable[..., Any], argument: object) -> Any:
+    """Call a function of the program with an argument, if it takes one; it may be async."""
+    value = function(argument) if inspect.signature(function).parameters else function()
+    return await value if inspect.isawaitable(value) else value
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    own = function if inspect.isroutine(function) else type(function).__call__
+    return inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
+
+
+def _drained(value: Any, context: Context) -> Any:
+    """The value, of a generator its last one; those before it are progress."""
+    if not inspect.isgenerator(value):
+        return value
+    kept: list[Any] = []
+    while not context.is_over:
+        try:
+            one = next(value)
+        except StopIteration as stop:
+            return stop.value if stop.value is not None else (kept[-1] if kept else None)
+        for before in kept:
+            context.progress(before)
+        kept = [one]
+    value.close()
+    return None
+
+
+async def _drained_async(value: Any, context: Context) -> Any:
+    kept: list[Any] = []
+    async with aclosing(value) as values:
+        async for one in values:
+            for before in kept:
+                context.progress(before)
+            kept = [one]
+    return kept[-1] if kept else None
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _ended(call: ReadyCall, status: Status, text: str) -> ToolEnded:
+    return ToolEnded(call.ready.index, call.ready.id, call.ready.name, status, text)

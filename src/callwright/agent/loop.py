@@ -1,0 +1,359 @@
+"""The loop of an agent as a generator: no I/O, no clock, no async.
+
+It yields commands and gets their results by `.send()`, and it yields events, which get nothing:
+
+    AskModel(conversation)   -> Turn, Usage | None    a checked turn of the model
+    Approve(calls)           -> set of indices        which of them a person must decide on
+    RunCalls(calls)          -> [ToolEnded, …]        one for each, in their order
+
+`Interrupt`, thrown in wherever it stands, ends it: each call that is open gets its output, so that the conversation can
+go on. The last event is `RunEnded`, always.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from callwright.agent.agents import Agent
+from callwright.agent.calls import ReadyCall, call_key, check_decisions, decided, prepared
+from callwright.agent.events import (
+    ApprovalNeeded,
+    CallReady,
+    Retried,
+    RunEnded,
+    RunEvent,
+    RunResult,
+    Stop,
+    ToolEnded,
+    TurnEnded,
+)
+from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
+from callwright.collect import Turn
+from callwright.conversation import (
+    Call,
+    CallOutput,
+    Conversation,
+    Item,
+    Message,
+    NamedTool,
+    Reasoning,
+    TextPart,
+)
+from callwright.custom import input_arguments
+from callwright.events import Usage
+from callwright.history import with_readable_calls
+from callwright.jsontext import decode
+from callwright.toolsearch import SEARCH_TOOL
+
+__all__ = ["Approve", "AskModel", "Interrupt", "Loop", "ReadyCall", "RunCalls", "Step"]
+
+_CUT: Final = "\n\n[interrupted]"
+
+_NUDGE: Final = "Your last answer was empty or cut off. Answer in text, or make the call again."
+_MAX_NUDGES: Final = 3
+
+
+class AskModel(Struct, frozen=True):
+    """Ask the model."""
+
+    conversation: Conversation
+
+
+class Approve(Struct, frozen=True):
+    """Say which calls a person must decide on."""
+
+    calls: tuple[ReadyCall, ...]
+
+
+class RunCalls(Struct, frozen=True):
+    """Run calls. `items` is the conversation that they may see."""
+
+    calls: tuple[ReadyCall, ...]
+    items: tuple[Item, ...]
+
+
+class Interrupt(Exception):  # noqa: N818  # not always an error
+    """The run ends here. `turn` is what the model had answered so far, `ended` the outcomes of the calls."""
+
+    def __init__(
+        self,
+        stop: Stop,
+        detail: str,
+        turn: Turn | None = None,
+        ended: Sequence[ToolEnded] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        super().__init__(detail)
+        self.stop: Stop = stop
+        self.detail = detail
+        self.turn = turn
+        self.ended = ended
+        self.is_whole = is_whole
+
+
+Step: TypeAlias = AskModel | Approve | RunCalls | RunEvent
+_Steps: TypeAlias = Generator[Step, Any, tuple[Stop, str] | None]
+
+
+class Loop:
+    """One run, or the rest of one. `decisions` are for the calls it waits on, by id; None = it is no such run."""
+
+    def __init__(self, agent: Agent, state: State, decisions: Mapping[str, Any] | None = None) -> None:
+        self._agent = agent
+        self._limits = agent.limits
+        self._state = state
+        self._counts = state.counts
+        self._decisions = decisions
+        self._ended: list[ToolEnded] = []
+        self._early: dict[str, ToolEnded] = {}  # answers to open calls, by id
+        self._waiting: list[CallReady] = []
+        self._nudges = 0
+        self._shown: list[Item] = []  # the items as models can read them, the first `_seen`
+        self._seen = 0
+        self._found: dict[str, None] = {}  # the deferred tools that the model may call, in the order of their finding
+        self._allowed = agent.allowed_tools
+        if isinstance(agent.tool_choice, NamedTool):
+            self._find([agent.tool_choice.name])  # nobody has to search for what is named
+        if self._allowed is not None and SEARCH_TOOL.name in agent.tools:
+            self._allowed = (*self._allowed, SEARCH_TOOL.name)
+        if decisions is not None:
+            check_decisions(decisions, open_calls(state.items), agent.tools)
+
+    def steps(self) -> Generator[Step, Any, None]:
+        """Run it; see the module."""
+        try:
+            stop, detail = yield from self._turns()
+        except Interrupt as interrupt:
+            self._interrupted(interrupt)
+            stop, detail = interrupt.stop, interrupt.detail
+        yield RunEnded(self._result(stop, detail))
+
+    def _result(self, stop: Stop, detail: str) -> RunResult:
+        state = self._state
+        waiting = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in self._waiting]
+        return RunResult(
+            text=state.text,
+            items=tuple(state.items),
+            stop=stop,
+            detail=detail,
+            pending=state.to_pending(waiting) if stop == "pending" else None,
+            usage=self._counts.usage,
+            turns=self._counts.turns,
+            problems=tuple(state.problems),
+            calls=tuple(self._ended),
+        )
+
+    # --- turns ---
+
+    def _turns(self) -> Generator[Step, Any, tuple[Stop, str]]:
+        if self._decisions is not None:
+            ended = yield from self._batch(list(enumerate(open_calls(self._state.items))))
+            if ended:
+                return ended
+        while True:
+            if self._counts.turns >= self._limits.turns:
+                return "turns", f"{self._limits.turns} turns were not enough"
+            if self._limits.tokens is not None and _tokens(self._counts.usage) >= self._limits.tokens:
+                return "tokens", f"{_tokens(self._counts.usage)} tokens were used of {self._limits.tokens}"
+            turn, usage = yield AskModel(self._conversation())
+            self._counts.turns += 1
+            self._counts.usage = self._counts.usage if usage is None else self._counts.usage.plus(usage)
+            self._state.problems += turn.problems
+            calls = [(index, call) for index, call in enumerate(turn.calls) if call.complete]
+            yield TurnEnded(self._counts.turns, turn.content or "", len(calls), turn.finish_reason, usage)
+            is_cut = len(calls) < len(turn.calls)
+            is_over = turn.finish_reason in ("length", "content_filter")
+            if not calls and not is_over and (is_cut or not (turn.content or "").strip()):
+                self._nudges += 1
+                if self._nudges > _MAX_NUDGES:
+                    return "failed", "the model made no call and said nothing, however often it was asked"
+                continue
+            calls = self._take(turn, calls)
+            if not calls:
+                if turn.finish_reason == "length":
+                    return "tokens", "the model was cut off at its limit of tokens"
+                if turn.finish_reason == "content_filter":
+                    return "failed", "a content filter stopped the model"
+                return "completed", ""
+            self._counts.released = True
+            ended = yield from self._batch(calls)
+            if ended:
+                return ended
+
+    def _conversation(self) -> Conversation:
+        agent = self._agent
+        new = with_readable_calls(self._state.items[self._seen :])  # each call has its output by now
+        self._shown += new
+        for item in new:
+            if isinstance(item, Call) and item.name == SEARCH_TOOL.name in agent.tools:
+                self._find(agent.search(_query(item.arguments)))
+        self._seen = len(self._state.items)
+        items = [*self._shown]
+        if agent.instructions:
+            items.insert(0, Message("system", (TextPart(agent.instructions),)))
+        if self._nudges:
+            items.append(Message("user", (TextPart(_NUDGE),)))
+        forced = agent.tool_choice not in ("auto", "none")
+        return Conversation(
+            items=tuple(items),
+            tools=agent.definitions(self._found),
+            tool_choice="auto" if forced and self._counts.released else agent.tool_choice,
+            allowed_tools=self._allowed,
+            parallel_tool_calls=agent.parallel_tool_calls,
+        )
+
+    def _find(self, names: Iterable[str]) -> None:
+        """Show these tools from now on, behind those that are there."""
+        self._found |= {name: None for name in names if self._agent.tools[name].options.deferred}
+
+    def _take(self, turn: Turn, calls: Sequence[tuple[int, Call]]) -> list[tuple[int, Call]]:
+        """Put a turn into the conversation; answers the calls as they stand there, each with an id of its own."""
+        self._nudges = 0
+        items = self._state.items
+        self._state.text = turn.content or ""
+        if turn.reasoning and (turn.content or calls):
+            items.append(Reasoning(turn.reasoning))
+        if turn.content:
+            items.append(Message("assistant", (TextPart(turn.content),)))
+        taken: list[tuple[int, Call]] = []
+        for index, call in calls:
+            arguments = input_arguments(call.arguments) if call.kind == "custom" else call.arguments
+            mine = Call(call.name, arguments, self._state.new_id(call.id))
+            items.append(mine)
+            taken.append((index, mine))
+        return taken
+
+    # --- the calls of a turn ---
+
+    def _batch(self, calls: Sequence[tuple[int, Call]]) -> _Steps:
+        ready: list[ReadyCall] = []
+        for index, call in calls:
+            found = prepared(index, call, self._agent.tools)
+            if isinstance(found, ReadyCall):
+                attempt = self._counts.retries.get(call.name, 0)
+                ready.append(msgspec.structs.replace(found, turn=self._counts.turns, attempt=attempt))
+                yield found.ready
+            else:
+                text = f"Error: this call was not run. {found} Make it again, corrected."
+                self._early[call.id] = ToolEnded(index, call.id, call.name, "retry", text)
+                yield Retried(index, call.id, call.name, found)
+        if ended := self._refused(ready):
+            self._answer(calls, [])
+            return ended
+        waiting: set[int] = (yield Approve(tuple(ready))) if ready else set()
+        waiting = {
+            one.ready.index
+            for one in ready
+            if (one.ready.index in waiting or one.ready.id in self._state.asked)
+            and one.ready.name not in self._counts.always
+        }
+        if waiting and self._decisions is None:
+            self._waiting = [one.ready for one in ready if one.ready.index in waiting]
+            for wanted in self._waiting:
+                yield ApprovalNeeded(wanted.index, wanted.id, wanted.name, wanted.arguments)
+            return "pending", f"{len(self._waiting)} calls wait for approval"
+        approved: list[ReadyCall] = []
+        for one in ready:
+            given = (self._decisions or {}).get(one.ready.id) if one.ready.index in waiting else True
+            if isinstance(given, Mapping) and given.get("always"):
+                self._counts.always.append(one.ready.name)
+            made = decided(one, given)
+            if isinstance(made, ReadyCall):
+                approved.append(made)
+            else:
+                self._early[made.id] = made
+                yield made
+        self._decisions, self._state.asked = None, frozenset()
+        self._counts.calls += len(approved)
+        outcomes: Sequence[ToolEnded] = ()
+        if approved:
+            outcomes = yield RunCalls(tuple(approved), tuple(self._state.items))
+            outcomes = [_noted(one, call.note) for one, call in zip(outcomes, approved, strict=True)]
+        answered = self._answer(calls, outcomes)
+        return self._count(answered, approved)
+
+    def _refused(self, ready: Sequence[ReadyCall]) -> tuple[Stop, str] | None:
+        """Why none of these may run."""
+        limits = self._limits
+        if limits.calls is not None and self._counts.calls + len(ready) > limits.calls:
+            return "calls", f"{self._counts.calls} calls were made, and {len(ready)} more would exceed {limits.calls}"
+        for one in ready:
+            seen = self._counts.repeats.get(call_key(one.ready), 0)
+            if limits.repeats is not None and seen + 1 >= limits.repeats and not one.tool.options.repeatable:
+                return "repeated", f"{one.ready.name!r} was called with the same arguments {limits.repeats} times"
+        return None
+
+    def _answer(self, calls: Sequence[tuple[int, Call]], outcomes: Sequence[ToolEnded]) -> list[ToolEnded]:
+        """Put the outputs of calls into the conversation, in their order."""
+        by_id = {**self._early, **{one.id: one for one in outcomes}}
+        self._early = {}
+        answered = [
+            by_id.get(call.id) or ToolEnded(index, call.id, call.name, "not_run", NOT_RUN) for index, call in calls
+        ]
+        media: list[Any] = []
+        for one in answered:
+            self._state.items.append(CallOutput(one.id, (TextPart(one.text),)))
+            if one.media:
+                media += [TextPart(f"From {one.name}:"), *one.media]
+        if media:
+            self._state.items.append(Message("user", tuple(media)))
+        self._ended += answered
+        return answered
+
+    def _count(self, answered: Sequence[ToolEnded], ran: Sequence[ReadyCall]) -> tuple[Stop, str] | None:
+        """Count what came of a turn's calls; answers why the run ends, if it does."""
+        counts, limits = self._counts, self._limits
+        good = {one.id for one in answered if one.status == "ok"}
+        for key in {call_key(one.ready) for one in ran if one.ready.id in good}:
+            counts.repeats[key] = counts.repeats.get(key, 0) + 1
+        well = {one.name for one in answered if one.status == "ok"}
+        for name in well:
+            counts.retries.pop(name, None)
+            counts.told.pop(name, None)
+        again = {one.name: one for one in answered if one.status == "retry" and one.name not in well}
+        for name, one in again.items():
+            counts.retries[name] = counts.retries.get(name, 0) + 1
+            is_ours = one.exception is None  # what a tool says of itself may be the same each time
+            if is_ours and counts.told.get(name) == one.text:
+                return "failed", f"the calls of {name!r} have the same fault twice: {one.text}"
+            counts.told[name] = one.text
+            if counts.retries[name] > limits.retries_per_tool:
+                return "failed", f"the calls of {name!r} do not hold: {one.text}"
+        failed = all(one.status in ("failed", "timeout") for one in answered)
+        counts.failures = counts.failures + 1 if failed else 0
+        if limits.failures is not None and counts.failures >= limits.failures:
+            return "failed", f"all calls of {counts.failures} turns in a row failed"
+        return None
+
+    # --- the end, before its time ---
+
+    def _interrupted(self, interrupt: Interrupt) -> None:
+        """Leave a conversation in which each call has its output."""
+        state = self._state
+        turn = interrupt.turn
+        if turn is not None:
+            calls = [(index, call) for index, call in enumerate(turn.calls) if call.complete]
+            content = turn.content + _CUT if turn.content and not interrupt.is_whole else turn.content
+            self._take(msgspec.structs.replace(turn, content=content), calls)
+            state.text = turn.content or ""
+            state.problems += turn.problems
+            self._counts.turns += 1
+        by_id = {**self._early, **{one.id: one for one in interrupt.ended}}
+        self._ended += [by_id[call.id] for call in open_calls(state.items) if call.id in by_id]
+        state.items = with_outputs(state.items, {id_: one.text for id_, one in by_id.items()})
+
+
+def _noted(ended: ToolEnded, note: str) -> ToolEnded:
+    return msgspec.structs.replace(ended, text=note + ended.text) if note else ended
+
+
+def _query(arguments: str) -> str:
+    """What a search asked for; its arguments are those of a readable call."""
+    return str(decode(arguments).get("query", ""))
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens

@@ -1,0 +1,83 @@
+"""What an author of tools says beside the type of a parameter, and in the place of a result.
+
+def search(query: str, user: Annotated[str, Hidden], ctx: Context, db: Annotated[Db, From(get_db)]) -> Result: …
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from callwright.conversation import Item
+
+__all__ = ["Context", "Failed", "From", "Hidden", "Result", "Retry"]
+
+
+class Hidden:
+    """Marks a parameter that the program fills, by its name in `hidden` of a run; the model never hears of it."""
+
+
+class From:
+    """Marks a parameter that a function fills, called for each call: without arguments, or with the `Context` if it
+    takes one. It may be async; else it runs on the event loop and should be quick.
+    """
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+
+class Context:
+    """What a tool may know of its call; a parameter of this type is filled and hidden.
+
+    `turn` counts the model's turns from 1; `attempt` the calls of this tool in a row that had to be made again, from 0.
+    `items` is the conversation up to this call, `hidden` what the run was given. `is_over` becomes true when nobody
+    waits for the call any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        tool: str,
+        call_id: str,
+        turn: int,
+        attempt: int,
+        items: Sequence[Item],
+        hidden: Mapping[str, Any],
+        report: Callable[[Any], None],
+    ) -> None:
+        self.tool = tool
+        self.call_id = call_id
+        self.turn = turn
+        self.attempt = attempt
+        self.items = tuple(items)
+        self.hidden = hidden
+        self.is_over = False
+        self._report = report
+
+    def progress(self, value: Any) -> None:
+        """Say how far the call has come: a `ToolProgress` of the run. From any thread; nothing when it is over."""
+        if not self.is_over:
+            self._report(value)
+
+    def __repr__(self) -> str:
+        return f"Context(tool={self.tool!r}, call_id={self.call_id!r})"  # the hidden values stay hidden
+
+
+class Retry(Exception):  # noqa: N818  # a request to the model, not an error
+    """Raised by a tool: the model reads why and makes the call again, as often as `retries_per_tool` allows."""
+
+
+class Failed(Exception):  # noqa: N818
+    """Raised by a tool that cannot do it: the model reads why."""
+
+
+class Result(Struct, frozen=True):
+    """A result in parts.
+
+    `content` is what the model reads: text, or parts in the Chat shape (`{"type": "image_url", …}`). `data` is the
+    structured value, read by the model where there is no `content`. `app` stays with the program.
+    """
+
+    content: str | Sequence[str | Mapping[str, Any]] | None = None
+    data: Any = None
+    app: Any = None

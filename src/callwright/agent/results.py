@@ -1,0 +1,131 @@
+"""What a tool returned, as the model reads it: text, cut to a size, and parts that are no text.
+
+Cut when it is recorded, never later, so that the prompt keeps its prefix. The whole value stays with the program.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from pathlib import PurePath
+from typing import Any, Final
+
+import msgspec
+
+from callwright.agent.marks import Result
+from callwright.conversation import MediaPart
+from callwright.jsontext import encode
+
+__all__ = ["Output", "cut_text", "write_result"]
+
+_DONE: Final = "done"
+_LESS: Final = "Ask for less if you need more of it"
+_HEAD: Final = 2 / 3  # of what is kept, so much comes from the beginning
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What the model reads: `text`, and parts (Chat shape) that follow all outputs. `is_cut`: some of it is missing."""
+
+    text: str
+    media: tuple[MediaPart, ...] = ()
+    is_cut: bool = False
+
+
+def write_result(value: Any, most: int) -> Output:
+    """The output for a value, in `most` characters and a few words. Raises `TypeError` for what has no form as text."""
+    if isinstance(value, Result):
+        if value.content is None:
+            return write_result(_DONE if value.data is None else value.data, most)
+        if isinstance(value.content, str):
+            return _text(value.content, most)
+        return _parts(value.content, most)
+    if value is None:
+        return _text(_DONE, most)
+    if isinstance(value, str):
+        return _text(value, most)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _text(_bytes(bytes(value)), most)
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return _list(value, most)
+    return _text(_json(value), most)
+
+
+def cut_text(text: str, most: int) -> str:
+    """A text in `most` characters, and how much of it is missing."""
+    return _text(text, most).text
+
+
+def _text(text: str, most: int) -> Output:
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not text.isascii() else text
+    if len(text) <= most:
+        return Output(text)
+    head = int(most * _HEAD)
+    tail = most - head
+    missing = len(text) - most
+    note = f"\n[… {missing:,} of {len(text):,} characters left out here. {_LESS}.]\n"
+    return Output(text[:head] + note + (text[-tail:] if tail else ""), is_cut=True)
+
+
+def _list(items: Sequence[Any], most: int) -> Output:
+    """JSON that is cut between items."""
+    texts = [_json(item) for item in items]
+    if sum(map(len, texts)) + len(texts) + 1 <= most:
+        return Output(f"[{','.join(texts)}]")
+    head = _fitting(texts, int(most * _HEAD))
+    tail = _fitting(texts[head:][::-1], most - int(most * _HEAD))
+    if not head:
+        return _text(f"[{','.join(texts)}]", most)
+    note = encode(f"… {len(texts) - head - tail:,} of {len(texts):,} items left out here. {_LESS}.").decode()
+    return Output(f"[{','.join([*texts[:head], note, *texts[len(texts) - tail :]])}]", is_cut=True)
+
+
+def _fitting(texts: Sequence[str], most: int) -> int:
+    """How many of them fit."""
+    for number, text in enumerate(texts):
+        most -= len(text) + 1
+        if most < 0:
+            return number
+    return len(texts)
+
+
+def _parts(parts: Sequence[str | Mapping[str, Any]], most: int) -> Output:
+    """Texts joined; each other part is named at its place and comes later."""
+    texts: list[str] = []
+    media: list[MediaPart] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        elif part.get("type") == "text":
+            texts.append(str(part.get("text") or ""))
+        else:
+            media.append(MediaPart(dict(part)))
+            texts.append(f"[{str(part.get('type', 'part')).removesuffix('_url').removeprefix('input_')} below]")
+    output = _text("\n".join(texts), most)
+    return msgspec.structs.replace(output, media=tuple(media))
+
+
+def _bytes(value: bytes) -> str:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    return f"binary data, {len(value):,} bytes" if "\0" in text else text
+
+
+def _json(value: Any) -> str:
+    """Compact JSON text. Raises `TypeError`."""
+    try:
+        return encode(msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise TypeError(f"the result has no form as JSON: {error}") from error
+
+
+def _builtin(value: Any) -> Any:
+    """A value that msgspec does not know: a pydantic model, or anything with words of its own."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set | range):
+        return list(value)
+    own_words = any(name in base.__dict__ for base in type(value).__mro__[:-1] for name in ("__str__", "__repr__"))
+    if isinstance(value, PurePath) or (own_words and not isinstance(value, type)):
+        return str(value)
+    raise TypeError(f"a {type(value).__qualname__} was returned")

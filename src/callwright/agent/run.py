@@ -1,0 +1,212 @@
+"""Running an agent: the loop of `callwright.agent.loop` with a model, tools and a clock.
+
+`stream` is the run; `run`, `run_sync` and `resume` are ways to wait for its end. However a run ends, by its task being
+cancelled too, `on_end` gets its result once, with a conversation that can go on.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, TypeAlias
+
+from callwright.agent.agents import Agent
+from callwright.agent.driver import Driver
+from callwright.agent.events import RunEnded, RunEvent, RunResult
+from callwright.agent.loop import Loop
+from callwright.agent.state import State, with_outputs
+from callwright.conversation import Item, Message, TextPart
+from callwright.errors import RequestError
+from callwright.history import with_readable_calls
+from callwright.tracing import RunSpan
+from callwright.turn import SIMULATED, Model
+from callwright.upstreams.simulated import SimulatedUpstream
+from callwright.wire.chat import read_messages
+from callwright.wire.chat_history import mended
+
+__all__ = ["Input", "resume", "run", "run_sync", "stream"]
+
+Input: TypeAlias = str | Sequence[Mapping[str, Any]] | RunResult | Mapping[str, Any]
+OnEnd: TypeAlias = Callable[[RunResult], None]
+
+
+async def run(
+    agent: Agent,
+    input: Input,  # noqa: A002  # what the field calls it
+    *,
+    history: RunResult | Sequence[Mapping[str, Any]] | None = None,
+    hidden: Mapping[str, Any] | None = None,
+    decisions: Mapping[str, Any] | None = None,
+    cancel: asyncio.Event | None = None,
+    on_end: OnEnd | None = None,
+) -> RunResult:
+    """Run an agent until the model answers without a call, a limit is met or a person must decide.
+
+    `input`: the user's words, Chat messages, or a former result to go on with; `history` stands before it. `hidden`:
+    values for hidden parameters, by name; a function is called for each call, with the `Context` if it takes it.
+    `cancel`: when it is set the run ends with what it has. Raises `RequestError` for mistakes of the caller before the
+    model is asked, and `UpstreamError` when the model's server fails.
+    """
+    given = (agent, input, history, hidden, decisions, cancel, on_end)
+    result: RunResult | None = None
+    async with aclosing(_events(*given, streamed=False)) as events:
+        async for event in events:
+            if isinstance(event, RunEnded):
+                result = event.result
+    assert result is not None
+    return result
+
+
+async def stream(
+    agent: Agent,
+    input: Input,  # noqa: A002
+    *,
+    history: RunResult | Sequence[Mapping[str, Any]] | None = None,
+    hidden: Mapping[str, Any] | None = None,
+    decisions: Mapping[str, Any] | None = None,
+    cancel: asyncio.Event | None = None,
+    on_end: OnEnd | None = None,
+) -> AsyncGenerator[RunEvent, None]:
+    """The same as events while they happen; the last is `RunEnded`. With `decisions` it resumes."""
+    given = (agent, input, history, hidden, decisions, cancel, on_end)
+    async with aclosing(_events(*given, streamed=True)) as events:
+        async for event in events:
+            yield event
+
+
+async def resume(
+    agent: Agent,
+    pending: RunResult | Mapping[str, Any],
+    decisions: Mapping[str, Any],
+    *,
+    hidden: Mapping[str, Any] | None = None,
+    cancel: asyncio.Event | None = None,
+    on_end: OnEnd | None = None,
+) -> RunResult:
+    """Go on with a run that waits, given as its result or `pending` of that.
+
+    `decisions`, by the id of the call: True; False or the words of the person, who says no; `{"arguments": {…}}` to run
+    it with others; `{"always": True}` for this and all later calls of that tool. No answer is a no.
+    """
+    return await run(agent, pending, hidden=hidden, decisions=decisions, cancel=cancel, on_end=on_end)
+
+
+def run_sync(agent: Agent, input: Input, **how: Any) -> RunResult:  # noqa: A002
+    """`run` for programs without an event loop; in one that has a loop running, it uses a thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run(agent, input, **how))
+    return _elsewhere(run(agent, input, **how))
+
+
+def _elsewhere(work: Coroutine[Any, Any, RunResult]) -> RunResult:
+    came: list[RunResult | BaseException] = []
+
+    def body() -> None:
+        try:
+            came.append(asyncio.run(work))
+        except BaseException as error:  # raised again where it was asked for
+            came.append(error)
+
+    thread = threading.Thread(target=body, name="callwright run_sync")
+    thread.start()
+    thread.join()
+    if isinstance(came[0], BaseException):
+        raise came[0]
+    return came[0]
+
+
+# --- what a run begins with ---
+
+
+def _state(input_: Input, history: Any, decisions: Mapping[str, Any] | None) -> State:
+    if decisions is not None:
+        pending = input_.pending if isinstance(input_, RunResult) else input_
+        if pending is None:
+            raise RequestError("This run does not wait for a decision.", param="pending")
+        return State.from_pending(pending)
+    before = [] if history is None else _items(history, "history")
+    if isinstance(input_, str):
+        return State([*before, Message("user", (TextPart(input_),))])
+    return State([*before, *_items(input_, "input")])
+
+
+def _items(given: Any, param: str) -> list[Item]:
+    """Items of a former run or of Chat messages, with an output for each call."""
+    if isinstance(given, RunResult):
+        return with_outputs(given.items, {})
+    if isinstance(given, Mapping) and "messages" in given:  # a pending run that nobody decided on
+        given = given["messages"]
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise RequestError(
+            f"Expected a text, a list of messages or a RunResult, got {type(given).__name__}.", param=param
+        )
+    return list(with_readable_calls(read_messages(mended(given))))
+
+
+def _check_hidden(agent: Agent, hidden: Mapping[str, Any]) -> None:
+    for tool in agent.tools.values():
+        for parameter in tool.hidden:
+            if parameter.source == "value" and not parameter.is_optional and parameter.name not in hidden:
+                raise RequestError(
+                    f"The tool {tool.name!r} needs a hidden value {parameter.name!r}: give it to the run, "
+                    f"hidden={{{parameter.name!r}: …}}.",
+                    param=f"hidden.{parameter.name}",
+                )
+
+
+def _model(agent: Agent) -> tuple[Model, bool]:
+    """The model, and whether its upstream is this run's own."""
+    if isinstance(agent.model, Model):
+        return agent.model, False
+    if agent.model in SIMULATED:
+        mode, dialect = SIMULATED[agent.model]
+        return Model(agent.model, SimulatedUpstream(), agent.model, mode=mode, dialect=dialect), True
+    from callwright.upstreams.chat import ChatUpstream
+
+    url, _, name = agent.model.partition("#")
+    return Model(name, ChatUpstream(url), name), True
+
+
+# --- the run ---
+
+
+async def _events(
+    agent: Agent,
+    input_: Input,
+    history: Any,
+    hidden: Mapping[str, Any] | None,
+    decisions: Mapping[str, Any] | None,
+    cancel: asyncio.Event | None,
+    on_end: OnEnd | None,
+    *,
+    streamed: bool,
+) -> AsyncGenerator[RunEvent, None]:
+    hidden = dict(hidden or {})
+    loop = Loop(agent, _state(input_, history, decisions), decisions)
+    _check_hidden(agent, hidden)
+    model, is_own = _model(agent)
+    span = RunSpan(agent.name, model)
+    driver = Driver(agent, model, hidden, span, streamed=streamed)
+    told = False
+    failure: BaseException | None = None
+    try:
+        with driver.watching(cancel):
+            async with aclosing(driver.events(loop)) as events:
+                async for event in events:
+                    if isinstance(event, RunEnded):
+                        told = True
+                        if on_end:
+                            on_end(event.result)
+                    yield event
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        result = driver.result
+        span.end(result.usage if result else None, result.stop if result else None, failure)
+        if not told and on_end and driver.result is not None:
+            on_end(driver.result)
+        if is_own:
+            await model.close()

@@ -1,0 +1,118 @@
+"""What a run has come to: the conversation and what was counted. Plain JSON data where it waits for a person."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from callwright.conversation import Call, CallOutput, Conversation, Item, TextPart
+from callwright.errors import RequestError
+from callwright.events import Problem, Usage
+from callwright.wire.chat import read_messages, write_messages
+
+__all__ = ["NOT_RUN", "State", "open_calls", "with_outputs"]
+
+NOT_RUN: Final = "This call was not run."
+_VERSION: Final = 1
+
+
+class _Kept(msgspec.Struct, forbid_unknown_fields=True):
+    """The counts of a run that waits."""
+
+    turns: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    released: bool = False
+    failures: int = 0
+    retries: dict[str, int] = {}
+    told: dict[str, str] = {}
+    repeats: dict[str, int] = {}
+    always: list[str] = []
+
+
+class _Pending(msgspec.Struct):
+    """A run that waits for a person."""
+
+    version: int
+    calls: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+    counts: _Kept
+
+
+class State:
+    """The items so far and the counts: `retries` in a row and what was `told` last by tool, `repeats` by call, the
+    tools that may `always` run, whether a forced choice was `released`, `failures` in a row.
+    """
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self.items: list[Item] = list(items)
+        self.counts = _Kept()
+        self.asked: frozenset[str] = frozenset()  # ids of the calls that wait for a person
+        self.problems: list[Problem] = []
+        self.text = ""
+        self._ids: set[str] | None = None  # of the calls
+
+    @staticmethod
+    def from_pending(given: object) -> "State":
+        """The state of a run that waited. Raises `RequestError`."""
+        try:
+            pending = msgspec.convert(given, _Pending)
+        except msgspec.ValidationError as error:
+            raise RequestError(f"This is no pending run: {error}.", param="pending") from error
+        if pending.version != _VERSION:
+            raise RequestError(f"A pending run of version {pending.version} cannot be read.", param="pending.version")
+        state = State(read_messages(pending.messages))
+        state.counts = pending.counts
+        state.asked = frozenset(str(call.get("id")) for call in pending.calls)
+        return state
+
+    def to_pending(self, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Plain data; `calls` are those that wait."""
+        made: dict[str, Any] = msgspec.to_builtins(
+            _Pending(
+                _VERSION, [dict(call) for call in calls], write_messages(Conversation(tuple(self.items))), self.counts
+            )
+        )
+        return made
+
+    def new_id(self, wanted: str) -> str:
+        """The id for a call: the wanted one, if no other call has it."""
+        if self._ids is None:
+            self._ids = {item.id for item in self.items if isinstance(item, Call)}
+        number = len(self._ids)
+        id_ = wanted
+        while not id_ or id_ in self._ids:
+            id_ = f"call_{number}"
+            number += 1
+        self._ids.add(id_)
+        return id_
+
+
+def open_calls(items: Sequence[Item]) -> list[Call]:
+    """The calls at the end that have no output yet."""
+    answered = {item.call_id for item in items if isinstance(item, CallOutput)}
+    return [item for item in items if isinstance(item, Call) and item.id not in answered]
+
+
+def with_outputs(items: Sequence[Item], told: Mapping[str, str]) -> list[Item]:
+    """The items with an output for each call: behind its calls and the outputs that are there; where `told` by id has
+    no words for it, it was not run.
+    """
+    missing = {call.id for call in open_calls(items)}
+    made: list[Item] = []
+    run: list[Call] = []
+
+    def close() -> None:
+        made.extend(CallOutput(call.id, (TextPart(told.get(call.id, NOT_RUN)),)) for call in run if call.id in missing)
+        run.clear()
+
+    for item in items:
+        if not isinstance(item, Call | CallOutput) or (
+            isinstance(item, Call) and made and isinstance(made[-1], CallOutput)
+        ):
+            close()
+        made.append(item)
+        if isinstance(item, Call):
+            run.append(item)
+    close()
+    return made

@@ -1,0 +1,344 @@
+"""A tool: a Python function, what a model is told of it, and how a call of the model becomes a call of the function.
+
+Arguments come from the model; hidden parameters are filled by the program and stand in no schema. Mistakes in a
+function (a type without a form in JSON, a documented name that is no parameter) raise `RequestError` when the tool is
+made. It runs nothing; see `callwright.agent.execution`.
+"""
+
+import functools
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
+
+import msgspec
+from msgspec import Struct
+
+from callwright.agent.annotations import Notes, read_notes
+from callwright.agent.docstrings import read_docstring
+from callwright.agent.marks import Context, From, Hidden
+from callwright.agent.readers import Kind, MisfitError, UnknownTypeError, inside
+from callwright.agent.schema import Field, Kinds
+from callwright.conversation import FunctionTool, JsonObject
+from callwright.custom import INPUT, custom_tool
+from callwright.errors import RequestError, did_you_mean
+from callwright.grammar.user import Grammar
+from callwright.jsontext import NotJsonError, encode
+from callwright.schema.strict import strict_problems
+
+__all__ = ["Approve", "HiddenParameter", "Tool", "ToolOptions", "bind", "tool"]
+
+Function: TypeAlias = Callable[..., Any]
+# True, or a function of the call (`CallReady`) that says whether a person must approve it.
+Approve: TypeAlias = bool | Callable[[Any], Any]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_DEFAULT: Final = 60
+
+
+class ToolOptions(Struct, frozen=True, kw_only=True):
+    """How a tool is run.
+
+    `sequential`: alone, after what was called before it. `approve`: a person must agree first, or a function of the
+    call says whether. `timeout_s`, `result_chars`: its own limits. `repeatable`: the same call may be made any number
+    of times. `deferred`: the model has to search for it before it knows of it.
+    """
+
+    sequential: bool = False
+    approve: Approve = False
+    timeout_s: float | None = None
+    result_chars: int | None = None
+    repeatable: bool = False
+    deferred: bool = False
+
+
+class HiddenParameter(NamedTuple):
+    """A parameter that the program fills: by name, from a function, or with the context."""
+
+    name: str
+    source: Literal["value", "context"] | From
+    is_optional: bool
+
+
+class Tool:
+    """A function that a model may call; called from Python it is that function.
+
+    `definition` is what the model is told, `hidden` what it is not.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        definition: FunctionTool,
+        kind: Kind | None,
+        hidden: tuple[HiddenParameter, ...],
+        options: ToolOptions,
+    ) -> None:
+        self.function = function
+        self.definition = definition
+        self.hidden = hidden
+        self.options = options
+        self._kind = kind
+        functools.update_wrapper(self, _inner(function), updated=())
+
+    @property
+    def name(self) -> str:
+        """How the model knows it."""
+        return self.definition.name
+
+    @property
+    def parameters(self) -> JsonObject:
+        """The JSON Schema of its arguments."""
+        return self.definition.parameters or {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r})"
+
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the parameters that these arguments give. Raises `MisfitError`."""
+        taken = [hidden.name for hidden in self.hidden if hidden.name in arguments]
+        if taken:
+            raise MisfitError(f"unknown argument {taken[0]!r}")
+        if self.definition.custom is not None:
+            (name,) = [name for name in inspect.signature(self.function).parameters if name not in self._filled]
+            return {name: arguments[INPUT]}
+        return dict(arguments) if self._kind is None else dict(inside(self._kind.read, dict(arguments), ""))
+
+    def invoke(self, values: Mapping[str, Any]) -> Any:
+        """Call the function with values by name, hidden ones among them."""
+        if self._kind is None and self.definition.custom is None:
+            return self.function(**values)
+        signature = inspect.signature(self.function)
+        bound = signature.bind_partial()
+        rest: dict[str, Any] = {}
+        for name, value in values.items():
+            own = signature.parameters.get(name)
+            (bound.arguments if own and own.kind is not own.VAR_KEYWORD else rest)[name] = value
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is not parameter.empty:
+                bound.arguments.setdefault(name, parameter.default)
+        return self.function(*bound.args, **bound.kwargs, **rest)
+
+    @property
+    def _filled(self) -> set[str]:
+        return {hidden.name for hidden in self.hidden}
+
+
+@overload
+def tool(function: Function, /, **options: Any) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    strict: bool | None = None,
+    parameters: JsonObject | None = None,
+    custom: bool = False,
+    grammar: Grammar | None = None,
+    sequential: bool = False,
+    approve: Approve = False,
+    timeout_s: float | None = None,
+    result_chars: int | None = None,
+    repeatable: bool = False,
+    deferred: bool = False,
+) -> Callable[[Function], Tool]: ...
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    strict: bool | None = None,
+    parameters: JsonObject | None = None,
+    custom: bool = False,
+    grammar: Grammar | None = None,
+    **options: Any,
+) -> Tool | Callable[[Function], Tool]:
+    """Make a tool of a function; a decorator, with or without options.
+
+    Name, description and schema come from the function: its name, its docstring, its annotations. `parameters` gives
+    the schema instead: the function gets the arguments as they are. `strict`: the schema has the form of OpenAI's
+    strict mode, where an optional parameter is required and may be null. `custom`, `grammar`: the tool takes free text
+    in its only parameter, held to the grammar. The other options are those of `ToolOptions`.
+    """
+    local_names = sys._getframe(1).f_locals
+
+    def made(function: Function) -> Tool:
+        own = ToolOptions(**options)
+        if isinstance(function, Tool):
+            function = function.function
+        called = name or str(getattr(_inner(function), "__name__", type(function).__name__))
+        if not _NAME.fullmatch(called):
+            raise RequestError(
+                f"A tool cannot be called {called!r}: expected up to 64 of A-Z, a-z, 0-9, _ and -. Give it a name: "
+                "tool(name='…').",
+                param="name",
+            )
+        reader = _FunctionReader(function, called, local_names, strict=bool(strict))
+        about = description if description is not None else reader.description
+        if custom or grammar is not None:
+            reader.check_custom()
+            return Tool(function, custom_tool(called, about or None, grammar), None, reader.hidden, own)
+        if parameters is not None:
+            return Tool(function, FunctionTool(called, about or None, parameters, strict), None, (), own)
+        kind = reader.kind()
+        if strict and (problems := strict_problems(kind.schema)):
+            raise RequestError(f"The tool {called!r} cannot be strict: {problems[0]}", param="strict")
+        return Tool(function, FunctionTool(called, about or None, kind.schema, strict), kind, reader.hidden, own)
+
+    return made if function is None else made(function)
+
+
+def bind(given: Tool, /, **values: Any) -> Tool:
+    """The tool with some of its arguments given by the program: the model is not told of them and cannot give them.
+
+    For tools whose schema came from outside, such as those of MCP servers. A value may be `Hidden` (it comes from the
+    run, by its name) or `From(f)`. Raises `RequestError` for a name that is no parameter.
+    """
+    if not isinstance(given, Tool) or given._kind is not None or given.definition.custom is not None:
+        raise RequestError(
+            "bind is for tools whose schema was given. In a function of your own annotate the parameter as Hidden or "
+            "From(…), or make a tool of functools.partial."
+        )
+    properties = dict(given.parameters.get("properties") or {})
+    hidden = list(given.hidden)
+    for name, value in values.items():
+        if properties.pop(name, None) is None:
+            raise RequestError(
+                f"The tool {given.name!r} has no parameter {name!r}.{did_you_mean(name, properties)}", param=name
+            )
+        hidden.append(HiddenParameter(name, _source(value), is_optional=False))
+    required = [name for name in given.parameters.get("required") or () if name not in values]
+    schema = {**given.parameters, "properties": properties, "required": required}
+    definition = msgspec.structs.replace(given.definition, parameters=schema)
+    return Tool(given.function, definition, None, tuple(hidden), given.options)
+
+
+def _source(value: Any) -> Literal["value"] | From:
+    if value is Hidden:
+        return "value"
+    return value if isinstance(value, From) else From(lambda: value)
+
+
+class _FunctionReader:
+    """Reads a function's signature, annotations and docstring."""
+
+    def __init__(self, function: Function, name: str, local_names: Mapping[str, Any], *, strict: bool) -> None:
+        self._name = name
+        self._kinds = Kinds(strict=strict)
+        self._strict = strict
+        bound = function.keywords if isinstance(function, functools.partial) else {}
+        try:
+            found = inspect.signature(function).parameters
+        except (TypeError, ValueError) as error:
+            raise self._error(f"its parameters cannot be read: {error}") from error
+        parameters = {name: one for name, one in found.items() if name not in bound}
+        self._hints = self._evaluated(function, parameters, local_names)
+        self.description, documented = read_docstring(_inner(function).__doc__)
+        self._documented = documented
+        if wrong := [name for name in documented if name not in found]:
+            raise self._error(f"its docstring describes {wrong[0]!r}, which is no parameter", wrong[0])
+        self.hidden = tuple(hidden for one in parameters.values() if (hidden := self._hidden(one)))
+        filled = {hidden.name for hidden in self.hidden}
+        self._asked = [one for name, one in parameters.items() if name not in filled]
+        if self._asked and self._asked[0].name in ("self", "cls") and self._asked[0].name not in self._hints:
+            raise self._error("it is a method: make a tool of the bound one, tool(thing.method)")
+
+    def kind(self) -> Kind:
+        """The object of the arguments."""
+        members: list[Field] = []
+        rest: Kind | None = None
+        for one in self._asked:
+            if one.kind is one.VAR_POSITIONAL:
+                why = "*args has no names to call its values by. A decorator without functools.wraps leaves one behind"
+                raise self._error(why, one.name)
+            try:
+                kind = self._kinds.of(self._hints.get(one.name, Any))
+            except UnknownTypeError as error:
+                raise self._error(str(error), one.name) from error
+            if one.kind is one.VAR_KEYWORD:
+                rest = kind
+                continue
+            has_default = one.default is not one.empty
+            members.append(Field(one.name, one.name, self._described(kind, one), has_default))
+        kind = self._kinds.closed_object(members, lambda made: made, rest=rest)
+        if self._kinds.definitions:
+            kind.schema["$defs"] = self._kinds.definitions
+        return kind
+
+    def check_custom(self) -> None:
+        """Raises when the function does not take one text."""
+        if [self._hints.get(one.name, str) for one in self._asked] != [str]:
+            raise self._error("a custom tool takes one parameter, a str")
+
+    def _described(self, kind: Kind, one: inspect.Parameter) -> Kind:
+        """With the text of the docstring, unless the annotation has one, and with the default in words."""
+        text = kind.schema.get("description") or self._documented.get(one.name, "")
+        default = "" if one.default in (one.empty, None) else _default_text(one.default)
+        text = " ".join(part for part in (text, default) if part)
+        return self._kinds.noted(kind, Notes(description=text)) if text else kind
+
+    def _hidden(self, one: inspect.Parameter) -> HiddenParameter | None:
+        plain, notes = read_notes(self._hints.get(one.name, Any))
+        is_optional = one.default is not one.empty
+        if plain is Context:
+            return HiddenParameter(one.name, "context", is_optional)
+        for note in notes.all:
+            if note is Hidden or isinstance(note, Hidden):
+                return HiddenParameter(one.name, "value", is_optional)
+            if isinstance(note, From):
+                return HiddenParameter(one.name, note, is_optional)
+        return None
+
+    def _evaluated(
+        self, function: Function, parameters: Mapping[str, inspect.Parameter], local_names: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The annotations; texts are evaluated with the names that are known where the tool is made."""
+        inner = _inner(function)
+        if not inspect.isroutine(inner):
+            inner = type(inner).__call__
+        wanted = inspect.unwrap(inner)
+        try:
+            return typing.get_type_hints(wanted, localns=dict(local_names), include_extras=True)
+        except NameError as error:
+            for name, one in parameters.items():
+                if isinstance(one.annotation, str) and str(error.name) in one.annotation:
+                    why = f"its annotation {one.annotation!r} cannot be evaluated: {error}"
+                    raise self._error(why, name) from error
+            own = {key: hint for key, hint in wanted.__annotations__.items() if key != "return"}
+            if own == wanted.__annotations__:
+                raise self._error(f"an annotation cannot be evaluated: {error}") from error
+            globals_ = getattr(wanted, "__globals__", {})
+            return typing.get_type_hints(_Annotated(own), globals_, dict(local_names), include_extras=True)
+
+    def _error(self, why: str, parameter: str | None = None) -> RequestError:
+        where = f", parameter {parameter!r}" if parameter else ""
+        return RequestError(f"The tool {self._name!r}{where}: {why}.", param=parameter)
+
+
+class _Annotated:
+    """Stands for a function whose return annotation cannot be evaluated, and need not be."""
+
+    def __init__(self, annotations: dict[str, Any]) -> None:
+        self.__annotations__ = annotations
+
+
+def _inner(function: Function) -> Function:
+    """What a partial was made of."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _default_text(default: object) -> str:
+    """A default in words, where it is a short JSON value."""
+    try:
+        text = encode(default).decode()
+    except (TypeError, NotJsonError, RecursionError, OverflowError):
+        return ""
+    return f"(default: {text})" if len(text) <= _MAX_DEFAULT else ""

@@ -1,0 +1,235 @@
+"""The library: parse outputs, render prompts, write calls. Tools and messages are OpenAI's own dicts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from callwright.check import Check
+from callwright.collect import Turn, collect
+from callwright.conversation import AssistantTurn
+from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
+from callwright.errors import RequestError, did_you_mean
+from callwright.events import CallStarted, Event, FinishReason
+from callwright.jsonfind import find_json
+from callwright.jsontext import NotJsonError, decode
+from callwright.lenient import read_json
+from callwright.parser import OutputParser, PassThrough
+from callwright.prompt import Prompt
+from callwright.repair import mend
+from callwright.response_template import ResponseTemplate
+from callwright.schema import strict
+from callwright.schema.typescript import declaration
+from callwright.toolset import Toolset
+from callwright.wire.chat import read_conversation
+from callwright.wire.choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.wire.errors import listed, wrong_type
+from callwright.wire.offer import read_offer
+from callwright.wire.tools import read_call, read_tools
+
+__all__ = [
+    "CheckMode",
+    "NotJsonError",
+    "Parser",
+    "Start",
+    "dialects",
+    "loads",
+    "parse",
+    "render",
+    "strict_problems",
+    "typescript",
+    "write",
+]
+
+Json: TypeAlias = Mapping[str, Any]
+CheckMode = Literal["repair", "verbatim"]
+Start = Literal["assistant", "reasoning", "message"]
+
+
+class Parser(OutputParser):
+    """Reads one output of a model as it streams.
+
+    `dialect` is the name of one, or the `ResponseTemplate` of the model's checkpoint.
+    `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
+    OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
+    `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
+    nothing.
+
+    Raises `RequestError` for arguments that cannot be, and for text behind the end. What the model writes raises
+    nothing.
+    """
+
+    def __init__(
+        self,
+        dialect: str | ResponseTemplate,
+        *,
+        tools: Sequence[Json] | None = None,
+        tool_choice: str | Json | None = None,
+        parallel_tool_calls: bool = True,
+        start: str | None = None,
+        check: CheckMode = "repair",
+    ) -> None:
+        _check_value(start or "assistant", get_args(Start), "start")
+        _check_value(check, get_args(CheckMode), "check")
+        offer = read_offer(tools)
+        ours, flat = offer.tools, offer.names.flat
+        choice = read_tool_choice("auto" if tool_choice is None else tool_choice, (), flat=flat)
+        check_named(choice, ours)
+        allowed = read_allowed_tools(tool_choice, ours, flat=flat)
+        toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
+        filter_ = PassThrough() if check == "verbatim" else Check(toolset)
+        reads = dialect if isinstance(dialect, ResponseTemplate) else _dialect(dialect)
+        super().__init__(reads, toolset, filter_, start or "assistant")
+        self._names = offer.names
+        self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
+        self._over = False
+
+    def feed(self, text: str) -> list[Event]:
+        """Read more text; answers the events that have become certain."""
+        if self._over or not isinstance(text, str):
+            self._check_open("feed")
+            raise wrong_type("text", "str", text)
+        events = OutputParser.feed(self, text)  # not super(): this is called for each piece
+        return self._named(events) if self._renames else events
+
+    def finish(self, reason: FinishReason = "stop") -> list[Event]:
+        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
+        _check_value(reason, get_args(FinishReason), "finish_reason")
+        self._check_open("finish")
+        self._over = True
+        return self._named(OutputParser.finish(self, reason))
+
+    def _named(self, events: list[Event]) -> list[Event]:
+        """The events with the names by which the caller knows its tools."""
+        for number, event in enumerate(events):
+            if isinstance(event, CallStarted):
+                tool = self._names.client(event.name)
+                if tool.name != event.name:
+                    events[number] = msgspec.structs.replace(event, name=tool.name, namespace=tool.namespace)
+        return events
+
+    def _check_open(self, called: str) -> None:
+        if self._over:
+            raise RequestError(
+                f"{called}() came behind finish(): a Parser reads one output. Make another for the next."
+            )
+
+
+def parse(
+    output: str | Iterable[str],
+    *,
+    dialect: str | ResponseTemplate,
+    tools: Sequence[Json] | None = None,
+    tool_choice: str | Json | None = None,
+    parallel_tool_calls: bool = True,
+    finish_reason: FinishReason = "stop",
+    start: str | None = None,
+    check: CheckMode = "repair",
+) -> Turn:
+    """Read a whole output, given as one string or in pieces; see `Parser` for the arguments."""
+    parser = Parser(
+        dialect,
+        tools=tools,
+        tool_choice=tool_choice,
+        parallel_tool_calls=parallel_tool_calls,
+        start=start,
+        check=check,
+    )
+    if not isinstance(output, Iterable):
+        raise wrong_type("output", "str | array", output)
+    events: list[Event] = []
+    for piece in [output] if isinstance(output, str) else output:
+        events += parser.feed(piece)
+    return collect(events + parser.finish(finish_reason))
+
+
+def render(
+    messages: Sequence[Json],
+    *,
+    dialect: str,
+    tools: Sequence[Json] | None = None,
+    tool_choice: str | Json | None = None,
+    **options: object,
+) -> Prompt:
+    """The prompt for a raw completion endpoint. `options` are the dialect's own; a wrong one raises `RequestError`."""
+    found = _dialect(dialect)
+    return found.render(read_conversation(messages, tools, tool_choice), read_options(dialect, options))
+
+
+def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None = None) -> str:
+    """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
+    arguments as value or JSON.
+    """
+    read_offer(tools)
+    if not isinstance(calls, list | tuple):
+        raise wrong_type("calls", "array", calls)
+    ours = [read_call(call, f"calls[{number}]") for number, call in enumerate(calls)]
+    return _dialect(dialect).write(AssistantTurn(calls=ours))
+
+
+def strict_problems(schema: Json) -> list[str]:
+    """Why OpenAI would refuse a schema with `strict: true`, in its words; empty when it would not."""
+    if not isinstance(schema, Mapping):
+        raise wrong_type("schema", "object", schema)
+    return strict.strict_problems(schema)
+
+
+def loads(text: str, schema: Json | None = None) -> Any:
+    """The value of a JSON text that a model wrote, however it wrote it: with a fence or prose around it, in another
+    language's notation, with quotes, commas or closers missing, cut at its end.
+
+    Several values become the list of them. Text that is JSON is read as JSON says, a JSON string that holds an object
+    or a list as what it holds. With a `schema` the value is coerced to it where that is safe; whether it fits is for
+    the caller to check. Raises `NotJsonError`, a `ValueError`, for a text that holds no value and for values nested too
+    deeply.
+    """
+    try:
+        value = _opened(decode(text))
+    except NotJsonError:
+        nodes = find_json(text)
+    else:
+        node = read_json(text.strip()) if schema is not None else None
+        if node is None:
+            return value
+        nodes = [node]
+    if not nodes:
+        raise NotJsonError("the text holds no value")
+    made = [node if schema is None else mend(node, schema)[0] for node in nodes]
+    return made[0].value(completed=True) if len(made) == 1 else [node.value(completed=True) for node in made]
+
+
+def _opened(value: Any) -> Any:
+    """The object or list that a string holds as JSON, which is what was meant; any other value itself."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return decode(value)
+        except NotJsonError:
+            return value
+    return value
+
+
+def typescript(tool: Json) -> str:
+    """One tool as Harmony's TypeScript: its comment lines and its `type … ;`."""
+    (function,) = read_tools([tool])
+    return declaration(function)
+
+
+def dialects() -> tuple[str, ...]:
+    """The names of all dialects."""
+    return dialect_names()
+
+
+def _dialect(name: str) -> Dialect:
+    if not isinstance(name, str):
+        raise wrong_type("dialect", "str", name)
+    return get_dialect(name)
+
+
+def _check_value(given: object, known: tuple[str, ...], param: str) -> None:
+    if given not in known:
+        hint = did_you_mean(given, known) if isinstance(given, str) else ""
+        raise RequestError(
+            f"Invalid value for '{param}': {given!r}. Supported values are: {listed(known)}.{hint}",
+            param=param,
+            code="invalid_value",
+        )

@@ -1,0 +1,93 @@
+"""Where the parts of a job are done: processes of this machine, a Ray cluster, or Daft. All do the same to each part.
+
+Ray and Daft are extras. Workers on other machines need the files under the same paths.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from callwright.bulk.files import Part
+from callwright.bulk.job import Done, Job
+from callwright.errors import ConfigError
+from callwright.processes import when_parent_ends
+
+__all__ = ["ENGINES", "Engine", "run"]
+
+Engine: TypeAlias = Literal["local", "ray", "daft"]
+ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+
+
+def run(job: Job, parts: Sequence[Part], engine: Engine, workers: int | None = None) -> Iterator[Done]:
+    """Do the parts and answer what became of each, as they are done. Raises `ConfigError` for an engine that is not
+    installed, or whose workers died.
+    """
+    return _RUNS[engine](job, parts, workers or os.cpu_count() or 1)
+
+
+def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
+    if workers == 1 or len(parts) == 1:
+        yield from map(job.do, parts)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn, initializer=_end_with_parent) as pool:
+        try:
+            for future in as_completed([pool.submit(job.do, part) for part in parts]):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise ConfigError("A worker process died. The same command goes on with what is not done yet.") from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    when_parent_ends(lambda: os._exit(1))
+
+
+def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError("The engine ray needs Ray: pip install 'callwright[ray]'.") from error
+    if not ray.is_initialized():
+        here: dict[str, Any] = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers, "include_dashboard": False}
+        ray.init(log_to_driver=False, **here)
+
+    @ray.remote
+    def do(part: Part) -> Done:
+        return job.do(part)
+
+    waiting = [do.remote(part) for part in parts]
+    while waiting:
+        done, waiting = ray.wait(waiting)
+        yield from ray.get(done)
+
+
+def _daft(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
+    os.environ.setdefault("DAFT_ANALYTICS_ENABLED", "0")
+    try:
+        import daft
+    except ImportError as error:
+        raise ConfigError("The engine daft needs Daft: pip install 'callwright[daft]'.") from error
+
+    @daft.func(return_dtype=daft.DataType.binary(), use_process=True)
+    def do(number: int, begin: int, end: int) -> bytes:
+        return msgspec.json.encode(job.do(Part(number, begin, end)))
+
+    columns: dict[str, Any] = {name: [getattr(part, name) for part in parts] for name in Part.__struct_fields__}
+    frame = daft.from_pydict(columns).into_batches(1)
+    for row in frame.select(do(*(daft.col(name) for name in columns)).alias("done")).iter_rows():
+        yield msgspec.json.decode(row["done"], type=Done)
+
+
+_RUNS: Final[Mapping[Engine, Callable[[Job, Sequence[Part], int], Iterator[Done]]]] = {
+    "local": _local,
+    "ray": _ray,
+    "daft": _daft,
+}

@@ -1,0 +1,64 @@
+"""An event loop in a thread of its own, so that the main thread can wait for a line or for Ctrl-C meanwhile."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from typing import Any, Final, Self, TypeVar
+
+__all__ = ["Background"]
+
+T = TypeVar("T")
+
+_CLOSING_S: Final = 10.0
+
+
+class Background:
+    """The loop, as a context manager. What was entered in it is left at its end, the last one first."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="callwright chat", daemon=True)
+        self._entered = AsyncExitStack()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(KeyboardInterrupt):
+            self.call(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def enter(self, context: AbstractAsyncContextManager[T]) -> T:
+        """Enter a context manager until the end."""
+        return self.call(self._entered.enter_async_context(context))
+
+    def call(self, work: Coroutine[Any, Any, T], on_interrupt: asyncio.Event | None = None) -> T:
+        """Wait for a coroutine. Ctrl-C sets the event, if there is one, or cancels; the second one always cancels."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            if on_interrupt is None:
+                future.cancel()
+                raise
+            self._loop.call_soon_threadsafe(on_interrupt.set)
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                future.cancel()
+                raise
+
+    async def _end(self) -> None:
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        try:
+            await self._entered.aclose()
+        finally:
+            for task in rest:
+                task.cancel()
+            if rest:
+                await asyncio.wait(rest, timeout=_CLOSING_S)
+            await self._loop.shutdown_asyncgens()

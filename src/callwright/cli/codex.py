@@ -1,0 +1,219 @@
+"""`callwright codex`: the configuration with which the Codex CLI runs on models of a gateway.
+
+Codex offers `apply_patch` and tool search only to models that its catalogue describes, so there are two files: the
+configuration with the provider, and a catalogue. Which fields Codex 0.169.0 reads is told in docs/codex.md.
+"""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from callwright.errors import ConfigError, did_you_mean
+from callwright.jsontext import NotJsonError, decode
+
+__all__ = ["CATALOGUE", "CONFIG", "catalogue", "codex", "config"]
+
+CONFIG: Final = "config.toml"
+CATALOGUE: Final = "callwright-models.json"
+_URL: Final = "http://127.0.0.1:8080/v1"
+_PATIENCE_S: Final = 5.0
+# Of the tokens that a model reads at once, so much may be the output of one tool; the rest of it Codex leaves out.
+_OUTPUT_SHARE: Final = 8
+_MAX_OUTPUT_TOKENS: Final = 10_000
+_EFFORTS: Final = {
+    "low": "Thinks little, answers soon.",
+    "medium": "Thinks as long as most tasks need.",
+    "high": "Thinks long, for hard tasks.",
+}
+_INSTRUCTIONS: Final = """\
+You are a coding agent. You work in the terminal of a user, in the folder that the environment names, and you act
+through tools until the task is done.
+
+Working
+- Look before you change: list and read the files that matter first. Search with `rg`, or `grep` where there is none.
+- Do what was asked, in the style of the code around it, and nothing beside it. Leave other people's changes alone.
+- Check your work: run the project's own tests, or the program. When a command fails, read what it says.
+- Obey AGENTS.md files: one holds for its folder and all below, and the nearest counts.
+- Destroy nothing that you were not asked to destroy: no `git reset --hard`, no deleting of files you did not make.
+- Call several tools at once when they do not depend on each other.
+- Say in a short sentence what you do next; at the end, say in a few lines what you changed and how you checked it.
+
+Editing files
+Change files with the tool `apply_patch`. Its input is the patch itself. Paths are relative. Lines that stay begin with
+a space, removed lines with `-`, added lines with `+`; two or three lines that stay, before and behind a change, say
+where it is. `@@` begins another place in the same file and may name the function or class it is in. There are no line
+numbers.
+
+*** Begin Patch
+*** Update File: app/greet.py
+@@ def greet(name):
+     name = name.strip()
+-    print("Hi " + name)
++    print(f"Hello, {name}!")
+     return name
+*** Add File: app/notes.txt
++A new file has a plus before each line.
+*** Delete File: app/old.py
+*** End Patch
+"""
+
+
+@click.command()
+@click.option("--model", metavar="NAME", help="The model; without it, all that the gateway serves, the first in use.")
+@click.option("--url", metavar="URL", default=_URL, show_default=True, help="The gateway, with its /v1.")
+@click.option(
+    "--context-window",
+    type=click.IntRange(8_192, 100_000_000),
+    default=32_768,
+    show_default=True,
+    metavar="TOKENS",
+    help="How much the model's server takes at once; Codex sums up before that is full.",
+)
+@click.option("--images", is_flag=True, help="The model sees images.")
+@click.option("--write", type=click.Path(path_type=Path), metavar="DIR", help="Write the files instead of printing.")
+@click.option("--force", is_flag=True, help="With --write: over files that are there.")
+def codex(model: str | None, url: str, context_window: int, images: bool, write: Path | None, force: bool) -> None:
+    """Print the configuration of the Codex CLI for this gateway: config.toml and a model catalogue.
+
+    \b
+    Examples:
+      callwright codex --model simulated
+      callwright codex --model simulated --write codex-home
+    """
+    if force and write is None:
+        raise ConfigError("--force is for files that are written: add --write DIR.")
+    url = _checked(url)
+    names = [_plain(model)] if model is not None else _served(url)
+    if model is not None and (warning := _unlisted(model, url)):
+        click.echo(warning, err=True)
+    files = {
+        CONFIG: config(names[0], url),
+        CATALOGUE: json.dumps(catalogue(names, context_window, images=images), ensure_ascii=False, indent=2) + "\n",
+    }
+    if write is None:
+        click.echo("".join(f"# --- {name} ---\n{text}" for name, text in files.items()), nl=False)
+        return
+    _write(write, files, force=force)
+    click.echo(f"Wrote {' and '.join(files)} into {write}. Start Codex with:\n  CODEX_HOME={write.absolute()} codex")
+
+
+def config(model: str, url: str) -> str:
+    """The text of Codex's config.toml."""
+    return f"""\
+# Codex on a Callwright gateway. The catalogue lies beside this file.
+model = {_quoted(model)}
+model_provider = "callwright"
+model_catalog_json = "{CATALOGUE}"
+web_search = "disabled"              # is done by OpenAI's servers
+check_for_update_on_startup = false  # these two: Codex contacts the gateway and nothing else
+analytics.enabled = false
+
+[model_providers.callwright]
+name = "Callwright"
+base_url = {_quoted(url)}
+wire_api = "responses"
+supports_websockets = true
+request_max_retries = 0  # Codex multiplies the two: by default a request that fails is made 30 times
+stream_max_retries = 2
+"""
+
+
+def catalogue(names: Sequence[str], context_window: int, *, images: bool = False) -> dict[str, Any]:
+    """What Codex should know of some models, in the form that `codex debug models` prints."""
+    return {"models": [_described(name, number, context_window, images) for number, name in enumerate(names, 1)]}
+
+
+def _described(name: str, priority: int, context_window: int, images: bool) -> dict[str, Any]:
+    return {
+        "slug": name,
+        "display_name": name,
+        "description": "A model of this Callwright gateway.",
+        "visibility": "list",
+        "supported_in_api": True,
+        "priority": priority,
+        "context_window": context_window,
+        "truncation_policy": {
+            "mode": "tokens",
+            "limit": min(_MAX_OUTPUT_TOKENS, context_window // _OUTPUT_SHARE),
+        },
+        "input_modalities": ["text", "image"] if images else ["text"],
+        "supported_reasoning_levels": [{"effort": level, "description": told} for level, told in _EFFORTS.items()],
+        "support_verbosity": False,
+        "shell_type": "unified_exec",
+        "apply_patch_tool_type": "freeform",
+        "supports_search_tool": True,
+        "experimental_supported_tools": [],
+        "base_instructions": _INSTRUCTIONS,
+    }
+
+
+def _quoted(text: str) -> str:
+    """A string of TOML; JSON's escapes are the same."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _plain(name: str) -> str:
+    if not name or not name.isprintable():
+        raise ConfigError(f"--model: expected the name of a model, got {name!r}.")
+    return name
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or not url.isprintable():
+        raise ConfigError(f"--url: expected a URL such as {_URL}, got {url!r}.")
+    url = url.rstrip("/")
+    if not url.endswith("/v1"):
+        raise ConfigError(f"--url: expected the gateway's base URL with its /v1, got {url!r}. Is it {url}/v1?")
+    return url
+
+
+def _served(url: str) -> list[str]:
+    """The names of the models that a gateway lists. Raises `ConfigError` when it cannot be asked or lists none."""
+    way_out = "Start it with `callwright serve`, or name the model with --model."
+    try:
+        with urllib.request.urlopen(f"{url}/models", timeout=_PATIENCE_S) as answer:
+            listed = decode(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            raise ConfigError(f"{url}/models answered {error.code}: is that a gateway? {way_out}") from error
+    except (OSError, NotJsonError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise ConfigError(f"The gateway at {url} cannot be asked for its models: {reason}. {way_out}") from error
+    data = listed.get("data") if isinstance(listed, Mapping) else None
+    names = [entry["id"] for entry in data or () if isinstance(entry, Mapping) and isinstance(entry.get("id"), str)]
+    if not names:
+        raise ConfigError(f"The gateway at {url} lists no models. Name one with --model.")
+    return names
+
+
+def _unlisted(model: str, url: str) -> str:
+    """A warning where the gateway can be asked for its models and does not list this one; else nothing."""
+    try:
+        names = _served(url)
+    except ConfigError:
+        return ""
+    if model in names:
+        return ""
+    near = did_you_mean(model, names)
+    return f"Warning: the gateway at {url} does not list {model!r}.{near} It lists: {', '.join(names)}."
+
+
+def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
+    there = [name for name in files if os.path.lexists(folder / name)]
+    if there and not force:
+        names = " and ".join(str(folder / name) for name in there)
+        raise ConfigError(f"{names}: there already. Choose another folder, or write over it with --force.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"Cannot write into {folder}: {error.strerror}.") from error

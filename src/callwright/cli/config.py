@@ -1,0 +1,33 @@
+"""`callwright config`: a configuration checked without starting anything, and its schema for editors."""
+
+import json
+from pathlib import Path
+
+import click
+
+from callwright.errors import ConfigError
+from callwright.gateway.config import load_config
+from callwright.gateway.config_schema import config_schema
+from callwright.gateway.models import build_models
+
+__all__ = ["config"]
+
+
+@click.command()
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the file, with what each setting means.")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+def config(schema: bool, file: Path | None) -> None:
+    """Check the configuration FILE, as `callwright serve --config FILE` would: no server is asked.
+
+    \b
+    Examples:
+      callwright config callwright.toml
+      callwright config --schema > callwright.schema.json
+    """
+    if schema == (file is not None):
+        raise ConfigError("Expected either a FILE to check or --schema.")
+    if file is None:
+        click.echo(json.dumps(config_schema(), ensure_ascii=False, indent=2))
+        return
+    models = build_models(load_config(file))
+    click.echo(f"{file} is right. Models: {', '.join(models)}.")

@@ -1,0 +1,144 @@
+"""`callwright doctor`: what a model server can do, and the configuration to use."""
+
+import asyncio
+import os
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from callwright.cli.doctor_page import page
+from callwright.dialects.base import get_dialect
+from callwright.errors import ConfigError
+from callwright.gateway.addresses import check_url
+from callwright.probing.advice import Advice, advice
+from callwright.probing.examination import probe
+from callwright.probing.findings import GROUPS, Findings, Result, Status
+from callwright.upstreams.http import without_credentials
+
+__all__ = ["doctor"]
+
+_COLOURS: Final[dict[Status, str]] = {
+    "works": "green",
+    "enforced": "green",
+    "ignored": "yellow",
+    "refused": "yellow",
+    "unclear": "yellow",
+    "error": "red",
+}
+_MAX_WIDTH: Final = 140
+_MIN_WIDTH: Final = 60
+_STATUS_WIDTH: Final = 8
+
+
+@click.command()
+@click.argument("url")
+@click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
+@click.option("--dialect", metavar="D", help="How the model writes calls, where its name does not tell.")
+@click.option("--api-key-env", metavar="VAR", help="Environment variable that holds the server's API key.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3_600),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds for all of it.",
+)
+def doctor(
+    url: str,
+    model: str | None,
+    dialect: str | None,
+    api_key_env: str | None,
+    as_json: bool,
+    html: Path | None,
+    timeout: float,
+) -> None:
+    """Examine the model server at URL: what works, what it ignores, and how to configure it.
+
+    It sends 10 to 30 short requests, four at once at most. The exit status is 0 when there is a way to use the
+    server, 1 when not.
+
+    \b
+    Examples:
+      callwright doctor http://localhost:8000
+      callwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
+    """
+    check_url(url, f"{without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
+    if dialect is not None:
+        get_dialect(dialect)
+    findings = asyncio.run(probe(url, model=model, api_key=_key(api_key_env), dialect=dialect, timeout_s=timeout))
+    advised = advice(findings, api_key_env=api_key_env)
+    if html is not None:
+        try:
+            html.write_text(page(findings, advised), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"Cannot write {html}: {error.strerror}.") from error
+    if as_json:
+        told = {"findings": findings, "advice": advised}
+        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+    else:
+        for line in _lines(findings, advised, _width()):
+            click.echo(line)
+    if not advised.usable:
+        click.get_current_context().exit(1)
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigError(f"--api-key-env: the environment variable {variable} is not set.")
+    return key
+
+
+def _width() -> int:
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size((100, 24)).columns))
+
+
+def _lines(findings: Findings, advised: Advice, width: int) -> Iterator[str]:
+    facts = findings.facts()
+    yield click.style(findings.url, bold=True)
+    yield from _columns(facts, width)
+    names = max((len(result.probe) for result in findings.results), default=0)
+    for group, title in GROUPS.items():
+        results = [result for result in findings.results if result.group == group]
+        if results:
+            yield ""
+            yield click.style(title, bold=True)
+            for result in results:
+                yield from _row(result, names, width)
+    yield ""
+    yield click.style("Advice", bold=True)
+    if not advised.usable:
+        yield from textwrap.wrap(advised.choices["mode"].reason, width, initial_indent="  ", subsequent_indent="  ")
+    else:
+        yield from _columns([(name, f"{it.value}: {it.reason}") for name, it in advised.choices.items()], width)
+        yield ""
+        yield from advised.toml.splitlines()
+    yield ""
+    yield click.style(findings.cost(), dim=True)
+
+
+def _columns(pairs: list[tuple[str, str]], width: int) -> Iterator[str]:
+    first = max((len(name) for name, _ in pairs), default=0) + 4
+    for name, text in pairs:
+        yield from textwrap.wrap(
+            text, width, initial_indent=f"  {name}".ljust(first), subsequent_indent=" " * first, break_on_hyphens=False
+        )
+
+
+def _row(result: Result, names: int, width: int) -> Iterator[str]:
+    """A result: the evidence goes on below itself."""
+    indent = 2 + names + 2 + _STATUS_WIDTH + 2
+    first, *more = textwrap.wrap(result.evidence, width - indent, break_on_hyphens=False) or [""]
+    status = click.style(result.status.ljust(_STATUS_WIDTH), fg=_COLOURS[result.status])
+    yield f"  {result.probe.ljust(names)}  {status}  {first}"
+    for line in more:
+        yield " " * indent + line

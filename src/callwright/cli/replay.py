@@ -1,0 +1,96 @@
+"""`callwright replay`: recorded outputs of models, read again by the parser and the check of today."""
+
+import difflib
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from callwright.collect import Turn
+from callwright.dialects.base import get_dialect
+from callwright.errors import RequestError
+from callwright.records import Record, RecordError, Reread, read_record, reread
+
+__all__ = ["replay"]
+
+
+class _Counts(Struct):
+    turns: int = 0
+    outputs: int = 0
+    differing: int = 0
+    skipped: int = 0
+
+
+@click.command()
+@click.option("--dialect", metavar="D", help="Read the outputs as this dialect, but for those that a server has read.")
+@click.option("--diff", is_flag=True, help="Show what differs, line by line.")
+@click.option("--json", "as_json", is_flag=True, help="Print an object for each that differs, and one at the end.")
+@click.argument("files", type=click.File("rb"), nargs=-1, required=True, metavar="FILE…")
+@click.pass_context
+def replay(ctx: click.Context, dialect: str | None, diff: bool, as_json: bool, files: tuple[IO[bytes], ...]) -> None:
+    """Read what models wrote in recorded turns (FILE of `serve --record`) again, and print what is read differently.
+
+    Ends with 1 when something differs.
+
+    \b
+    Example:
+      callwright serve --record turns
+      callwright replay turns/*.jsonl --diff
+    """
+    if dialect is not None:
+        get_dialect(dialect)
+    counts = _Counts()
+    for file in files:
+        for place, record in _records(file, counts):
+            try:
+                found = reread(record, dialect)
+            except (RecordError, RequestError) as error:
+                raise RequestError(f"{place}: {error}") from error
+            counts.turns += 1
+            for number, one in enumerate(found, 1):
+                if one is None:
+                    counts.skipped += 1
+                    continue
+                counts.outputs += 1
+                if one.differing:
+                    counts.differing += 1
+                    _tell(f"{place}, output {number}", record, one, diff=diff, as_json=as_json)
+    if as_json:
+        click.echo(json.dumps(msgspec.structs.asdict(counts)))
+    else:
+        skipped = f", {counts.skipped} left out because they are not there in full" if counts.skipped else ""
+        click.echo(f"{counts.turns} turns, {counts.outputs} outputs, {counts.differing} read differently{skipped}")
+    ctx.exit(1 if counts.differing else 0)
+
+
+def _records(file: IO[bytes], counts: _Counts) -> Iterator[tuple[str, Record]]:
+    """The records of a file, with their places. A last line that was not written to its end is left out."""
+    for number, line in enumerate(file, 1):
+        place = f"{file.name}:{number}"
+        try:
+            record = read_record(line)
+        except RecordError as error:
+            if line.endswith(b"\n"):
+                raise RequestError(f"{place}: {error}. Expected a line that `serve --record` has written.") from error
+            counts.skipped += 1
+        else:
+            yield place, record
+
+
+def _tell(place: str, record: Record, one: Reread, *, diff: bool, as_json: bool) -> None:
+    if as_json:
+        told = {"place": place, "request_id": record.request_id, "model": record.model, "differing": one.differing}
+        click.echo(json.dumps({**told, "then": _shown(one.then), "now": _shown(one.now)}, ensure_ascii=False))
+        return
+    click.echo(f"{place}: {record.model} {record.request_id or ''}: {', '.join(one.differing)}")
+    if diff:
+        then, now = (json.dumps(_shown(turn), ensure_ascii=False, indent=2).split("\n") for turn in (one.then, one.now))
+        for line in difflib.unified_diff(then, now, f"then ({record.callwright})", "now", lineterm=""):
+            click.echo(f"  {line}")
+
+
+def _shown(turn: Turn) -> Any:
+    return msgspec.to_builtins(turn)

@@ -1,0 +1,121 @@
+"""The not-streaming view: events folded into one `Turn`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, assert_never
+
+from msgspec import Struct
+
+from callwright.conversation import Call
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+
+__all__ = ["Turn", "collect", "settled"]
+
+T = TypeVar("T")
+
+
+class Turn(Struct, frozen=True):
+    """What a model answered: text, reasoning, calls, how it ended, and what was wrong on the way.
+
+    `logprobs` are those of the pieces of the text, where a server gave them.
+    """
+
+    content: str | None
+    reasoning: str | None
+    calls: tuple[Call, ...]
+    finish_reason: FinishReason
+    problems: tuple[Problem, ...] = ()
+    logprobs: tuple[Mapping[str, Any], ...] = ()
+
+    def to_chat_message(self) -> dict[str, Any]:
+        """The assistant message of Chat Completions.
+
+        A call without an id of its own gets one from its place in the turn. Calls that were cut off are left out:
+        nobody may run them.
+        """
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning is not None:
+            message["reasoning_content"] = self.reasoning
+        calls = [call.as_openai(call.id or f"call_{number}") for number, call in enumerate(self.calls) if call.complete]
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+
+def collect(events: Iterable[Event]) -> Turn:
+    """Fold the events of one whole turn."""
+    content: list[str] = []
+    reasoning: list[str] = []
+    started: list[CallStarted] = []
+    arguments: list[list[str]] = []
+    complete: list[bool] = []
+    problems: list[Problem] = []
+    logprobs: list[Mapping[str, Any]] = []
+    reason: FinishReason = "stop"
+    for event in settled(events):
+        match event:
+            case ContentDelta(text, told):
+                content.append(text)
+                if told is not None:
+                    logprobs.append(told)
+            case ReasoningDelta(text):
+                reasoning.append(text)
+            case CallStarted():
+                started.append(event)
+                arguments.append([])
+                complete.append(False)
+            case ArgumentsDelta(index, text):
+                arguments[index].append(text)
+            case CallEnded(index, whole):
+                complete[index] = whole
+            case Problem():
+                problems.append(event)
+            case Finished(reason_):
+                reason = reason_
+            case Markup():
+                pass
+            case _:
+                assert_never(event)
+    calls = tuple(
+        Call(
+            name=call.name,
+            arguments="".join(texts),
+            id=call.id or "",
+            kind=call.kind,
+            namespace=call.namespace,
+            complete=whole,
+        )
+        for call, texts, whole in zip(started, arguments, complete, strict=True)
+    )
+    return Turn(
+        content="".join(content) or None,
+        reasoning="".join(reasoning) or None,
+        calls=calls,
+        finish_reason=reason,
+        problems=tuple(problems),
+        logprobs=tuple(logprobs),
+    )
+
+
+def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
+    """The events of a whole turn, and what stands among them: what turned out to be reasoning comes as such."""
+    kept: list[T | ReasoningDelta] = []
+    told = 0  # how many of them are settled
+    for event in events:
+        if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+            kept[told:] = [
+                ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept[told:]
+            ]
+            told = len(kept)
+        kept.append(event)
+    return kept

@@ -1,0 +1,115 @@
+"""What is fixed in a format: texts, control tokens, and numbers that only count.
+
+Formats are compared atom by atom, so that no cut goes through a control token or a number.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from callwright.prompt import Control, Text
+
+__all__ = ["Atoms", "Fixed", "Number", "Splitter", "counted", "shared_end", "shared_start", "text_of", "without_start"]
+
+
+class Number(Struct, frozen=True, gc=False):
+    """Digits with which a format counts its calls: `digits` of them, 0 = any number."""
+
+    digits: int = 0
+
+
+Fixed: TypeAlias = tuple[Text | Control | Number, ...]
+Atoms: TypeAlias = tuple[str | Number, ...]
+
+_NOTHING: Final = r"(?!)"
+
+
+class Splitter:
+    """Cuts texts of one family, whose control tokens are `controls`."""
+
+    def __init__(self, controls: Collection[str]) -> None:
+        self._controls = frozenset(controls)
+        literals = "|".join(map(re.escape, sorted(self._controls, key=len, reverse=True))) or _NOTHING
+        self._atom = re.compile(rf"{literals}|\d+|.", re.DOTALL)
+
+    def atoms(self, text: str) -> Atoms:
+        """Control tokens and numbers as a whole, everything else by character."""
+        return tuple(self._atom.findall(text))
+
+    def fixed(self, atoms: Iterable[str | Number]) -> Fixed:
+        """The same as pieces, neighbours of text joined."""
+        out: list[Text | Control | Number] = []
+        for atom in atoms:
+            if isinstance(atom, Number):
+                out.append(atom)
+            elif atom in self._controls:
+                out.append(Control(atom))
+            elif out and isinstance(out[-1], Text):
+                out[-1] = Text(out[-1].text + atom)
+            else:
+                out.append(Text(atom))
+        return tuple(out)
+
+
+def counted(one: Sequence[str | Number], other: Sequence[str | Number]) -> Atoms | None:
+    """What two texts have in common that differ in nothing but numbers; None when they differ in more."""
+    if len(one) != len(other):
+        return None
+    out: list[str | Number] = []
+    for a, b in zip(one, other, strict=True):
+        if a == b or isinstance(a, Number):
+            if not _same(a, b):
+                return None
+            out.append(a)
+        elif isinstance(a, str) and isinstance(b, str) and a.isdigit() and b.isdigit():
+            out.append(Number(len(a) if len(a) == len(b) > 1 else 0))
+        else:
+            return None
+    return tuple(out)
+
+
+def shared_start(one: Sequence[str | Number], other: Sequence[str | Number]) -> int:
+    """How many atoms both begin with."""
+    for at, (a, b) in enumerate(zip(one, other, strict=False)):
+        if not _same(a, b):
+            return at
+    return min(len(one), len(other))
+
+
+def shared_end(one: Sequence[str | Number], other: Sequence[str | Number]) -> int:
+    """How many atoms both end with."""
+    return shared_start(one[::-1], other[::-1])
+
+
+def text_of(fixed: Fixed) -> str | None:
+    """The pieces as one text; None when a number is among them."""
+    texts = [piece.text for piece in fixed if not isinstance(piece, Number)]
+    return "".join(texts) if len(texts) == len(fixed) else None
+
+
+def without_start(fixed: Fixed, start: str) -> Fixed | None:
+    """The pieces behind a text that they begin with; None when they do not."""
+    rest = list(fixed)
+    while start:
+        if not rest or isinstance(rest[0], Number):
+            return None
+        text = rest[0].text
+        if start.startswith(text):
+            start = start[len(text) :]
+            rest.pop(0)
+        elif text.startswith(start):
+            rest[0] = Text(text[len(start) :])
+            start = ""
+        else:
+            return None
+    return tuple(rest)
+
+
+def _same(a: str | Number, b: str | Number) -> bool:
+    if isinstance(a, Number) and isinstance(b, str):
+        return b.isdigit()
+    if isinstance(b, Number) and isinstance(a, str):
+        return a.isdigit()
+    return a == b

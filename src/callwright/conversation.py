@@ -1,0 +1,259 @@
+"""Conversations and tools as values, whatever wire they came over.
+
+A conversation is a list of items in the shape of the Responses API: messages, reasoning, calls and their outputs, in
+order. Chat messages map onto it (`callwright.wire.chat`). Nothing here knows JSON texts, HTTP or a model family.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from callwright.events import CallKind
+from callwright.grammar.user import Grammar
+
+__all__ = [
+    "AssistantTurn",
+    "Call",
+    "CallOutput",
+    "Conversation",
+    "ConversationTurn",
+    "CustomInput",
+    "FunctionTool",
+    "Item",
+    "JsonObject",
+    "MediaPart",
+    "Message",
+    "NamedTool",
+    "Part",
+    "Reasoning",
+    "ResponseFormat",
+    "Role",
+    "TextPart",
+    "ToolChoice",
+    "ToolTurn",
+    "text_of",
+]
+
+Role = Literal["system", "developer", "user", "assistant"]
+JsonObject: TypeAlias = Mapping[str, Any]
+
+
+class TextPart(Struct, frozen=True):
+    """A piece of text in a message."""
+
+    text: str
+
+
+class MediaPart(Struct, frozen=True):
+    """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
+
+    `param` is the path at which it stood in the request, for errors.
+    """
+
+    value: JsonObject
+    param: str = ""
+
+
+Part: TypeAlias = TextPart | MediaPart
+
+
+class Message(Struct, frozen=True):
+    """A message of the user, the system or the assistant. `extra` holds fields of the client that mean nothing here."""
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    name: str | None = None
+    extra: JsonObject = {}
+
+    @property
+    def text(self) -> str:
+        """Its text parts, concatenated."""
+        return text_of(self.parts)
+
+
+class Reasoning(Struct, frozen=True):
+    """Reasoning that an assistant wrote before the items that follow it."""
+
+    text: str
+
+
+class Call(Struct, frozen=True):
+    """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
+
+    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut
+    off while its arguments were written; nobody may run it.
+    """
+
+    name: str
+    arguments: str
+    id: str = ""
+    kind: CallKind = "function"
+    namespace: str | None = None
+    complete: bool = True
+
+    def as_openai(self, id_: str) -> dict[str, Any]:
+        """The call in the Chat shape."""
+        if self.kind == "custom":
+            return {"id": id_, "type": "custom", "custom": {"name": self.name, "input": self.arguments}}
+        return {"id": id_, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+class CallOutput(Struct, frozen=True):
+    """What a tool answered to the call with this id."""
+
+    call_id: str
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Its text parts, concatenated."""
+        return text_of(self.parts)
+
+
+Item: TypeAlias = Message | Reasoning | Call | CallOutput
+
+
+class CustomInput(Struct, frozen=True):
+    """What the input of a custom tool may be: any text, or what its grammar accepts."""
+
+    grammar: Grammar | None = None
+
+
+class FunctionTool(Struct, frozen=True, dict=True):
+    """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
+
+    `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
+    (see `callwright.custom`). `held`: a call that does not fit may not leave, though the schema is not a strict one.
+    """
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+    strict: bool | None = None
+    custom: CustomInput | None = None
+    held: bool = False
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether a call that does not hold may not leave."""
+        return self.held or bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
+
+    def as_openai(self) -> dict[str, Any]:
+        """The tool in the Chat shape, which most prompt formats show to the model as it is."""
+        return {"type": "function", "function": dict(self.openai["function"])}
+
+    @cached_property
+    def openai(self) -> dict[str, Any]:
+        """The same, made once: nobody changes it."""
+        fields = {"description": self.description, "parameters": self.parameters, "strict": self.strict}
+        function = {"name": self.name} | {key: value for key, value in fields.items() if value is not None}
+        return {"type": "function", "function": function}
+
+    @cached_property
+    def openai_json(self) -> str:
+        """The same as text, spaced as Python writes JSON: so do chat templates."""
+        return json.dumps(self.openai, ensure_ascii=False)
+
+
+class NamedTool(Struct, frozen=True):
+    """The choice that forces one tool."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedTool
+
+
+class ResponseFormat(Struct, frozen=True):
+    """What the text of the answer must look like: any JSON object, or JSON by a schema."""
+
+    type: Literal["json_object", "json_schema"]
+    name: str = ""
+    description: str | None = None
+    schema: JsonObject | None = None
+    strict: bool | None = None
+
+
+class AssistantTurn(Struct):
+    """What an assistant did at once: reasoned, said, called. Any of the three may be missing."""
+
+    reasoning: str | None = None
+    message: Message | None = None
+    calls: list[Call] = []
+
+    @property
+    def text(self) -> str:
+        """What it said."""
+        return self.message.text if self.message else ""
+
+
+class ToolTurn(Struct):
+    """The outputs that answer the calls of a turn, each with the name of its tool (`""` when no call has its id)."""
+
+    outputs: list[tuple[str, CallOutput]] = []
+
+
+ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
+
+
+class Conversation(Struct, frozen=True):
+    """What a model is asked: the items so far, the tools it knows, and how it may answer.
+
+    `allowed_tools` are the names of those that may be called now; None = all.
+    """
+
+    items: tuple[Item, ...] = ()
+    tools: tuple[FunctionTool, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    allowed_tools: tuple[str, ...] | None = None
+    parallel_tool_calls: bool = True
+    response_format: ResponseFormat | None = None
+
+    def named_outputs(self) -> dict[int, str]:
+        """The name of the tool of each output, by the output's number among the items; `""` when no call has its id.
+
+        Of several calls with one id the latest before the output counts.
+        """
+        names: dict[str, str] = {}
+        found: dict[int, str] = {}
+        for number, item in enumerate(self.items):
+            if isinstance(item, Call):
+                names[item.id] = item.name
+            elif isinstance(item, CallOutput):
+                found[number] = names.get(item.call_id, "")
+        return found
+
+    def turns(self) -> list[ConversationTurn]:
+        """The items as turns, the way chat formats show them: a user's message is a turn of its own."""
+        turns: list[ConversationTurn] = []
+        names = self.named_outputs()
+        for number, item in enumerate(self.items):
+            last = turns[-1] if turns else None
+            match item:
+                case CallOutput():
+                    if not isinstance(last, ToolTurn):
+                        turns.append(last := ToolTurn())
+                    last.outputs.append((names[number], item))
+                case Message(role) if role != "assistant":
+                    turns.append(item)
+                case Message():
+                    if not isinstance(last, AssistantTurn) or last.message or last.calls:
+                        turns.append(last := AssistantTurn())
+                    last.message = item
+                case Reasoning(text):
+                    if not isinstance(last, AssistantTurn) or last.message or last.calls or last.reasoning:
+                        turns.append(last := AssistantTurn())
+                    last.reasoning = text
+                case Call():
+                    if not isinstance(last, AssistantTurn):
+                        turns.append(last := AssistantTurn())
+                    last.calls.append(item)
+        return turns
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """The text parts, concatenated."""
+    return "".join(part.text for part in parts if isinstance(part, TextPart))

@@ -1,0 +1,1 @@
+"""One file per model family; see `callwright.dialects.base`."""

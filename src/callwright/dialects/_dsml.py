@@ -1,0 +1,305 @@
+"""DSML, the markup of DeepSeek V3.2 and later: named parameters between tags that begin with the token `｜DSML｜`.
+
+    <｜DSML｜function_calls>
+    <｜DSML｜invoke name="f">
+    <｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter>
+    </｜DSML｜invoke>
+    </｜DSML｜function_calls>
+
+`string` says whether a value is text as it stands or JSON; the schema wins where a value cannot be what it says. White
+space in a value is the value's. The versions differ in the names of the tags and in the words of the prompt.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
+from callwright.dialects._chat import (
+    arguments_object,
+    format_note,
+    own_words,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects._values import ArgumentsWriter
+from callwright.dialects.base import RenderOptions
+from callwright.jsontext import NotJsonError, decode
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["DsmlForm", "DsmlOptions", "v4_form"]
+
+_TOKEN: Final = "｜DSML｜"
+_BEGIN: Final = "<｜begin▁of▁sentence｜>"
+_END: Final = "<｜end▁of▁sentence｜>"
+_USER: Final = "<｜User｜>"
+_ASSISTANT: Final = "<｜Assistant｜>"
+_CONTROLS: Final = (_BEGIN, _END, _USER, _ASSISTANT, "<think>", "</think>", _TOKEN)
+# The closing tags of all versions: behind a call, none of them is text.
+_CLOSERS: Final = tuple(f"</{_TOKEN}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
+
+
+class DsmlOptions(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` with a closed, empty one."""
+
+    thinking: Literal["open", "off"] = "open"
+
+
+class DsmlForm(Struct, frozen=True):
+    """What one version has of its own: the name of its blocks, what leads the names of its other
+    tags, its words around the tools, and where outputs stand.
+
+    `results` are the texts before, around each, between and behind outputs; they stand in the user's name, or
+    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt.
+    `no_arguments` is what a call without arguments holds. `kin` are the
+    names of blocks and the leads of a version whose calls are read, too: engines and models take the one for the other.
+    """
+
+    calls: str
+    lead: str
+    how_to: tuple[str, str]
+    results: tuple[str, str, str, str, str]
+    inline: bool = False
+    keeps: bool = False
+    no_arguments: str = ""
+    kin: tuple[str, str] | None = None
+
+    def outputs(self, texts: Iterable[str]) -> str:
+        """Outputs of tools as the model is shown them."""
+        begin, before, behind, between, end = self.results
+        return begin + between.join(f"{before}{text}{behind}" for text in texts) + end
+
+    def render(self, conversation: Conversation, options: DsmlOptions) -> Prompt:
+        """The whole prompt up to the open or closed thought of the answer."""
+        out = PromptBuilder().control(_BEGIN)
+        instructions, items = split_instructions(conversation.items)
+        out.text("\n\n".join(instructions))
+        if conversation.tools:
+            _tools(out.text("\n\n" if instructions else ""), self, conversation)
+        out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
+        turns = msgspec.structs.replace(conversation, items=items).turns()
+        asked = max(
+            (n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1
+        )
+        uses_tools = bool(conversation.tools) or any(isinstance(turn, ToolTurn) for turn in turns)
+        kept = -1 if self.keeps and uses_tools else asked
+        before = ""  # whose turn came last
+        for number, turn in enumerate(turns):
+            match turn:
+                case Message("user"):
+                    _user(out, self, before).text(plain_text(turn.parts, number))
+                    before = "user"
+                case Message():
+                    out.text(plain_text(turn.parts, number))
+                case AssistantTurn(reasoning, message, calls):
+                    _assistant(out, self, before)
+                    if options.thinking == "open" and number > kept:
+                        out.control("<think>").text(reasoning or "")
+                    out.control("</think>").text(plain_text(message.parts, number) if message else "")
+                    _block(out, self, calls).control(_END)
+                    before = "assistant"
+                case ToolTurn(outputs):
+                    if not self.inline:
+                        _user(out, self, before)
+                    out.text(self.outputs(plain_text(output.parts, number) for _, output in outputs))
+                    before = "tool"
+                case _:
+                    assert_never(turn)
+        start = "assistant"
+        if options.add_generation_prompt:
+            _assistant(out, self, before).control("<think>" if options.thinking == "open" else "</think>")
+            start = "reasoning" if options.thinking == "open" else "assistant"
+        return Prompt(out.pieces(), _CONTROLS, start=start)
+
+    def write(self, turn: AssistantTurn) -> str:
+        """A turn as the model writes it: one block for all calls."""
+        return Prompt(_said(self, turn).pieces(), _CONTROLS).text
+
+    def messages(self, conversation: Conversation, options: DsmlOptions) -> list[dict[str, Any]]:
+        """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+        tools = _tools(PromptBuilder(), self, conversation)
+        return told_messages(
+            conversation,
+            controls=_CONTROLS,
+            tools=Prompt(tools.pieces(), _CONTROLS).wire_text,
+            write=lambda turn: Prompt(_said(self, turn).pieces(), _CONTROLS).wire_text.strip(),
+            results=lambda outputs: self.outputs(text for _, text in outputs).strip(),
+        )
+
+    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]:
+        """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+        kin = _tags(*self.kin) if self.kin else None
+        return DsmlReader(source, tools, _tags(self.calls, self.lead), kin).read(start)
+
+
+_V4_WORDS: Final = """## Tools
+
+You have access to a set of tools to help answer the user's question. You can invoke tools by writing a \
+"<｜DSML｜{calls}>" block like the following:
+
+<｜DSML｜{calls}>
+<｜DSML｜{lead}invoke name="$TOOL_NAME">
+<｜DSML｜{lead}parameter name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</｜DSML｜{lead}parameter>
+...
+</｜DSML｜{lead}invoke>
+<｜DSML｜{lead}invoke name="$TOOL_NAME2">
+...
+</｜DSML｜{lead}invoke>
+</｜DSML｜{calls}>
+
+String parameters should be specified as is and set `string="true"`. For all other types (numbers, booleans, arrays, \
+objects), pass the value in JSON format and set `string="false"`.
+
+If thinking_mode is enabled (triggered by <think>), you MUST output your complete reasoning inside <think>...</think> \
+BEFORE any tool calls or final response.
+
+Otherwise, output directly after </think> with tool calls or final response.
+
+### Available Tool Schemas
+
+"""
+
+
+def v4_form(names: tuple[str, str], kin: tuple[str, str]) -> DsmlForm:
+    """The prompt of V4 with these names of blocks and leads; V4.1 differs in nothing else."""
+    calls, lead = names
+    closing = "\n\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.\n"
+    return DsmlForm(
+        calls=calls,
+        lead=lead,
+        how_to=(_V4_WORDS.format(calls=calls, lead=lead), closing),
+        results=("", "<tool_result>", "</tool_result>", "\n\n", ""),
+        keeps=True,
+        no_arguments="\n",
+        kin=kin,
+    )
+
+
+def _tags(calls: str, lead: str) -> ParameterTags:
+    """How a version writes its tags. The name in the opening tag of a block may be lost."""
+    end = f"</{_TOKEN}{calls}>"
+    return ParameterTags(
+        call=f"<{_TOKEN}{lead}invoke name=",
+        call_end=f"</{_TOKEN}{lead}invoke>",
+        parameter=f"<{_TOKEN}{lead}parameter name=",
+        parameter_end=f"</{_TOKEN}{lead}parameter>",
+        blocks=((f"<{_TOKEN}{calls}>", end), (f"<{_TOKEN}", end)),
+    )
+
+
+# --- prompts ---
+
+
+def _user(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
+    """Begin or go on with a turn of the user: outputs in it and what the user says next are one."""
+    return out.text("\n\n") if before == "tool" and not form.inline else out.control(_USER)
+
+
+def _assistant(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
+    return out.text("\n\n") if before == "tool" and form.inline else out.control(_ASSISTANT)
+
+
+def _tools(out: PromptBuilder, form: DsmlForm, conversation: Conversation) -> PromptBuilder:
+    begin, end = form.how_to
+    shown = (json.dumps(tool.as_openai()["function"], ensure_ascii=False) for tool in conversation.tools)
+    return own_words(own_words(out, begin, _CONTROLS).text("\n".join(shown)), end, _CONTROLS)
+
+
+def _said(form: DsmlForm, turn: AssistantTurn) -> PromptBuilder:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control("<think>").text(turn.reasoning).control("</think>")
+    return _block(out.text(turn.text), form, turn.calls)
+
+
+def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptBuilder:
+    """The block that holds these calls, if there are any."""
+    if not calls:
+        return out
+    _tag(out.text("\n\n"), f"{form.calls}>\n")
+    for call in calls:
+        _tag(out, f'{form.lead}invoke name="{call.name}">\n')
+        arguments = arguments_object(call)
+        out.text("" if arguments else form.no_arguments)
+        for key, value in arguments.items():
+            is_text = isinstance(value, str)
+            _tag(out, f'{form.lead}parameter name="{key}" string="{"true" if is_text else "false"}">')
+            out.text(value if is_text else json.dumps(value, ensure_ascii=False))
+            _tag(out, f"{form.lead}parameter>\n", "</")
+        _tag(out, f"{form.lead}invoke>\n", "</")
+    return _tag(out, f"{form.calls}>", "</")
+
+
+def _tag(out: PromptBuilder, tag: str, bracket: str = "<") -> PromptBuilder:
+    return out.text(bracket).control(_TOKEN).text(tag)
+
+
+# --- output ---
+
+
+class DsmlReader(ParameterReader):
+    """Prose, and calls in it whose parameters say whether they are text.
+
+    `kin` are the tags of a version whose calls are read, too.
+    """
+
+    def __init__(self, source: Source, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None) -> None:
+        own = dict(tags.blocks)
+        self._kin = DsmlReader(source, tools, kin) if kin else None
+        also = tuple(tag for tag in self._kin._openers if tag not in own) if self._kin else ()
+        ends = (_END, *(tag for tag in _CLOSERS if tag not in own.values()))
+        super().__init__(source, tools, tags, ends=ends, also=also)
+        self._foreign = also
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        if self._kin is None or tag not in self._foreign:
+            return (yield from super()._may_begin_call(tag))
+        self._kin.source = self.source  # it is another one where held text is read again
+        return (yield from self._kin._may_begin_call(tag))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        """See `ProseReader`."""
+        if self._kin is None or tag not in self._foreign:
+            yield from super()._marked(blanks, tag)
+            return
+        inner = yield from self._held_blanks()
+        if not (yield from self._may_begin_call(tag)):
+            self.emit(self._say(blanks + tag + inner))
+            return
+        self._call_begins()
+        self._kin.calls = self.calls
+        opens_block = tag != self._kin._form.call
+        self.markup(blanks + tag + inner if opens_block else blanks)
+        yield from self._kin._calls("" if opens_block else tag)
+        self.calls = self._kin.calls
+
+    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
+        """See `ParameterReader`: a text flows where the schema allows one."""
+        kind = rest.get("string")
+        return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
+
+    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""
+        as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
+        if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
+            return text.strip()
+        return writer.typed(text, writer.schema(key))
+
+
+def _is_json(text: str, *, scalars: bool) -> bool:
+    """Whether a text is JSON; without `scalars`, only a string or null."""
+    if not scalars and text.strip()[:1] not in ('"', "n"):
+        return False
+    try:
+        decode(text)
+    except NotJsonError:
+        return False
+    return True

@@ -1,0 +1,55 @@
+"""How Gemma's models are shown a tool: declared in the notation of their calls, with types in capitals, keys sorted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from callwright.conversation import FunctionTool
+from callwright.dialects._notation import Notation, put_value
+from callwright.prompt import PromptBuilder
+from callwright.schema.keywords import properties, required
+
+__all__ = ["declare"]
+
+
+def declare(out: PromptBuilder, form: Notation, tool: FunctionTool) -> None:
+    """Write the declaration of a tool."""
+    out.text(f"declaration:{tool.name}")
+    declared: dict[str, Any] = {"description": tool.description or ""}
+    if tool.parameters:
+        declared["parameters"] = {**_object(tool.parameters), "type": _kind(tool.parameters)}
+    put_value(out, form, declared)
+
+
+def _shown(schema: object) -> dict[str, Any]:
+    """A schema as the templates show it: description, what its type adds, and the type at the end."""
+    if not isinstance(schema, Mapping):
+        return {}
+    shown: dict[str, Any] = {}
+    if schema.get("description"):
+        shown["description"] = str(schema["description"])
+    if schema.get("nullable"):
+        shown["nullable"] = True
+    kind = _kind(schema)
+    if schema.get("enum"):
+        shown["enum"] = list(schema["enum"])
+    if kind == "OBJECT":
+        shown |= _object(schema)
+    elif kind == "ARRAY" and schema.get("items"):
+        shown["items"] = _shown(schema["items"])
+    return {**shown, "type": kind}
+
+
+def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of an object, sorted, and which of them must be there."""
+    shown: dict[str, Any] = {}
+    if members := properties(schema):
+        shown["properties"] = {key: _shown(members[key]) for key in sorted(members, key=str.lower)}
+    if needed := required(schema):
+        shown["required"] = list(needed)
+    return shown
+
+
+def _kind(schema: Mapping[str, Any]) -> Any:
+    """The type, in capitals; a list of types stays one."""
+    kind = schema.get("type", "object" if properties(schema) else "string")
+    return [str(one).upper() for one in kind] if isinstance(kind, list) else str(kind).upper()

@@ -1,0 +1,61 @@
+"""What the prompts of GLM have in common: tools as JSON lines in a system turn of their own, roles as tokens.
+
+GLM 4.5 and 4.6 put a line feed behind each role and between the elements of a call, later models nothing.
+"""
+
+from typing import Final, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions
+from callwright.dialects._key_value_tags import KeyValueTags, put_calls, put_tools
+from callwright.prompt import PromptBuilder
+
+__all__ = ["CONTROLS", "GLM_ENDS", "glm_prompt"]
+
+GLM_ENDS: Final = ("<|user|>", "<|observation|>", "<|endoftext|>")
+CONTROLS: Final = (
+    *("[gMASK]", "<sop>", "<|system|>", "<|assistant|>", *GLM_ENDS, *KeyValueTags().literals),
+    *("<tool_response>", "</tool_response>", "<think>", "</think>"),
+)
+
+
+def glm_prompt(conversation: Conversation, tags: KeyValueTags, *, note: str = "") -> PromptBuilder:
+    """The prompt up to where the answer's role begins. `note` is put behind what a user says."""
+    between = tags.between  # stands behind roles, too
+    out = PromptBuilder().control("[gMASK]", "<sop>")
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if conversation.tools:
+        out.control("<|system|>").text("\n")
+        put_tools(out, tags, conversation.tools)
+    for text in instructions:
+        out.control("<|system|>").text(between + text)
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message(role):
+                out.control("<|user|>" if role == "user" else "<|system|>")
+                text = plain_text(turn.parts, number)
+                out.text(between + text)
+                out.text(note if role == "user" and not text.endswith(note) else "")
+            case AssistantTurn(reasoning, message, calls):
+                out.control("<|assistant|>").text(between)
+                if reasoning and number > asked:
+                    out.control("<think>").text(reasoning.strip()).control("</think>")
+                else:
+                    out.control(*(("<think>", "</think>") if between else ("</think>",)))
+                said = plain_text(message.parts, number).strip() if message else ""
+                out.text(between + said if said else "")
+                if calls:
+                    put_calls(out.text(between), tags, calls)
+            case ToolTurn(outputs):
+                out.control("<|observation|>")
+                for _, output in outputs:
+                    out.text(between).control("<tool_response>")
+                    out.text(between + plain_text(output.parts, number) + between).control("</tool_response>")
+            case _:
+                assert_never(turn)
+    return out

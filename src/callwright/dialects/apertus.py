@@ -1,0 +1,93 @@
+"""Apertus: `<|tools_prefix|>[{"NAME": {…}}]<|tools_suffix|>`: the name is the key of the arguments.
+
+Source: the chat template of Apertus-8B-Instruct: the tools stand as TypeScript in a developer turn, and outputs follow
+the calls as a list in the turn of the assistant, which goes on behind them.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation, FunctionTool
+from callwright.dialects._frame import Frame, Result, ThinkingOptions
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.schema.typescript_hf import declaration
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "Apertus 8B and 70B"
+names = ("apertus*",)
+template = ("<|tools_prefix|>",)
+source = "chat template of Apertus-8B-Instruct"
+stops = ("<|assistant_end|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_OPEN: Final = "<|tools_prefix|>"
+_CLOSE: Final = "<|tools_suffix|>"
+_THOUGHT: Final = ("<|inner_prefix|>", "<|inner_suffix|>")
+_MARKS: Final = CallMarks(
+    opens=(_OPEN,), closes=(_CLOSE,), keyed=True, thoughts=(_THOUGHT,), ends=("<|assistant_end|>",)
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.control(_OPEN).text("[")
+    for count, call in enumerate(calls):
+        out.text(", {" if count else "{", json.dumps(call.name, ensure_ascii=False), ": ")
+        out.json(call.arguments or "{}").text("}")
+    out.text("]").control(_CLOSE)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.control("<|developer_start|>").text("Deliberation: disabled\nTool Capabilities:\n")
+    out.text("\n".join(map(_declaration, conversation.tools))).control("<|developer_end|>")
+
+
+def _declaration(tool: FunctionTool) -> str:
+    """A tool as TypeScript, without the comma behind the last parameter."""
+    return declaration(tool).replace(",\n}) => any;", "\n}) => any;")
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    out.text("[", ", ".join(result.text for result in results), "]")
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|{role}_start|>", f"<|{role}_end|>"
+
+
+_FRAME: Final = Frame(
+    controls=(
+        *("<s>", "</s>", _OPEN, _CLOSE, *_THOUGHT, *_turn("system"), *_turn("developer"), *_turn("user")),
+        *_turn("assistant"),
+    ),
+    begin="<s>",
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=("", ""),
+    thought=_THOUGHT,
+    place="after system",
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+    without_tools="<|developer_start|>Deliberation: disabled\nTool Capabilities: disabled<|developer_end|>",
+    resumes=True,
+    reopens=True,
+    calls_end="",
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,106 @@
+"""What a dialect is, and how one is found.
+
+A dialect is a module (or a package) in `callwright.dialects`; its file name is its name and there is no registry.
+It says how one model family is prompted and how its output reads:
+
+    aliases   other names engines and users know it by
+    models    the model families that speak it, for people
+    names     globs of the names of such models, in lower case with `-` for `_` (optional)
+    template  texts that stand in the chat templates of such models, ` + ` between those that belong together (optional)
+    history   what chat templates of such models ask of calls in a history: a `HistoryForm` (optional)
+    source    where the format was taken from
+    stops     texts at which a raw completion must stop
+    stop_token_ids  their ids, where the vocabulary is one (`()` where it differs by model)
+    Options   what `render` and `messages` can be told (a subclass of `RenderOptions`)
+    render    Conversation -> Prompt: the whole prompt, for raw completion endpoints
+    messages  Conversation -> chat messages that hold the tools as text, for chat endpoints
+    parse     reads an output as events
+    write     what the model would write to say and call this
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from callwright import dialects
+from callwright.conversation import AssistantTurn, Conversation
+from callwright.errors import RequestError
+from callwright.prompt import Prompt
+from callwright.settings import SlipError, read_settings
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Dialect", "RenderOptions", "dialect_names", "get_dialect", "read_options"]
+
+
+class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every dialect can be told. `add_generation_prompt`: end where the model's answer begins."""
+
+    add_generation_prompt: bool = True
+
+
+class Dialect(Protocol):
+    """The face of a dialect module; see the module's docstring."""
+
+    aliases: tuple[str, ...]
+    models: str
+    source: str
+    stops: tuple[str, ...]
+    stop_token_ids: tuple[int, ...]
+    Options: type[RenderOptions]
+
+    def render(self, conversation: Conversation, options: Any) -> Prompt: ...
+
+    def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]: ...
+
+    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]: ...
+
+    def write(self, turn: AssistantTurn) -> str: ...
+
+
+_NOT_DIALECTS = {"base"}
+
+
+@cache
+def dialect_names() -> tuple[str, ...]:
+    """The names of all dialects, sorted."""
+    found = (module.name for module in pkgutil.iter_modules(dialects.__path__))
+    return tuple(sorted(name for name in found if name not in _NOT_DIALECTS and not name.startswith("_")))
+
+
+@cache
+def get_dialect(name: str) -> Dialect:
+    """The dialect of this name or alias. Raises `RequestError` with the nearest name."""
+    if name in dialect_names():
+        return _load(name)
+    for other in dialect_names():
+        if name in _load(other).aliases:
+            return _load(other)
+    meant = {word: other for other in dialect_names() for word in (other, *_load(other).aliases)}
+    near = get_close_matches(name.lower(), meant, n=1)
+    hint = f" Did you mean {meant[near[0]]!r}?" if near else ""
+    raise RequestError(
+        f"Unknown dialect {name!r}.{hint} Known dialects: {', '.join(dialect_names())}.",
+        param="dialect",
+        code="invalid_value",
+    )
+
+
+def read_options(dialect: str, options: Mapping[str, object]) -> RenderOptions:
+    """Check options given by name. Raises `RequestError` for unknown names and wrong types."""
+    kind = get_dialect(dialect).Options
+    try:
+        return read_settings(options, kind)
+    except SlipError as error:
+        raise RequestError(
+            f"Options of dialect {dialect!r}: {error}", param=error.path or None, code="invalid_value"
+        ) from error
+
+
+def _load(name: str) -> Dialect:
+    return cast(Dialect, importlib.import_module(f"callwright.dialects.{name}"))

@@ -1,0 +1,166 @@
+"""Beam: Harmony's headers, and calls whose arguments are named parameters in place of JSON.
+
+     to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="k">
+    v
+    </rfl:parameter><|call|>
+
+The recipient makes a message a call; else its channel says what it is. A line feed on each side of a value is
+structure. Source: vLLM's parser for Beam; nothing says how its template shows tools and outputs: they stand as in
+Harmony, the tools in words.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects._chat import arguments_object
+from callwright.dialects._frame import Frame, Result
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects.base import RenderOptions
+from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
+from callwright.dialects.harmony.header import read_header
+from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
+from callwright.events import CallStarted, Markup, Problem
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Markers, Source, Steps, gather
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "Beam"
+names = ("beam*",)
+template = ("<rfl:parameter",)
+source = "vLLM's parser for Beam"
+stops = (RETURN, CALL)
+stop_token_ids = ()
+
+_TAGS: Final = ParameterTags(
+    call=START, call_end=CALL, parameter="<rfl:parameter name=", parameter_end="</rfl:parameter>", lines=True
+)
+_NEXT: Final = f"{END}{START}assistant"
+_HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
+# Text without a header is held so long; what is longer flows as an answer. A header is at most so long.
+_MAX_BARE: Final = 256
+_MAX_HEADER: Final = 2_000
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """What every dialect can be told."""
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt up to `<|start|>assistant`."""
+    return _FRAME.render(conversation, options)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: a message for its reasoning, its answer, and each call."""
+    return _FRAME.write(turn)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls as the format's text."""
+    return _FRAME.messages(conversation, options)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for number, call in enumerate(calls):
+        if number:
+            out.control(END, START).text("assistant")
+        out.text(f" to={call.name}").control(CHANNEL).text("analysis ").control(CONSTRAIN).text("xml").control(MESSAGE)
+        for key, value in arguments_object(call).items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            out.text(f'<rfl:parameter name="{key}">\n{text}\n</rfl:parameter>')
+    out.control(CALL)
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.control(START).text(f"{result.name} to=assistant").control(CHANNEL).text("analysis").control(MESSAGE)
+        out.text(result.text).control(END)
+
+
+_FRAME: Final = Frame(
+    controls=CONTROLS,
+    system=(f"{START}system{MESSAGE}", END),
+    user=(f"{START}user{MESSAGE}", END),
+    assistant=(f"{START}assistant", END),
+    tool=("", ""),
+    said=(f"{CHANNEL}final{MESSAGE}", ""),
+    gap=_NEXT,
+    calls=_calls,
+    calls_end="",
+    results=_results,
+    thought=(f"{CHANNEL}analysis{MESSAGE}", _NEXT),
+)
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: as for Harmony, `reasoning` in an open analysis message."""
+    return _Reader(source, tools).read(start)
+
+
+class _Reader(ParameterReader):
+    """Messages, one behind the other."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        super().__init__(source, tools, _TAGS, thoughts=(), ends=STOPS)
+        self._bodies = Bodies(source, tools)
+
+    def read(self, start: str) -> Steps[None]:
+        """See `ProseReader`."""
+        source = self.source
+        if start == "reasoning":
+            yield from self._text("analysis")
+        has_role = start == "message"
+        while not source.done:
+            lead, token = yield from gather(source, ANY, _MAX_BARE)
+            if token in (CHANNEL, CONSTRAIN, MESSAGE):
+                yield from self._headed(lead + token, token, has_role=has_role)
+            elif lead.strip() and not (has_role and source.done):
+                self._bodies.say("final", lead)
+                self.markup(token)
+                if not token and not source.done:
+                    self.markup((yield from self._bodies.more_text("final")))
+            else:
+                self.markup(lead + token)
+            has_role = token == START
+
+    def _headed(self, written: str, token: str, *, has_role: bool) -> Steps[None]:
+        """A message whose header goes on behind what was read of it."""
+        if token != MESSAGE:
+            rest, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
+            written += rest
+        if token != MESSAGE:
+            self.emit(Problem("malformed_header", "a header without a body", text=written))
+            self.source.unread(token)
+            return
+        written = written.removesuffix(MESSAGE)
+        header = read_header(written, self.tools, has_role=has_role)
+        self.emit(Markup(written + MESSAGE))
+        if header.name:
+            self._call_begins()
+            index = self.calls
+            self.calls += 1
+            self.emit(CallStarted(index, header.name))
+            yield from self._arguments(index, header.name)
+        else:
+            yield from self._text(header.channel or "final")
+
+    def _text(self, channel: str) -> Steps[None]:
+        """Text of a channel up to the end of its message."""
+        self._bodies.calls = self.calls
+        token = yield from self._bodies.text(channel, BODY_END)
+        self.calls = self._bodies.calls
+        if token == START:
+            self.source.unread(token)
+        else:
+            self.markup(token)

@@ -1,0 +1,127 @@
+"""Command: `<|START_ACTION|>` and a list of `{"tool_call_id": …, "tool_name": …, "parameters": {…}}`.
+
+The format of Command R7B, A, A Reasoning and Command 4, whose text stands between `START_TEXT` tokens. Source: the chat
+templates of c4ai-command-r7b-12-2024 and Cohere2MoE: the tools stand as JSON in the system turn, ids are numbers.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
+from callwright.dialects._frame import Frame, Result, ThinkingOptions, call_object
+from callwright.dialects._marked import CallMarks
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("cohere_command3", "cohere_command4", "cohere", "command_a", "command_r7b")
+models = "Command R7B, Command A, Command A Reasoning, Command 4"
+names = ("*command-r7b*", "command-a*", "*command-4*", "c4ai-command-a*")
+template = ("<|START_ACTION|>",)
+source = "chat templates of c4ai-command-r7b-12-2024 and Cohere2MoE"
+stops = ("<|END_OF_TURN_TOKEN|>",)
+stop_token_ids = (255001,)
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: Command R7B and A, or Command 4, in which text of any role stands between tokens.
+    """
+
+    flavour: Literal["command_a", "command4"] = "command_a"
+
+
+_ACTION: Final = ("<|START_ACTION|>", "<|END_ACTION|>")
+_THOUGHT: Final = ("<|START_THINKING|>", "<|END_THINKING|>")
+_TEXT: Final = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")
+_RESULT: Final = ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")
+_MARKS: Final = CallMarks(
+    opens=_ACTION[:1],
+    closes=_ACTION[1:],
+    around=(*_TEXT, "<|START_TEXT|>", "<|END_TEXT|>", *CITATIONS),
+    thoughts=(_THOUGHT,),
+    ends=("<|END_OF_TURN_TOKEN|>",),
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
+    out.control(_ACTION[0]).text("[")
+    for number, call in enumerate(calls, first):
+        out.text(",\n    " if number > first else "\n    ")
+        call_object(out, call, "tool_name", "parameters", lead=f'"tool_call_id": "{number}", ')
+    out.text("\n]").control(_ACTION[1])
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    functions = [{**tool.as_openai()["function"], "responses": None} for tool in conversation.tools]
+    lines = ",\n    ".join(json.dumps(function, ensure_ascii=False) for function in functions)
+    out.text(
+        "# System Preamble\nYou may use the tools below. First plan, then write the tools to call as a JSON list; "
+        "their results come in the next turn.\n\n## Available Tools\nHere is the list of tools that you have available "
+        f"to you:\n\n```json\n[\n    {lines}\n]\n```\n\nThe form of a call:\n"
+    )
+    _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    _put_results(out, results, "{}")
+
+
+def _results_of_4(out: PromptBuilder, results: Sequence[Result]) -> None:
+    _put_results(out, results, '{{"content": {}}}')
+
+
+def _put_results(out: PromptBuilder, results: Sequence[Result], told: str) -> None:
+    shown = [
+        f'    {{\n        "tool_call_id": "{result.number}",\n        "results": {{\n            "0": '
+        f'{told.format(json.dumps(result.text, ensure_ascii=False))}\n        }},\n        "is_error": null\n    }}'
+        for result in results
+    ]
+    out.control(_RESULT[0]).json("[\n" + ",\n".join(shown) + "\n]").control(_RESULT[1])
+
+
+_FRAME: Final = Frame(
+    controls=(*TURNS, *_ACTION, *_THOUGHT, *_TEXT, *_RESULT, "<|START_TEXT|>", "<|END_TEXT|>"),
+    begin="<BOS_TOKEN>",
+    system=turn("SYSTEM"),
+    user=turn("USER"),
+    assistant=turn("CHATBOT"),
+    tool=turn("SYSTEM"),
+    thought=_THOUGHT,
+    said=_TEXT,
+    calls_begin="".join(_THOUGHT),
+    place="system first",
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+)
+
+_COMMAND_4: Final = msgspec.structs.replace(
+    _FRAME,
+    system=(f"{turn('SYSTEM')[0]}<|START_TEXT|>", f"<|END_TEXT|>{turn('SYSTEM')[1]}"),
+    user=(f"{turn('USER')[0]}<|START_TEXT|>", f"<|END_TEXT|>{turn('USER')[1]}"),
+    said=("<|START_TEXT|>", "<|END_TEXT|>"),
+    calls_begin="",
+    results=_results_of_4,
+    thoughts="all",
+)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_COMMAND_4 if options.flavour == "command4" else _FRAME).render(conversation, options)
+
+
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
+    return CohereReader(source, tools, _MARKS).read(start)

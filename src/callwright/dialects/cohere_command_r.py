@@ -1,0 +1,105 @@
+"""Command R and R+: `Action:` and a list of `{"tool_name": …, "parameters": {…}}` in a json fence.
+
+Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in the system turn. A call of the tool
+`directly-answer` says that none is called; it is left out.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
+from callwright.dialects._frame import Frame, Result, call_list
+from callwright.dialects._marked import CallMarks
+from callwright.dialects.base import RenderOptions
+from callwright.events import Markup
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("command_r", "command_r_plus")
+models = "Command R, Command R+"
+names = ("*command-r-*", "command-r:*", "command-r-plus*", "command-r")
+template = ("directly-answer", "directly_answer")
+source = "tool-use template of c4ai-command-r-plus"
+stops = ("<|END_OF_TURN_TOKEN|>",)
+stop_token_ids = (255001,)
+
+Options = RenderOptions
+
+_OPEN: Final = "Action:"
+_MARKS: Final = CallMarks(opens=(_OPEN,), around=CITATIONS, special=False, ends=("<|END_OF_TURN_TOKEN|>",))
+_MAX_NO_CALL: Final = 200
+_NO_CALL = re.compile(r'\[\s*\{\s*"tool_name"\s*:\s*"directly[-_]answer"\s*,\s*"parameters"\s*:\s*\{\s*\}\s*\}\s*\]')
+_MAY_BE_NO_CALL = re.compile(r'\[[\s\w{}":,-]*\Z')
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.text(f"{_OPEN} ```json\n")
+    call_list(out, calls, "tool_name", "parameters")
+    out.text("\n```")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text("## Available Tools\nHere is a list of tools that you have available to you, each as JSON:\n")
+    for tool in conversation.tools:
+        out.text("\n", json.dumps(tool.as_openai()["function"], ensure_ascii=False))
+    out.text(
+        "\n\nWrite 'Action:' followed by a json-formatted list of actions that you want to perform in order to produce "
+        "a good response to the user's last input. You can use any of the supplied tools any number of times, but you "
+        "should aim to execute the minimum number of necessary actions for the input. The list of actions you want to "
+        "call should be formatted as a list of json objects, for example:\n```json\n[\n    {\n"
+        '        "tool_name": title of the tool in the specification,\n'
+        '        "parameters": a dict of parameters to input into the tool as they are defined in the specs, or {} if '
+        "it takes no parameters\n    }\n]\n```"
+    )
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    documents = "\n\n".join(f"Document: {result.number}\n{result.text}" for result in results)
+    out.text(f"<results>\n{documents}\n</results>")
+
+
+_FRAME: Final = Frame(
+    controls=TURNS,
+    begin="<BOS_TOKEN>",
+    system=turn("SYSTEM"),
+    user=turn("USER"),
+    assistant=turn("CHATBOT"),
+    tool=turn("SYSTEM"),
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return _Reader(source, tools, _MARKS).read(start)
+
+
+class _Reader(CohereReader):
+    """Lists of actions; the one that says that there is none is no call."""
+
+    def _block(self, opening: str) -> Steps[None]:
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_NO_CALL)
+            if found := _NO_CALL.match(ahead):
+                self.emit(Markup(opening + source.take(source.at + found.end())))
+                self._call_begins()
+                yield from self._close()
+                return
+            if not source.more(_MAX_NO_CALL) or not _MAY_BE_NO_CALL.match(ahead):
+                break
+            yield
+        yield from super()._block(opening)

@@ -1,0 +1,41 @@
+"""DeepSeek V3: `function<｜tool▁sep｜>NAME` and the arguments in a json fence, between control tokens.
+
+The format of V3-0324, R1-0528, R1's distills and Cogito. Source: the chat templates of DeepSeek-V3-0324 and R1-0528,
+which show no tools.
+"""
+
+from typing import Final
+
+from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
+from callwright.dialects._frame import ThinkingOptions
+from callwright.dialects._marked import MarkedReader
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("deepseek_r1", "cogito", "deepseekv3", "deepseek3")
+models = "DeepSeek V3-0324, R1-0528, R1 distills, Cogito"
+names = ("deepseek-v3-0324*", "deepseek-v3", "deepseek-v3:*", "deepseek-r1*", "*cogito*")
+template = ("tool▁calls + ```json",)
+source = "chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528"
+stops = ("<｜end▁of▁sentence｜>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_FRAME: Final = frame(
+    lambda out, calls, _: write_calls(out, calls, f"function{SEP}{{name}}\n```json\n", "\n```", "\n"),
+    tool=("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+    thought=("<think>\n", "\n</think>\n\n"),
+    no_thought="",
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return MarkedReader(source, tools, MARKS).read(start)

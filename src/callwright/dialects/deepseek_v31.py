@@ -1,0 +1,47 @@
+"""DeepSeek V3.1: `NAME<｜tool▁sep｜>{…}` between control tokens.
+
+The format of V3.1 and V3.2-Exp. Source: the chat template of DeepSeek-V3.1, which shows no tools. A turn without
+reasoning holds an empty thought; an answer that is not to think begins behind `</think>`.
+"""
+
+from typing import Final, Literal
+
+from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
+from callwright.dialects._frame import ThinkingOptions
+from callwright.dialects._marked import MarkedReader
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("deepseekv31", "deepseek_v3_1")
+models = "DeepSeek V3.1, V3.2-Exp"
+names = ("deepseek-v3.1*", "deepseek-v3.2-exp*")
+template = ("tool▁calls + tool▁sep",)
+source = "chat template of DeepSeek-V3.1"
+stops = ("<｜end▁of▁sentence｜>",)
+stop_token_ids = ()
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: off unless asked for, as in the template."""
+
+    thinking: Literal["model", "open", "off"] = "off"
+
+
+_FRAME: Final = frame(
+    lambda out, calls, _: write_calls(out, calls, f"{{name}}{SEP}", "", ""),
+    tool=("", ""),
+    thought=("<think>", "</think>"),
+    no_thought="<think></think>",
+    off="</think>",
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return MarkedReader(source, tools, MARKS).read(start)

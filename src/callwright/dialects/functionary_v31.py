@@ -1,0 +1,99 @@
+"""Functionary v3.1: `<function=NAME>{…}</function>`.
+
+Source: the chat template of meetkai's functionary-medium-v3.1, in the turns of Llama 3.1: the tools and the form of a
+call stand in the system turn.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("functionary",)
+models = "Functionary v3.1"
+names = ("functionary*v3.1*",)
+source = "chat template of functionary-medium-v3.1"
+stops = ("<|eot_id|>", "<|eom_id|>")
+stop_token_ids = (128009, 128008)
+
+Options = RenderOptions
+
+_MARKS: Final = CallMarks(
+    opens=("<function=",),
+    closes=("</function>",),
+    header=re.compile(r"""["']?([^<>{}"'\n]*?)["']?\s*>\s*"""),
+    special=False,
+)
+_HOW_TO: Final = """
+
+Think very carefully before calling functions.
+If a you choose to call a function ONLY reply in the following format:
+<{start_tag}={function_name}>{parameters}{end_tag}
+where
+
+start_tag => `<function`
+parameters => a JSON dict with the function argument name as key and function argument value as value.
+end_tag => `</function>`
+
+Here is an example,
+<function=example_function_name>{"example_name": "example_value"}</function>
+
+Reminder:
+- If looking for real time information use relevant functions before falling back to brave_search
+- Function calls MUST follow the specified format, start with <function= and end with </function>
+- Required parameters MUST be specified
+- Only call one function at a time
+- Put the entire function call reply on one line
+"""
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.text(f"<function={call.name}>").json(call.arguments or "{}").text("</function>")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text("You have access to the following functions:\n")
+    for tool in conversation.tools:
+        out.text(f"\nUse the function '{tool.name}' to '{tool.description or ''}'\n")
+        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n")
+    out.text(_HOW_TO)
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
+
+
+_FRAME: Final = Frame(
+    controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
+    begin="<|begin_of_text|>",
+    preamble="Environment: ipython\n\nCutting Knowledge Date: December 2023\n\n",
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("ipython"),
+    calls_end="<|eom_id|>",
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return MarkedReader(source, tools, _MARKS).read(start)

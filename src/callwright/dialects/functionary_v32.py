@@ -1,0 +1,118 @@
+"""Functionary v3.2: every message begins with its recipient on a line: `all` for the user, or the name of a tool.
+
+The prompt ends in `>>>`, so an answer begins with a recipient; further messages begin with `>>>`. Source: the chat
+template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools stand as TypeScript in the system turn.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.base import RenderOptions
+from callwright.events import Markup
+from callwright.prompt import PromptBuilder
+from callwright.schema.typescript import declaration
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "Functionary v3.2"
+names = ("functionary*v3.2*",)
+template = (">>>all",)
+source = "chat template of functionary-medium-v3.2"
+stops = ("<|eot_id|>", "<|eom_id|>")
+stop_token_ids = (128009, 128008)
+
+Options = RenderOptions
+
+_NEXT: Final = ">>>"
+_ALL: Final = "all"
+_MARKS: Final = CallMarks(opens=(_NEXT,))
+# The line of a recipient is at most so long.
+_MAX_LINE: Final = 200
+_HOW_TO: Final = (
+    "You are capable of executing available function(s) if required.\nOnly execute function(s) when absolutely "
+    "necessary.\nAsk for the required input to:recipient==all\nUse JSON for function arguments.\nRespond in this "
+    "format:\n>>>${recipient}\n${content}\nAvailable functions:\n"
+)
+_LINE = re.compile(r"([^\n<>{}]+)\n\s*(?=\S)")
+_MAY_BE_LINE = re.compile(r"[^\n<>{}]*(?:\n\s*)?\Z")
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for count, call in enumerate(calls):
+        out.text(_NEXT if count else "", f"{call.name}\n").json(call.arguments or "{}")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = "\n\n".join(declaration(tool) for tool in conversation.tools)
+    out.text(f"{_HOW_TO}// Supported function definitions that should be called when necessary.\n")
+    out.text(f"namespace functions {{\n\n{shown}\n\n}} // namespace functions")
+
+
+def _turn(role: str, before: str = "") -> tuple[str, str]:
+    return f"<|start_header_id|>{role}<|end_header_id|>\n\n{before}", "<|eot_id|>"
+
+
+_FRAME: Final = Frame(
+    controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
+    begin="<|begin_of_text|>",
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant", _NEXT),
+    tool=_turn("tool"),
+    said=(f"{_ALL}\n", ""),
+    gap=_NEXT,
+    tools=_tools,
+    place="system first",
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output, which begins with its recipient; an answer that does not is text."""
+    return _Reader(source, tools, _MARKS).read(start)
+
+
+class _Reader(MarkedReader):
+    """Messages, each behind its recipient."""
+
+    def read(self, start: str) -> Steps[None]:
+        """See `ProseReader`."""
+        if start == "assistant":
+            yield from self._message("")
+        yield from super().read(start)
+
+    def _opener(self, blanks: str, tag: str) -> Steps[None]:
+        if not (yield from self._message(blanks + tag)):
+            self.emit(self._say(blanks + tag))
+
+    def _message(self, opening: str) -> Steps[bool]:
+        """Read the recipient of a message, and the call if it is one; False when no recipient stands here."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_LINE)
+            if line := _LINE.match(ahead):
+                break
+            if not source.more(_MAX_LINE) or not _MAY_BE_LINE.match(ahead):
+                return False
+            yield
+        name = line[1].strip()
+        if name == _ALL:
+            self.emit(Markup(opening + source.take(source.at + line.end(1) + 1)))
+            return True
+        begins_object = ahead.startswith("{", line.end())
+        if not begins_object or not (name in self.tools or re.fullmatch(r"[\w.-]+", name)):
+            return False
+        yield from self._headed_call(name, opening + source.take(source.at + line.end()))
+        return True

@@ -1,0 +1,127 @@
+"""FunctionGemma: `<start_function_call>call:f{k:<escape>v<escape>,n:3}<end_function_call>`.
+
+A 270M model for calls. Source: the model's documentation. The tools are declared in the same notation in the
+developer's turn, an answer that calls ends with `<start_function_response>`, and the results follow it in the
+developer's name. The model does not think; fine-tunes do, between `<think>` and `</think>`.
+"""
+
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects._gemma import declare
+from callwright.dialects._notation import Notation, NotationReader, put_call, put_value
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("function_gemma",)
+models = "FunctionGemma"
+names = ("functiongemma*",)
+template = ("<start_function_call>",)
+source = "documentation of FunctionGemma-270m-it"
+stops = ("<end_of_turn>", "<start_function_response>")
+stop_token_ids = ()
+
+_RESULT: Final = ("<start_function_response>", "<end_function_response>")
+_FORM: Final = Notation("<start_function_call>", "<end_function_call>", "<escape>", _RESULT, ends=stops)
+_DECLARE: Final = ("<start_function_declaration>", "<end_function_declaration>")
+_CONTROLS: Final = (
+    *("<bos>", "<start_of_turn>", "<end_of_turn>", _FORM.call, _FORM.call_end, _FORM.quote),
+    *(*_DECLARE, *_RESULT),
+)
+_CAN_CALL: Final = "You are a model that can do function calling with the following functions"
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """Nothing of its own."""
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to `<start_of_turn>model`, or to the results of the last calls."""
+    out = PromptBuilder().control("<bos>")
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if conversation.tools:
+        instructions = [_CAN_CALL, *instructions]
+    if instructions:
+        _begin(out, "developer").text("\n".join(instructions))
+        for tool in conversation.tools:
+            out.control(_DECLARE[0])
+            declare(out, _FORM, tool)
+            out.control(_DECLARE[1])
+        out.control("<end_of_turn>").text("\n")
+    answering = False
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                _begin(out, "user" if role == "user" else "developer").text(plain_text(parts, number).strip())
+                out.control("<end_of_turn>").text("\n")
+                answering = False
+            case AssistantTurn(_, message, calls):
+                if not answering:
+                    _begin(out, "model")
+                out.text(plain_text(message.parts, number).strip() if message else "")
+                for call in calls:
+                    put_call(out, _FORM, call)
+                if not calls:
+                    out.control("<end_of_turn>").text("\n")
+                answering = bool(calls)
+            case ToolTurn(outputs):
+                for name, output in outputs:
+                    out.control(_RESULT[0]).text(f"response:{name}")
+                    put_value(out, _FORM, {"value": plain_text(output.parts, number)})
+                    out.control(_RESULT[1])
+                answering = True
+            case _:
+                assert_never(turn)
+    if options.add_generation_prompt and not answering:
+        _begin(out, "model")
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder().text(_CAN_CALL + "\n")
+    for tool in conversation.tools:
+        out.control(_DECLARE[0])
+        declare(out, _FORM, tool)
+        out.control(_DECLARE[1])
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=lambda turn: _said(turn).wire_text,
+        results=lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
+    )
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    out.text(turn.text)
+    for call in turn.calls:
+        put_call(out, _FORM, call)
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def _result(name: str, text: str) -> str:
+    return f"response:{name}{{value:{_FORM.quote}{text}{_FORM.quote}}}"
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<start_of_turn>").text(f"{role}\n")
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return NotationReader(source, tools, _FORM, (("<think>", "</think>"),)).read(start)

@@ -1,0 +1,172 @@
+"""Gemma 4: `<|tool_call>call:f{k:<|"|>v<|"|>,n:3}<tool_call|>`, with strings between `<|"|>`.
+
+Source: the chat template of gemma-4-31B-it. Tools are declared in the notation of the calls; a turn goes on behind the
+results of its calls. Reasoning stands in `<|channel>thought … <channel|>` and is switched on by `<|think|>` in the
+system turn.
+"""
+
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects._gemma import declare
+from callwright.dialects._notation import Notation, NotationReader, put_call, put_value
+from callwright.dialects.base import RenderOptions
+from callwright.events import Markup
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("gemma_4",)
+models = "Gemma 4"
+names = ("gemma-4*", "gemma4*")
+template = ("<|tool_call>",)
+source = "chat template of gemma-4-31B-it"
+stops = ("<turn|>", "<|tool_response>")
+stop_token_ids = ()
+
+_RESULT: Final = ("<|tool_response>", "<tool_response|>")
+_FORM: Final = Notation("<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=stops)
+_THOUGHT: Final = ("<|channel>", "<channel|>")
+_THOUGHT_NAME: Final = "thought\n"
+_TOOL: Final = ("<|tool>", "<tool|>")
+_CONTROLS: Final = (
+    *("<bos>", "<|turn>", "<turn|>", "<|think|>", _FORM.call, _FORM.call_end, _FORM.quote),
+    *(*_THOUGHT, *_RESULT, *_TOOL),
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `on` lets the model think, `off` begins the answer behind a closed, empty thought."""
+
+    thinking: Literal["on", "off"] = "on"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to `<|turn>model`, or to the results of the last calls."""
+    out = PromptBuilder().control("<bos>")
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    thinks = options.thinking == "on"
+    if instructions or conversation.tools or thinks:
+        _begin(out, "system")
+        if thinks:
+            out.control("<|think|>").text("\n")
+        out.text("\n\n".join(instructions).strip())
+        _tools(out, conversation)
+        out.control("<turn|>").text("\n")
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    answering = False
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message(role, parts):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
+                out.control("<turn|>").text("\n")
+                answering = False
+            case AssistantTurn(reasoning, message, calls):
+                if not answering:
+                    _begin(out, "model")
+                if reasoning and calls and number > asked:
+                    out.control(_THOUGHT[0]).text(f"{_THOUGHT_NAME}{reasoning}\n").control(_THOUGHT[1])
+                out.text(plain_text(message.parts, number).strip() if message else "")
+                for call in calls:
+                    put_call(out, _FORM, call)
+                if not calls:
+                    out.control("<turn|>").text("\n")
+                answering = bool(calls)
+            case ToolTurn(outputs):
+                for name, output in outputs:
+                    out.control(_RESULT[0]).text(f"response:{name}")
+                    put_value(out, _FORM, {"value": plain_text(output.parts, number)})
+                    out.control(_RESULT[1])
+                answering = True
+            case _:
+                assert_never(turn)
+    if options.add_generation_prompt:
+        if not answering:
+            _begin(out, "model")
+        if not answering and not thinks:
+            out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder()
+    _tools(out, conversation)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=lambda turn: _said(turn).wire_text,
+        results=lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
+    )
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control(_THOUGHT[0]).text(_THOUGHT_NAME + turn.reasoning).control(_THOUGHT[1])
+    out.text(turn.text)
+    for call in turn.calls:
+        put_call(out, _FORM, call)
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    for tool in conversation.tools:
+        out.control(_TOOL[0])
+        declare(out, _FORM, tool)
+        out.control(_TOOL[1])
+
+
+def _result(name: str, text: str) -> str:
+    return f"response:{name}{{value:{_FORM.quote}{text}{_FORM.quote}}}"
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<|turn>").text(f"{role}\n")
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return _Reader(source, tools).read(start)
+
+
+class _Reader(NotationReader):
+    """The notation, and thoughts in a channel that is named behind its opener."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        super().__init__(source, tools, _FORM, (_THOUGHT,))
+        self._thought = False  # a thought was read
+
+    def _think(self, close: str) -> Steps[None]:
+        self._thought = True
+        yield from self._skip_blanks()
+        while (yield from self._comes(_THOUGHT[0])):  # twice
+            self.emit(Markup(self.source.take(self.source.at + len(_THOUGHT[0]))))
+        yield from self._skip(_THOUGHT_NAME)
+        yield from super()._think(close)
+
+    def _lone_close(self, written: str) -> None:
+        """The end of a thought behind one that ended says nothing of the text between them."""
+        if self._thought:
+            self.emit(Markup(written))
+        else:
+            super()._lone_close(written)

@@ -1,0 +1,89 @@
+"""GigaChat 3: `<|function_call|>{"name": …, "arguments": {…}}`, or the same in a message `function call`.
+
+The format of GigaChat 3, 3.1 and 3.5; the last bracket ends a call. Source: the chat template of GigaChat3.1-10B: the
+tools stand as TypeScript in the system turn. The template shows one call of a turn; all are shown here.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, ThinkingOptions, call_object
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.history import HistoryForm
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.schema.typescript import declaration
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("gigachat", "gigachat31")
+models = "GigaChat 3, 3.1, 3.5"
+names = ("gigachat3*", "gigachat-3*")
+template = ("<|function_call|>", "function call<|role_sep|>")
+history = HistoryForm(single_calls=True)
+source = "chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B"
+stops = ("<|message_sep|>", "</s>")
+stop_token_ids = ()
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: calls stand behind a token in 3.1 and later, in a turn `function call` in 3.
+    """
+
+    flavour: Literal["3.1", "3"] = "3.1"
+
+
+_ROLE: Final = "<|role_sep|>\n"
+_END: Final = "<|message_sep|>"
+_MARKS: Final = CallMarks(opens=("<|function_call|>", f"{_END}\n\nfunction call{_ROLE}"), ends=(_END,))
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.control("<|function_call|>")
+        call_object(out, call)
+
+
+def _calls_in_turns(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.control(_END).text("\n\nfunction call").control("<|role_sep|>").text("\n")
+        call_object(out, call)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = "\n\n".join(declaration(tool) for tool in conversation.tools)
+    out.text(f"# Tools\n\n## functions\n\nnamespace functions {{\n{shown}\n}}")
+
+
+_FRAME: Final = Frame(
+    controls=("<s>", "</s>", _END, "<|role_sep|>", "<|function_call|>"),
+    begin="<s>",
+    system=(f"system{_ROLE}", f"{_END}\n\n"),
+    user=(f"user{_ROLE}", f"{_END}\n\n"),
+    assistant=(f"assistant{_ROLE}", f"{_END}\n\n"),
+    tool=(f"function result{_ROLE}", f"{_END}\n\n"),
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+_OLDER: Final = msgspec.structs.replace(_FRAME, calls=_calls_in_turns)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_OLDER if options.flavour == "3" else _FRAME).render(conversation, options)
+
+
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

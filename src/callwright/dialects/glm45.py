@@ -1,0 +1,62 @@
+"""GLM 4.5 and 4.6: `<tool_call>f`, then `<arg_key>k</arg_key>` and `<arg_value>v</arg_value>`, each on its line.
+
+Values are text, typed by the schema. Source: the chat templates of GLM-4.5 and GLM-4.6. The model writes its
+reasoning's tags itself.
+"""
+
+from typing import Any, Final, Literal
+
+from callwright.conversation import AssistantTurn, Conversation
+from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
+from callwright.dialects._key_value_tags import LINES, KeyValueTags, said, told
+from callwright.dialects._key_values import KeyValueReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("glm", "glm4", "glm46")
+models = "GLM-4.5, GLM-4.6"
+names = ("glm-4.5*", "glm-4.6*", "glm4.5*", "glm4.6*")
+template = ("<arg_key> + <arg_value>\\n",)
+source = "chat templates of GLM-4.5 and GLM-4.6"
+stops = GLM_ENDS
+stop_token_ids = ()
+
+_TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `off` says so behind what the user says, and begins the answer with a
+    closed, empty thought.
+    """
+
+    thinking: Literal["model", "off"] = "model"
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to `<|assistant|>`."""
+    off = options.thinking == "off"
+    out = glm_prompt(conversation, _TAGS, note="/nothink" if off else "")
+    if options.add_generation_prompt:
+        out.control("<|assistant|>")
+        if off:
+            out.text("\n").control("<think>", "</think>")
+    return Prompt(out.pieces(), CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told(conversation, _TAGS, CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for each call."""
+    return said(turn, _TAGS).text
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return KeyValueReader(source, tools, _TAGS, ends=GLM_ENDS).read(start)

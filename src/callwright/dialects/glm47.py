@@ -1,0 +1,58 @@
+"""GLM 4.7 and later: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`, without line feeds.
+
+Values are text, typed by the schema. Source: the chat templates of GLM-4.7 and GLM-5, which leave reasoning open or
+closed where the answer begins.
+"""
+
+from typing import Any, Final, Literal
+
+from callwright.conversation import AssistantTurn, Conversation
+from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
+from callwright.dialects._key_value_tags import KeyValueTags, said, told
+from callwright.dialects._key_values import KeyValueReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("glm5", "spark25")
+models = "GLM-4.7, GLM-5, Spark-2.5"
+names = ("glm-4.7*", "glm4.7*", "glm-5*", "glm5*", "*spark-2.5*")
+template = ("<arg_key> + <arg_value>",)
+source = "chat templates of GLM-4.7 and GLM-5"
+stops = GLM_ENDS
+stop_token_ids = ()
+
+_TAGS: Final = KeyValueTags()
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` behind it."""
+
+    thinking: Literal["open", "off"] = "open"
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to `<|assistant|><think>` or `<|assistant|></think>`."""
+    out = glm_prompt(conversation, _TAGS)
+    begins = options.add_generation_prompt
+    if begins:
+        out.control("<|assistant|>", "<think>" if options.thinking == "open" else "</think>")
+    return Prompt(out.pieces(), CONTROLS, start="reasoning" if begins and options.thinking == "open" else "assistant")
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told(conversation, _TAGS, CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for each call."""
+    return said(turn, _TAGS).text
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return KeyValueReader(source, tools, _TAGS, ends=GLM_ENDS).read(start)

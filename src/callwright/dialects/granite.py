@@ -1,0 +1,68 @@
+"""Granite 3: `<|tool_call|>` and a list of `{"name": …, "arguments": {…}}`, whose bracket ends it.
+
+The format of Granite 3.0 to 3.3; from 3.1 on the marker may be the text `<tool_call>`. Source: the chat template of
+Granite-3.3-2B-Instruct: the tools stand in a turn of their own.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, ThinkingOptions, call_list
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("granite3",)
+models = "Granite 3.0 to 3.3"
+names = ("granite-3*", "granite3*")
+template = ("<|tool_call|> + available_tools", "available_tools")
+source = "chat template of Granite-3.3-2B-Instruct"
+stops = ("<|end_of_text|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_MARKS: Final = CallMarks(opens=("<|tool_call|>", "<tool_call>"), ends=("<|end_of_text|>",))
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.control("<|tool_call|>")
+    call_list(out, calls)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.control("<|start_of_role|>").text("available_tools").control("<|end_of_role|>")
+    out.text(json.dumps([tool.as_openai() for tool in conversation.tools], indent=4, ensure_ascii=False))
+    out.control("<|end_of_text|>").text("\n")
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|start_of_role|>{role}<|end_of_role|>", "<|end_of_text|>\n"
+
+
+_FRAME: Final = Frame(
+    controls=("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>", "<think>", "</think>"),
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("tool"),
+    thought=("<think>", "</think>"),
+    place="after system",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,67 @@
+"""Granite 20B for function calling: `<function_call> {"name": …, "arguments": {…}}`, a line for each call.
+
+Source: the model's card and vLLM's parser. The last bracket ends a call. Turns stand behind `SYSTEM:`, `USER:` and
+`ASSISTANT:`, the tools behind `<|function_call_library|>`.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, call_object
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("granite_fc",)
+models = "Granite-20B-FunctionCalling"
+names = ("granite-20b-functioncalling*",)
+template = ("<function_call>",)
+source = "card of granite-20b-functioncalling; vLLM 0.33.0"
+stops = ("<|endoftext|>",)
+stop_token_ids = ()
+
+Options = RenderOptions
+
+_MARKS: Final = CallMarks(opens=("<function_call>",), around=("</function_call>",), special=False)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for count, call in enumerate(calls):
+        out.text("\n<function_call> " if count else "<function_call> ")
+        call_object(out, call)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text("You have access to the following function calls. Produce a sequence of them that answers the user.\n")
+    out.control("<|function_call_library|>")
+    for tool in conversation.tools:
+        out.text("\n", json.dumps(tool.as_openai()["function"], ensure_ascii=False))
+    out.text('\n\nWrite each as <function_call> {"name": "function_name", "arguments": {"parameter_name": "value"}}')
+
+
+_FRAME: Final = Frame(
+    controls=("<|endoftext|>", "<|function_call_library|>"),
+    system=("SYSTEM: ", "\n\n"),
+    user=("USER: ", "\n"),
+    assistant=("ASSISTANT: ", "<|endoftext|>\n"),
+    tool=("FUNCTION RESPONSE: ", "\n"),
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return MarkedReader(source, tools, _MARKS).read(start)

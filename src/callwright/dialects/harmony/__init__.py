@@ -1,0 +1,21 @@
+"""Harmony: gpt-oss-20b and gpt-oss-120b, LLM-jp-4.1.
+
+Every message is `<|start|>HEADER<|message|>BODY<|end|>`; the header names a role, a channel (analysis = reasoning,
+commentary = preambles and calls, final = the answer) and, for a call, its recipient. `prompt` renders, `header` and
+`output` read. Sources: openai/harmony 0.0.8, the gpt-oss chat template, and what the models are seen to write.
+"""
+
+from callwright.dialects.harmony.output import parse
+from callwright.dialects.harmony.prompt import Options, messages, render, write
+from callwright.history import HistoryForm
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony")
+models = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
+names = ("*gpt-oss*", "llm-jp-4*")
+template = ("<|channel|> + <|message|> + commentary",)
+history = HistoryForm(single_calls=True)
+source = "openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11"
+stops = ("<|return|>", "<|call|>")
+stop_token_ids = (200002, 200012)

@@ -1,0 +1,255 @@
+"""The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from callwright.conversation import NamedTool
+from callwright.dialects.harmony.header import PARALLEL, resolve
+from callwright.dialects.harmony.tokens import CALL, CONTROLS, END, ENDOFTEXT, RETURN, START
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Problem,
+    ProblemKind,
+    ReasoningDelta,
+)
+from callwright.jsonspan import JsonStops, gather_json, json_text
+from callwright.jsontext import NotJsonError, decode, without
+from callwright.recover import Found, Prose, recover
+from callwright.source import Markers, Source, Steps, gather, stream
+from callwright.toolset import Toolset
+
+__all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
+
+STOPS: Final = (END, RETURN, CALL, ENDOFTEXT)
+ANY = Markers(*CONTROLS)
+BODY_END = Markers(START, *STOPS)
+# Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
+MAX_BODY = 4_194_304
+_JSON_STOPS = JsonStops(*CONTROLS, then=(START, *STOPS))
+
+
+def json_value(text: str) -> object:
+    """The value of a JSON text, None when it is none."""
+    try:
+        return decode(text)
+    except NotJsonError:
+        return None
+
+
+class _Parallel(msgspec.Struct):
+    class Use(msgspec.Struct):
+        recipient_name: str
+        parameters: msgspec.Raw = msgspec.Raw(b"{}")
+
+    tool_uses: list[Use]
+
+
+class Bodies:
+    """Reads bodies from a source and counts the calls among them."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        self.source = source
+        self.emit = source.emit
+        self.markup = source.markup
+        self.tools = tools
+        self.calls = 0
+        self.spaced = False  # the detokeniser puts a space behind every control token
+        self._begun: set[type] = set()
+        self._demands = tools.choice == "required" or isinstance(tools.choice, NamedTool)
+
+    def replay(self, text: str, read: Callable[[], Steps[object]]) -> None:
+        """Read held text again, as what it turned out to be."""
+        outer, self.source = self.source, Source(self.emit)
+        self.source.push(text)
+        self.source.end(cut=outer.cut)
+        for _ in read():
+            raise AssertionError("held text is whole")
+        self.source = outer
+
+    # --- text ---
+
+    def say(self, channel: str, text: str) -> None:
+        """The first text of a message; a second message of its kind begins on a new line."""
+        make = _maker(channel)
+        if text:
+            self.emit(make("\n" + text if make in self._begun else text))
+            self._begun.add(make)
+
+    def text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
+        """Stream a body up to a marker of `end` and answer that."""
+        if channel == "final" and self._demands and not self.calls:
+            return (yield from self._judged(channel, end))
+        while True:
+            text, token = self.source.scan(end)
+            if text:
+                self.say(channel, text)
+            if token or self.source.done:
+                return token
+            yield
+            if text:
+                return (yield from self.more_text(channel, end))
+
+    def _judged(self, channel: str, end: Markers) -> Steps[str]:
+        """An answer in text where a call is demanded: models write the call into it as plain JSON."""
+        text, token = yield from gather(self.source, end, MAX_BODY)
+        pieces = recover(text, self.tools, cut=self.source.cut and not token)
+        for piece in pieces:
+            match piece:
+                case Prose(words, problem):
+                    self.say(channel, words if len(pieces) == 1 else words.strip())
+                    if problem:
+                        self.emit(problem)
+                case Found(name, arguments):
+                    self.emit(Problem("call_in_text", "the call stands in the answer", call=self.calls))
+                    for problem in piece.problems:
+                        self.emit(msgspec.structs.replace(problem, call=self.calls))
+                    self.whole_call(name, arguments)
+                    self.markup(piece.text)
+        return token
+
+    def more_text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
+        """Go on with a text that `say` began."""
+        return (yield from stream(self.source, end, _maker(channel)))
+
+    def blanks(self) -> Steps[str]:
+        """Take white space, up to something else or the end."""
+        pieces: list[str] = []
+        while True:
+            pieces.append(self.source.blanks())
+            if self.source.at < len(self.source.text) or self.source.ended:
+                return "".join(pieces)
+            yield
+
+    # --- calls ---
+
+    def call(self, name: str) -> Steps[str]:
+        """Read the body of a call and answer the token that ended it."""
+        self.markup((yield from self.blanks()))
+        if self.next_call(name) is None:
+            token = yield from self.several()
+            if not token:
+                token = yield from self._behind_arguments()
+        elif self.peek() in ("{", "["):
+            token = yield from self.json_arguments(name)
+            if not token:
+                token = yield from self._behind_arguments()
+        else:
+            token = yield from self._raw_arguments(name)
+        self.markup(token)
+        if token in (END, RETURN) and not self.spaced:  # LLM-jp ends all but the last of parallel calls so
+            self.emit(Problem("wrong_stop", f"a call closed by {token}", call=self.calls - 1))
+        elif token and token not in STOPS:
+            self.emit(Problem("missing_stop", f"{token} inside a call", call=self.calls - 1))
+        return token
+
+    def _behind_arguments(self) -> Steps[str]:
+        trailing, token = yield from gather(self.source, ANY, MAX_BODY)
+        self.trailing(trailing)
+        return token
+
+    def peek(self) -> str:
+        """The next character, `""` when it is not here."""
+        return self.source.text[self.source.at : self.source.at + 1]
+
+    def next_call(self, name: str) -> int | None:
+        """The number of the call that comes next under this name; None where it stands for any number of calls."""
+        return None if name == PARALLEL and name not in self.tools else self.calls
+
+    def whole_call(self, name: str, body: str) -> None:
+        """A call whose arguments are all there."""
+        arguments = body.strip()
+        lead, _, tail = body.partition(arguments)
+        self.markup(lead)
+        index = self._start(name)
+        self.emit(ArgumentsDelta(index, arguments))
+        self.emit(CallEnded(index))
+        self.markup(tail)
+
+    def json_arguments(self, name: str) -> Steps[str]:
+        """A call whose arguments begin here as JSON, and are passed on.
+
+        Control tokens in its strings are content; elsewhere one ends it and is answered.
+        """
+        source = self.source
+        index = self._start(name)
+        closed, token = yield from json_text(source, _JSON_STOPS, partial(ArgumentsDelta, index))
+        self.emit(CallEnded(index, complete=closed or bool(token) or not source.cut))
+        return token
+
+    def several(self) -> Steps[str]:
+        """Several calls in the body of one: each goes out by itself."""
+        body, _, token = yield from gather_json(self.source, _JSON_STOPS, MAX_BODY)
+        try:
+            uses = decode(body, _Parallel).tool_uses
+        except NotJsonError as error:
+            self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=body))
+            return token
+        given = [bytes(use.parameters).decode() for use in uses]
+        for use, arguments in zip(uses, given, strict=True):
+            name, bent = resolve(use.recipient_name, self.tools)
+            if bent:
+                self.emit(Problem(bent, f"recipient {use.recipient_name!r}", call=self.calls))
+            self.whole_call(name, arguments)
+        # The arguments went out as they are; what held them together is structure.
+        self.markup(without(body, given) if "parameters" in body else body)
+        return token
+
+    def held_object(self, limit: int) -> Steps[tuple[str, str]]:
+        """Hold a body that begins as an object, up to its token or `limit` characters; see `gather`."""
+        value, closed, token = yield from gather_json(self.source, _JSON_STOPS, limit)
+        if not closed:
+            return value, token
+        rest, token = yield from gather(self.source, BODY_END, limit - len(value))
+        return value + rest, token
+
+    def trailing(self, text: str) -> None:
+        """What stands between the arguments and the end of the message."""
+        if text.strip():
+            kind: ProblemKind = "arguments_trailing_text"
+            self.emit(Problem(kind, "text behind the arguments", call=self.calls - 1, text=text))
+        else:
+            self.markup(text)
+
+    def discard(self, text: str) -> None:
+        """What the model said behind its call."""
+        words = text
+        for stop in STOPS:
+            words = words.replace(stop, "")
+        if words.strip():
+            self.emit(Problem("text_after_call_discarded", "text behind a call", text=text))
+            return
+        self.markup(text)
+        if text.strip():
+            self.emit(Problem("redundant_stop", "a stop token behind a closed call"))
+
+    def _raw_arguments(self, name: str) -> Steps[str]:
+        index = self._start(name)
+        empty = True
+        while True:
+            text, token = self.source.scan(BODY_END)
+            if text:
+                self.emit(ArgumentsDelta(index, text))
+                empty = False
+            if token or self.source.done:
+                break
+            yield
+        cut = self.source.cut and not token
+        if empty and not cut and self.tools.takes_nothing(name):
+            self.emit(ArgumentsDelta(index, "{}"))
+        self.emit(CallEnded(index, complete=not cut))
+        return token
+
+    def _start(self, name: str) -> int:
+        self.emit(CallStarted(self.calls, name))
+        self.calls += 1
+        return self.calls - 1
+
+
+def _maker(channel: str) -> type[ContentDelta] | type[ReasoningDelta]:
+    return ReasoningDelta if channel == "analysis" else ContentDelta

@@ -1,0 +1,356 @@
+"""Reads what a Harmony model wrote, by the text of its control tokens.
+
+The recipient decides what a call is, not the channel; the last known channel counts; a body that begins as JSON is
+read with its strings, so that control tokens in a string are content; after the first call only further calls
+count, everything else the model says to itself. Each way in which models bend the format has a name among the
+problems.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, Bodies, json_value
+from callwright.dialects.harmony.header import Header, read_header, resolve
+from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
+from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
+from callwright.events import Markup, Problem, ProblemKind
+from callwright.source import Markers, Source, Steps, gather
+from callwright.toolset import Toolset
+
+__all__ = ["parse"]
+
+# Text without a header is held until it is known whether a message follows; more than this is an answer and flows.
+# Where a message begins, a server may have read Harmony itself and hand on bare text: there it is held for less.
+_MAX_HEADERLESS = 65_536
+_MAX_BARE = 256
+# Real headers have at most some 150 characters; what is longer lacks its `<|message|>`.
+_MAX_HEADER = 2_000
+# A body that may be a call whose name was lost is held this long.
+_MAX_GUESSED = 16_384
+_MAX_FIRST_KEY = 200
+
+_HEADER_END = Markers(MESSAGE, START, *STOPS)
+_START = Markers(START)
+_NEVER = Markers()
+_HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?+\s*+(?:{'|'.join(CHANNELS)})?+\s*+(?:to=\S++(?:\s++\w++)?+)?+\s*+\Z")
+_FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
+# Behind the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
+_UNHEADED = re.compile(
+    rf"\s*({'|'.join(CHANNELS)})(\s*(?:<\|constrain\|>\s*\w*|(?:json|code)(?=\s*[{{\[]))?\s*)(.*)\Z", re.DOTALL
+)
+_FAILED_START = re.compile(rf"(?:\s|json|code|{'|'.join(CHANNELS)})*\Z")
+# A call without `<|message|>`: its header goes over into its arguments.
+_HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|code))?\s*(?=\{)", re.DOTALL)
+
+# Where reading goes on: behind the prompt's `<|start|>assistant`, behind a `<|start|>`, or between two messages.
+Place = Literal["assistant", "start", "boundary"]
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of a Harmony output.
+
+    `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
+    open analysis message).
+    """
+    return _Reader(source, tools).read(start)
+
+
+class _Pending(Struct, frozen=True):
+    """Text whose meaning hangs on whether another message follows: a channel, or None for a problem only."""
+
+    text: str
+    kind: ProblemKind
+    if_followed: str | None
+    if_last: str | None
+
+
+class _Reader:
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        self.source = source
+        self.emit = source.emit
+        self.markup = source.markup
+        self.tools = tools
+        self.bodies = Bodies(source, tools)
+        self.pending: _Pending | None = None
+        self.opening = True
+
+    def read(self, start: str) -> Steps[None]:
+        place: Place = "boundary" if start == "message" else "assistant"
+        if start == "reasoning":
+            place = self._close((yield from self.bodies.text("analysis")))
+        elif (yield from self._begins_stripped()):
+            place = self._close((yield from read_stripped(self.bodies)))
+            self.opening = False
+        while not self.source.done and not self.bodies.calls:
+            place = yield from self._one(place)
+            self.opening = False
+        self._settle(followed=False)
+        if self.bodies.calls:
+            yield from self._after_call(place)
+
+    def _begins_stripped(self) -> Steps[bool]:
+        while True:
+            answer = begins_stripped(self.source)
+            if answer is not None:
+                return answer
+            yield
+
+    # --- one message ---
+
+    def _one(self, place: Place) -> Steps[Place]:
+        """Read from one message's begin to the next one's."""
+        bare = self.opening and place == "boundary"
+        lead, token = yield from gather(self.source, ANY, _MAX_BARE if bare else _MAX_HEADERLESS)
+        if self.opening and self.source.done and not token and holds_stripped(lead):
+            self.bodies.replay(lead, lambda: read_stripped(self.bodies))
+            return "boundary"
+        if token in (CHANNEL, CONSTRAIN, MESSAGE):
+            return (yield from self._headed(lead, token, place))
+        if token == START:
+            if place == "start":
+                self.emit(Problem("malformed_header", f"{START} twice", text=lead))
+            elif lead.strip():
+                self._stray(lead, place)
+            else:
+                self.markup(lead)
+                if self.opening and place == "assistant":
+                    self.emit(Problem("malformed_header", f"{START} where the prompt had one"))
+            self.emit(Markup(START))
+            return "start"
+        yield from self._headless(lead, token, place)
+        return "boundary"
+
+    def _headed(self, lead: str, token: str, place: Place) -> Steps[Place]:
+        """A message whose header goes on with `token`."""
+        if place == "boundary" and not self.opening:
+            self.emit(Problem("missing_start", f"a message began without {START}"))
+        written = lead + token
+        if place != "start" and not _HEADER_LIKE.match(lead):
+            self._stray(lead, place)
+            written = token
+        if token != MESSAGE:
+            rest, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
+            written += rest + token
+        self._settle(followed=True)
+        has_role = place != "assistant"
+        if token != MESSAGE:
+            return (yield from self._without_message_token(written.removesuffix(token), token, has_role=has_role))
+        header = read_header(written.removesuffix(MESSAGE), self.tools, has_role=has_role)
+        self.emit(Markup(written))
+        return (yield from self._message(header, written))
+
+    def _headless(self, lead: str, token: str, place: Place) -> Steps[None]:
+        """The message ended, or the output did, before a header came."""
+        if place == "start" or (place == "assistant" and lead.strip() and _HEADER_LIKE.match(lead)):
+            self._settle(followed=True)
+            if self.source.cut and not token:
+                self.emit(Problem("incomplete_header", "the output was cut in a header", text=lead))
+            else:
+                self.emit(Problem("malformed_header", "a header without channel and body", text=lead))
+        elif not lead.strip():
+            self.markup(lead)
+            if token and not self.opening:
+                self.emit(Problem("redundant_stop", f"{token} where no message was open"))
+        elif (place == "assistant" or self.opening) and token:
+            self.pending = _Pending(lead, "missing_header", if_followed="analysis", if_last="final")
+        else:
+            self._settle(followed=True)
+            self.emit(Problem("missing_header", "text without a header, read as the answer"))
+            self.bodies.say("final", lead)
+            if not token and not self.source.done:
+                token = yield from self.bodies.more_text("final", ANY)
+        self.markup(token)
+
+    def _stray(self, text: str, place: Place) -> None:
+        """Text that stands before a message: at the very start it is reasoning without a header."""
+        if _HEADER_LIKE.match(text):
+            self.emit(Problem("malformed_header", "a header that was begun and dropped", text=text))
+        elif place == "assistant" or self.opening:
+            self.emit(Problem("missing_header", "text without a header before a message, read as reasoning"))
+            self.bodies.say("analysis", text)
+        else:
+            self.emit(Problem("stray_text", "text between two messages", text=text))
+
+    def _settle(self, *, followed: bool) -> None:
+        """Say what a pending text was, now that it is known."""
+        pending, self.pending = self.pending, None
+        if pending is None:
+            return
+        channel = pending.if_followed if followed else pending.if_last
+        if channel is None:
+            self.emit(Problem("malformed_header", "a message that was begun and dropped", text=pending.text))
+        else:
+            self.emit(Problem(pending.kind, "a message without its whole header"))
+            self.bodies.say(channel, pending.text)
+
+    def _message(self, header: Header, written: str) -> Steps[Place]:
+        """Read the body behind a header."""
+        self.bodies.spaced = self.bodies.spaced or header.spaced
+        header, blanks = yield from self._addressed(header)
+        for kind in header.problems:
+            call = self.bodies.next_call(header.name) if header.name and not header.role else None
+            self.emit(Problem(kind, f"header {written!r}", call=call))
+        if header.role:
+            return (yield from self._foreign(header, blanks))
+        if header.name:
+            self.markup(blanks)
+            return _place((yield from self.bodies.call(header.name)))
+        if blanks:
+            self.bodies.say(header.channel or "final", blanks)
+            return self._close((yield from self.bodies.more_text(header.channel or "final")))
+        yield from self._skip_one_space()
+        if len(self.tools) and (yield from self._may_be_call()):
+            return (yield from self._guess(header))
+        return self._close((yield from self.bodies.text(header.channel or "final")))
+
+    def _addressed(self, header: Header) -> Steps[tuple[Header, str]]:
+        """The header, and the white space that was read behind it: a name in the wrong place makes a call only of
+        arguments.
+        """
+        if not header.hidden:
+            return header, ""
+        blanks = yield from self.bodies.blanks()
+        if self.bodies.peek() not in ("{", "[", "<", ""):
+            header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
+        return header, blanks
+
+    def _close(self, token: str) -> Place:
+        self.markup(token)
+        if token == START:
+            self.emit(Problem("missing_stop", f"{START} inside a message"))
+        return _place(token)
+
+    def _skip_one_space(self) -> Steps[None]:
+        """LLM-jp's detokeniser puts a space behind every control token."""
+        if not self.bodies.spaced:
+            return
+        while self.source.more(1):
+            yield
+        if self.source.text.startswith(" ", self.source.at):
+            self.emit(Markup(self.source.take(self.source.at + 1)))
+
+    # --- messages with something missing ---
+
+    def _may_be_call(self) -> Steps[bool]:
+        """Whether the body begins as an object whose first key is a parameter of some tool, or which has none."""
+        source = self.source
+        while True:
+            begin = source.ahead(_MAX_FIRST_KEY)
+            head = begin.lstrip()
+            if found := _FIRST_KEY.match(begin):
+                return found[1] is None or self.tools.declares(found[1])
+            if (head and head[0] != "{") or not source.more(_MAX_FIRST_KEY):
+                return False
+            yield
+
+    def _guess(self, header: Header) -> Steps[Place]:
+        """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
+        blanks = yield from self.bodies.blanks()
+        body, token = yield from self.bodies.held_object(_MAX_GUESSED)
+        channel = header.channel or "final"
+        value = json_value(body)
+        # An empty object says little.
+        hint = channel == "commentary" and bool(value)
+        evidence = token == CALL or hint or (header.evidence and channel != "final")
+        whole = token or (self.source.done and not self.source.cut)
+        fitting = self.tools.fitting(value) if evidence and whole else []
+        if len(fitting) == 1:
+            self.emit(
+                Problem("recipient_guessed_by_schema", f"only {fitting[0]!r} takes these arguments", self.bodies.calls)
+            )
+            self.markup(blanks)
+            self.bodies.whole_call(fitting[0], body)
+        else:
+            self.source.unread(blanks + body + token)
+            token = yield from self.bodies.text(channel)
+        return self._close(token)
+
+    def _foreign(self, header: Header, blanks: str) -> Steps[Place]:
+        """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
+        blanks += yield from self.bodies.blanks()
+        body, token = (
+            (yield from self.bodies.held_object(MAX_BODY))
+            if self.bodies.peek() == "{"
+            else (yield from gather(self.source, BODY_END, MAX_BODY))
+        )
+        name, _ = resolve(header.role, self.tools)
+        if token == CALL and name in self.tools and isinstance(json_value(body), dict):
+            self.emit(Problem("malformed_header", f"the tool {name!r} as role", call=self.bodies.calls))
+            self.bodies.whole_call(name, blanks + body)
+        else:
+            self.emit(Problem("imagined_message", f"a message in the name of {header.role!r}", text=blanks + body))
+        return self._close(token)
+
+    def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Steps[Place]:
+        """A header that ended with a stop token, another header, or the output."""
+        header = read_header(text, self.tools, has_role=has_role)
+        if header.name and (head := _HEADED_ARGUMENTS.match(text)):
+            self.emit(Markup(head.group()))
+            call = self.bodies.next_call(header.name)
+            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=call))
+            self.source.unread(text[head.end() :] + token)
+            return _place((yield from self.bodies.call(header.name)))
+        if self.source.cut and not token and self.source.done:
+            self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
+            return "boundary"
+        endless = not token and not self.source.done  # more than a header can have
+        found = _UNHEADED.match(text.rpartition(f"{CHANNEL}")[2])
+        if token == START:
+            self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
+        elif header.name:
+            self.emit(Problem("malformed_header", "a recipient without arguments", text=text))
+        elif found and not header.role and not _FAILED_START.match(found[3]):
+            channel, blanks, said = found.groups()
+            self.markup(text.removesuffix(said))
+            if blanks or endless:
+                self.emit(Problem("missing_message_token", f"a message without {MESSAGE}"))
+                self.bodies.say(channel, said)
+                if endless:
+                    token = yield from self.bodies.more_text(channel)
+            else:
+                self.pending = _Pending(said, "missing_message_token", if_followed=None, if_last=channel)
+        else:
+            self.emit(Problem("malformed_header", "a header without a body", text=text))
+        self.markup(token)
+        return _place(token)
+
+    # --- after the first call ---
+
+    def _after_call(self, place: Place) -> Steps[None]:
+        """Further calls count. Everything else the model said to itself, believing that the tool had answered."""
+        while not self.source.done:
+            if place != "start":
+                text, token = yield from gather(self.source, _START, MAX_BODY)
+                self.bodies.discard(text)
+                self.markup(token)
+                place = _place(token)
+                continue
+            written, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
+            place = _place(token)
+            header = read_header(written, self.tools, has_role=True)
+            blanks = ""
+            if token == MESSAGE:
+                header, blanks = yield from self._addressed(header)
+            if token == MESSAGE and header.name and not header.role:
+                self.emit(Markup(written + token + blanks))
+                for kind in header.problems:
+                    self.emit(Problem(kind, f"header {written!r}", call=self.bodies.next_call(header.name)))
+                yield from self._skip_one_space()
+                place = _place((yield from self.bodies.call(header.name)))
+                continue
+            if token == MESSAGE:
+                body, token = yield from gather(self.source, BODY_END, MAX_BODY)
+                place = _place(token)
+                written += MESSAGE + blanks + body
+            self.bodies.discard(written + token)
+            while header.role and not self.source.done:
+                # The model plays other parts now: no call that it writes from here on is meant for us.
+                text, _ = yield from gather(self.source, _NEVER, MAX_BODY)
+                self.bodies.discard(text)
+
+
+def _place(token: str) -> Place:
+    return "start" if token == START else "boundary"

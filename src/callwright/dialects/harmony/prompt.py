@@ -1,0 +1,312 @@
+"""Renders conversations as Harmony.
+
+Three forms of one content: a raw prompt as the Harmony library makes it, the same as the gpt-oss chat template
+makes it (`flavour="hf"`), and chat messages for servers that do not template for Harmony at all (`messages`).
+Sources: openai/harmony 0.0.8; gpt-oss chat template, copies of 2026; OpenAI's guide on handling the raw chain of
+thought.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    ConversationTurn,
+    FunctionTool,
+    Message,
+    NamedTool,
+    ResponseFormat,
+    ToolTurn,
+)
+from callwright.dialects._chat import chat_content, chat_message, choice_note, plain_text, split_instructions
+from callwright.dialects.base import RenderOptions
+from callwright.dialects.harmony.builtin import BuiltinName, is_builtin, namespace_section, section
+from callwright.dialects.harmony.tokens import (
+    CALL,
+    CHANNEL,
+    CONSTRAIN,
+    CONTROLS,
+    END,
+    MESSAGE,
+    RETURN,
+    START,
+)
+from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
+from callwright.schema import typescript, typescript_hf
+
+__all__ = ["Options", "messages", "render", "write"]
+
+_IDENTITY = "You are ChatGPT, a large language model trained by OpenAI."
+# The model knows three; what other APIs offer is rounded to them.
+_EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`header_order`: where a call's recipient stands, in the role part, the channel part, or as oss-harmony has it.
+
+    `drop_analysis`: which reasoning of earlier turns leaves the prompt: all before the last final answer, what the
+    library drops, or none. `training`: the last final answer ends as it does in training data. `current_date`
+    (YYYY-MM-DD) has no default: the library reads no clock. `tool_results`: how `messages` shows outputs, as a user
+    message or as Harmony text.
+    """
+
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] = "medium"
+    current_date: str | None = None
+    knowledge_cutoff: str | None = "2024-06"
+    model_identity: str = _IDENTITY
+    valid_channels: tuple[str, ...] = ("analysis", "commentary", "final")
+    builtin_tools: tuple[BuiltinName, ...] = ()
+    response_format: dict[str, Any] | None = None
+    system_message: bool = True
+    header_order: Literal["role", "channel", "oss"] = "channel"
+    drop_analysis: Literal["last_final", "library", "none"] = "last_final"
+    training: bool = False
+    flavour: Literal["library", "hf"] = "library"
+    tool_results: Literal["user", "harmony"] = "user"
+
+    def wanted_format(self) -> ResponseFormat | None:
+        """The response format, when it was given as an option."""
+        given = (self.response_format or {}).get("json_schema")
+        if given is None:
+            return None
+        return ResponseFormat("json_schema", given.get("name", ""), given.get("description"), given.get("schema"))
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt up to `<|start|>assistant`, and up to the arguments of a call that is forced."""
+    out = PromptBuilder()
+    instructions, items = split_instructions(conversation.items)
+    if options.system_message:
+        _message(out, "system", "\n\n".join(_system_sections(conversation.tools, options)))
+    developer = _developer_sections(conversation, instructions, options)
+    if developer:
+        _message(out, "developer", "\n\n".join(developer))
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    if options.flavour == "hf":
+        _history_hf(out, turns, options)
+    else:
+        _history(out, turns, {tool.name for tool in conversation.tools}, options)
+    prefill = ""
+    if options.add_generation_prompt:
+        out.control(START).text("assistant")
+        prefill = _prefill(out, conversation)
+    return Prompt(pieces=out.pieces(), controls=CONTROLS, prefill=prefill)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it behind `<|start|>assistant`."""
+    written = [f"{CHANNEL}analysis{MESSAGE}{turn.reasoning}{END}"] if turn.reasoning else []
+    if turn.text and turn.calls:
+        written.append(f"{CHANNEL}commentary{MESSAGE}{turn.text}{END}")
+    elif turn.text or not (turn.calls or written):
+        written.append(f"{CHANNEL}final{MESSAGE}{turn.text}{RETURN}")
+    written += [
+        f"{CHANNEL}commentary to=functions.{call.name} {CONSTRAIN}json{MESSAGE}{call.arguments}{CALL}"
+        for call in turn.calls
+    ]
+    return f"{START}assistant".join(written)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with everything Harmony needs in one system message, for servers that render nothing of it."""
+    instructions, items = split_instructions(conversation.items)
+    own = {tool.name for tool in conversation.tools}
+    sections = _system_sections(conversation.tools, options) if options.system_message else []
+    sections += _developer_sections(conversation, instructions, options) + choice_note(conversation)
+    system = neutralise("\n\n".join(sections), CONTROLS)
+    chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    for turn in msgspec.structs.replace(conversation, items=items).turns():
+        match turn:
+            case Message():
+                chat.append(chat_message(turn, CONTROLS))
+            case AssistantTurn(_, message, calls):
+                # Dropped on purpose: the reasoning, which such a server would show as an answer, and by default the
+                # calls: their outputs name the tools, and a call in plain text invites copies of it.
+                if message:
+                    chat.append({"role": "assistant", "content": chat_content(message.parts, CONTROLS)})
+                if options.tool_results == "harmony":
+                    chat += [{"role": "assistant", "content": _call_text(call, own)} for call in calls]
+            case ToolTurn(outputs):
+                texts = [(name, neutralise(output.text, CONTROLS)) for name, output in outputs]
+                chat += _output_messages(texts, own, options.tool_results)
+            case _:
+                assert_never(turn)
+    return chat
+
+
+def _call_text(call: Call, own: Collection[str]) -> str:
+    recipient, _ = _address(call.name, own)
+    return f"{CHANNEL}commentary to={recipient}{MESSAGE}{neutralise_json(call.arguments, CONTROLS)}{CALL}"
+
+
+def _output_messages(outputs: Sequence[tuple[str, str]], own: Collection[str], form: str) -> list[dict[str, Any]]:
+    if form == "harmony":
+        roles = [_address(name, own)[0] for name, _ in outputs]
+        return [
+            {"role": "user", "content": f"{START}{role} to=assistant{CHANNEL}commentary{MESSAGE}{text}{END}"}
+            for role, (_, text) in zip(roles, outputs, strict=True)
+        ]
+    results = "\n\n".join(f"**{name or 'tool'}**:\n{text}" for name, text in outputs)
+    text = f"[Tool Results]\n{results}\n\nNow provide your response based on the tool results above."
+    return [{"role": "user", "content": text}]
+
+
+# --- the texts that all forms share ---
+
+
+def _system_sections(tools: Sequence[FunctionTool], options: Options) -> list[str]:
+    identity = [options.model_identity]
+    if options.knowledge_cutoff:
+        identity.append(f"Knowledge cutoff: {options.knowledge_cutoff}")
+    if options.current_date:
+        identity.append(f"Current date: {options.current_date}")
+    effort = _EFFORTS.get(options.reasoning_effort, options.reasoning_effort)
+    sections = ["\n".join(identity), f"Reasoning: {effort}"]
+    if options.builtin_tools:
+        sections += ["# Tools", *(section(name) for name in sorted(options.builtin_tools))]
+    if options.valid_channels:
+        channels = ", ".join(options.valid_channels)
+        line = f"# Valid channels: {channels}. Channel must be included for every message."
+        if tools:
+            line += "\nCalls to these tools must go to the commentary channel: 'functions'."
+        sections.append(line)
+    return sections
+
+
+def _developer_sections(conversation: Conversation, instructions: list[str], options: Options) -> list[str]:
+    declare = typescript_hf.declaration if options.flavour == "hf" else typescript.declaration
+    joined = "\n\n".join(instructions)
+    sections = [f"# Instructions\n\n{joined}"] if instructions else []
+    if conversation.tools:
+        declarations = [declare(tool) for tool in conversation.tools]
+        sections += ["# Tools", namespace_section("functions", "", declarations)]
+    wanted = options.wanted_format() or conversation.response_format
+    if wanted and wanted.schema is not None:
+        schema = json.dumps(wanted.schema, ensure_ascii=False, separators=(",", ":"))
+        comment = f"// {wanted.description}\n" if wanted.description else ""
+        sections += ["# Response Formats", f"## {wanted.name}", f"{comment}{schema}"]
+    return sections
+
+
+def _address(name: str, own: Collection[str]) -> tuple[str, str]:
+    """The recipient and the channel of a call. A tool of the client's own is a function, whatever it is called."""
+    if is_builtin(name) and name not in own:
+        return name, "analysis"
+    return f"functions.{name or 'unknown'}", "commentary"
+
+
+# --- raw prompts ---
+
+
+def _message(out: PromptBuilder, role: str, body: str, channel: str = "", end: str = END) -> None:
+    out.control(START).text(role)
+    if channel:
+        out.control(CHANNEL).text(channel)
+    out.control(MESSAGE).text(body).control(end)
+
+
+def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], own: Collection[str], options: Options) -> None:
+    border = _analysis_border(turns, options.drop_analysis)
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message("user", parts):
+                _message(out, "user", plain_text(parts, number))
+            case Message(_, parts):
+                _message(out, "developer", f"# Instructions\n\n{plain_text(parts, number)}")
+            case AssistantTurn(reasoning, message, calls):
+                if reasoning is not None and number > border:
+                    _message(out, "assistant", reasoning, "analysis")
+                if message:
+                    last = options.training and number == len(turns) - 1
+                    end = RETURN if last and not calls else END
+                    channel = "commentary" if calls else "final"
+                    _message(out, "assistant", plain_text(message.parts, number), channel, end)
+                for call in calls:
+                    _call(out, call, _address(call.name, own), options.header_order)
+            case ToolTurn(outputs):
+                for name, output in outputs:
+                    _output(out, _address(name, own), plain_text(output.parts, number), options.header_order)
+            case _:
+                assert_never(turn)
+
+
+def _call(out: PromptBuilder, call: Call, address: tuple[str, str], order: str) -> None:
+    recipient, channel = address
+    builtin = channel == "analysis"
+    to = f" to={recipient}"
+    out.control(START).text("assistant", to if order == "role" else "")
+    out.control(CHANNEL).text(channel, "" if order == "role" else to, " code" if builtin else " ")
+    if not builtin:
+        out.control(CONSTRAIN).text("json")
+    out.control(MESSAGE).json(call.arguments).control(CALL)
+
+
+def _output(out: PromptBuilder, address: tuple[str, str], body: str, order: str) -> None:
+    recipient, channel = address
+    out.control(START).text(recipient, "" if order == "oss" else " to=assistant")
+    out.control(CHANNEL).text(channel, " to=assistant" if order == "oss" else "")
+    out.control(MESSAGE).text(body).control(END)
+
+
+def _history_hf(out: PromptBuilder, turns: Sequence[ConversationTurn], options: Options) -> None:
+    """As the template does: one call for each turn, outputs named after the last call, no late system message."""
+    answered = max((number for number, turn in enumerate(turns) if _is_answer(turn)), default=-1)
+    name = ""
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message(role, parts):
+                if role == "user":
+                    _message(out, "user", plain_text(parts, number))
+            case AssistantTurn(_, message, []):
+                last = number == len(turns) - 1 and not options.add_generation_prompt
+                _message(out, "assistant", message.text if message else "", "final", RETURN if last else END)
+            case AssistantTurn(reasoning, message, calls):
+                thoughts = [text for text in (reasoning, message and message.text) if text]
+                for text in thoughts if number > answered else ():
+                    _message(out, "assistant", text, "analysis")
+                name = calls[0].name
+                out.control(START).text(f"assistant to=functions.{name}").control(CHANNEL)
+                out.text("commentary json").control(MESSAGE).json(calls[0].arguments).control(CALL)
+            case ToolTurn(outputs):
+                for _, output in outputs:
+                    body = plain_text(output.parts, number)
+                    _message(out, f"functions.{name} to=assistant", body, "commentary")
+            case _:
+                assert_never(turn)
+
+
+def _prefill(out: PromptBuilder, conversation: Conversation) -> str:
+    """Begin the call that is forced. Without its dot the namespace leaves the next token to the model."""
+    choice = conversation.tool_choice
+    if choice == "required" and len(conversation.tools) == 1:
+        choice = NamedTool(conversation.tools[0].name)
+    match choice:
+        case NamedTool(name):
+            to = f"commentary to=functions.{name} "
+            out.control(CHANNEL).text(to).control(CONSTRAIN).text("json").control(MESSAGE)
+            return f"{CHANNEL}{to}{CONSTRAIN}json{MESSAGE}"
+        case "required":
+            to = "commentary to=functions"
+            out.control(CHANNEL).text(to)
+            return f"{CHANNEL}{to}"
+    return ""
+
+
+def _is_answer(turn: ConversationTurn) -> bool:
+    return isinstance(turn, AssistantTurn) and turn.message is not None and not turn.calls
+
+
+def _analysis_border(turns: Sequence[ConversationTurn], rule: str) -> int:
+    """The number of the last turn whose reasoning leaves the prompt, with all before it; -1 for none."""
+    finals = [number for number, turn in enumerate(turns) if _is_answer(turn)]
+    if not finals or rule == "none":
+        return -1
+    if rule == "last_final":
+        return finals[-1]
+    ours = [number for number, turn in enumerate(turns) if isinstance(turn, AssistantTurn)]
+    return finals[0] if ours[-1] == finals[-1] else -1

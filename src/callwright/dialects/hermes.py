@@ -1,0 +1,179 @@
+"""Hermes: `<tool_call>` around `{"name": …, "arguments": {…}}`.
+
+The format of Qwen2.5, QwQ, Qwen3, Hermes 2 to 4, Granite 4, SmolLM3 and most fine-tunes. Prompts follow Qwen's
+template: the tools stand as JSON lines in the system turn, outputs come back in a user turn. Source: the chat
+templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
+"""
+
+import json
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder, neutralise_json
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("qwen", "qwen25", "qwen3", "qwen3_json", "granite4", "trinity", "reka", "ernie45")
+models = "Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes"
+names = (
+    "qwen2.5*",
+    "qwen3*",
+    "qwq*",
+    "hermes-*",
+    "*hermes-2*",
+    "*hermes-3*",
+    "*hermes-4*",
+    "granite-4*",
+    "granite4*",
+    "smollm3*",
+    "trinity*",
+    "reka*",
+    "mimo-vl*",
+)
+template = ('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>")
+source = "chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+_OPEN: Final = "<tool_call>"
+_CLOSE: Final = "</tool_call>"
+_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+# The tags are words to most of the tokenizers: they may stand in any text.
+_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False)
+_CONTROLS: Final = (
+    *("<|im_start|>", *_ENDS, _OPEN, _CLOSE, "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
+    *("<think>", "</think>"),
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `default_system`: the system text of a conversation that has none.
+    """
+
+    thinking: Literal["model", "open", "off"] = "model"
+    default_system: str = ""
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
+    out = PromptBuilder()
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if not instructions and options.default_system:
+        instructions = [options.default_system]
+    if instructions or conversation.tools:
+        _begin(out, "system").text("\n\n".join(instructions))
+        if conversation.tools:
+            out.text("\n\n" if instructions else "")
+            _tools(out, conversation)
+        out.control("<|im_end|>").text("\n")
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message(role):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number))
+            case AssistantTurn(reasoning, message, calls):
+                _begin(out, "assistant")
+                if reasoning and number > asked:
+                    out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
+                out.text(plain_text(message.parts, number) if message else "")
+                for count, call in enumerate(calls):
+                    out.text("\n" if count or turn.text else "").control(_OPEN)
+                    out.text(f"\n{_call_json(_safe(call))}\n").control(_CLOSE)
+            case ToolTurn(outputs):
+                out.control("<|im_start|>").text("user")
+                for _, output in outputs:
+                    out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                    out.control("</tool_response>")
+            case _:
+                assert_never(turn)
+        out.control("<|im_end|>").text("\n")
+    start, prefill = "assistant", ""
+    if options.add_generation_prompt:
+        _begin(out, "assistant")
+        if options.thinking == "off":
+            out.control("<think>").text("\n\n").control("</think>").text("\n\n")
+        prefill = _prefill(conversation)
+        if prefill:
+            out.control(_OPEN).text(prefill.removeprefix(_OPEN))
+        elif options.thinking == "open":
+            out.control("<think>").text("\n")
+            start = "reasoning"
+    return Prompt(out.pieces(), _CONTROLS, start=start, prefill=prefill)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for each call."""
+    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+    said = [turn.text] if turn.text else []
+    return thought + "\n".join(said + [f"{_OPEN}\n{_call_json(call)}\n{_CLOSE}" for call in turn.calls])
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder()
+    _tools(out, conversation)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=write,
+        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
+    )
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within "
+    )
+    out.control("<tools>", "</tools>").text(" XML tags:\n").control("<tools>")
+    for tool in conversation.tools:
+        out.text("\n" + tool.openai_json)
+    out.text("\n").control("</tools>")
+    out.text("\n\nFor each function call, return a json object with function name and arguments within ")
+    out.control(_OPEN, _CLOSE).text(" XML tags:\n").control(_OPEN)
+    out.text('\n{"name": <function-name>, "arguments": <args-json-object>}\n').control(_CLOSE)
+
+
+def _prefill(conversation: Conversation) -> str:
+    match conversation.tool_choice:
+        case NamedTool(name):
+            return f'{_OPEN}\n{{"name": "{name}", "arguments": '
+        case "required":
+            return f'{_OPEN}\n{{"name": "'
+    return ""
+
+
+def _call_json(call: Call) -> str:
+    name = json.dumps(call.name, ensure_ascii=False)
+    return f'{{"name": {name}, "arguments": {call.arguments or "{}"}}}'
+
+
+def _safe(call: Call) -> Call:
+    """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
+    return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, _CONTROLS))
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<|im_start|>").text(f"{role}\n")
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

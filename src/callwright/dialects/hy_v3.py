@@ -1,0 +1,166 @@
+"""Hunyuan 3 and 4: `<tool_calls>` around `<tool_call>f<tool_sep>` and lines of `<arg_key>` and `<arg_value>`.
+
+Released checkpoints put a word behind the name of every tag, `<tool_call:opensource>`; Hunyuan 4 leaves `<tool_sep>`
+and the line feeds out. Each spelling is read, as in vLLM's parser `hy_v3`. Prompts are checked against the chat
+template of Hy3.
+"""
+
+import re
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, own_words, plain_text, split_instructions
+from callwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, said, told
+from callwright.dialects._key_values import KeyValueReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("hunyuan_v3", "hy_v4", "hy3")
+models = "Hunyuan 3, Hunyuan 4"
+names = ("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*")
+template = ("<arg_key> + <tool_sep",)
+source = "chat template of Hy3"
+stops = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
+stop_token_ids = ()
+
+_SUFFIX: Final = ":opensource"
+_SUFFIX_END = re.compile(r"(\w+)>")
+_WORD = re.compile(r"\w*")
+_MAX_SUFFIX: Final = 64
+_BEGIN: Final = "<｜hy_begin_of_sentence:opensource｜>"
+_USER: Final = "<｜hy_User:opensource｜>"
+_ASSISTANT: Final = "<｜hy_Assistant:opensource｜>"
+_EOS: Final = stops[1]
+
+
+def _tags(suffix: str) -> KeyValueTags:
+    """The tags with a suffix behind their names."""
+    return KeyValueTags(
+        call=f"<tool_call{suffix}>",
+        call_end=f"</tool_call{suffix}>",
+        key=f"<arg_key{suffix}>",
+        key_end=f"</arg_key{suffix}>",
+        value=f"<arg_value{suffix}>",
+        value_end=f"</arg_value{suffix}>",
+        name_end=f"<tool_sep{suffix}>",
+        blocks=((f"<tool_calls{suffix}>", f"</tool_calls{suffix}>"),),
+        gaps=LINES,
+        between="\n",
+    )
+
+
+_TAGS: Final = _tags("")
+_RELEASED: Final = _tags(_SUFFIX)
+_THOUGHTS: Final = tuple((f"<think{suffix}>", f"</think{suffix}>") for suffix in ("", _SUFFIX))
+_MODE: Final = "<｜reasoning_mode:opensource｜>"
+_HOW_TO: Final = """For function call returns, you should first print <tool_calls:opensource>
+For each function call, you should return object like:
+<tool_call:opensource>{function-name}<tool_sep:opensource>
+<arg_key:opensource>{arg-key-1}</arg_key:opensource>
+<arg_value:opensource>{arg-value-1}</arg_value:opensource>
+<arg_key:opensource>{arg-key-2}</arg_key:opensource>
+<arg_value:opensource>{arg-value-2}</arg_value:opensource>
+...
+</tool_call:opensource>
+At the end of function call returns, you should print </tool_calls:opensource>"""
+_RESULTS: Final = (f"<tool_responses{_SUFFIX}>", f"</tool_responses{_SUFFIX}>")
+_RESULT: Final = (f"<tool_response{_SUFFIX}>", f"</tool_response{_SUFFIX}>")
+_CONTROLS: Final = (
+    *(_BEGIN, _MODE, _USER, _ASSISTANT, *_RESULTS, *stops, *_TAGS.literals, *_RELEASED.literals),
+    *(*_RESULT, *(tag for pair in _THOUGHTS for tag in pair)),
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` behind a closed, empty one."""
+
+    thinking: Literal["open", "off"] = "off"
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to the assistant's token and its thought."""
+    out = PromptBuilder().control(_BEGIN)
+    begin, end = _THOUGHTS[1]
+    thinks = options.thinking == "open"
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    out.text("\n\n".join(instructions))
+    if conversation.tools:
+        _tools(out.text("\n\n" if instructions else ""), conversation)
+    out.control(_MODE).text(f"reasoning_effort:{'high' if thinks else 'no_think'}")
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message(role, parts):
+                text = plain_text(parts, number)
+                out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
+            case AssistantTurn(reasoning, message, calls):
+                out.control(_ASSISTANT, begin).text((reasoning or "") if number > asked else "").control(end)
+                out.text(plain_text(message.parts, number) if message else "")
+                if calls:
+                    put_calls(out, _RELEASED, calls)
+                out.control(_EOS)
+            case ToolTurn(outputs):
+                out.control(_RESULTS[0]).text("\n")
+                for _, output in outputs:
+                    out.control(_RESULT[0]).text(f"\n{plain_text(output.parts, number)}\n")
+                    out.control(_RESULT[1]).text("\n")
+                out.control(_RESULTS[1])
+            case _:
+                assert_never(turn)
+    begins = options.add_generation_prompt
+    if begins:
+        out.control(_ASSISTANT, begin, "" if thinks else end)
+    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = "\n".join(tool.openai_json for tool in conversation.tools)
+    out.text(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n",
+        shown,
+        "\n</tools>\n\n",
+    )
+    own_words(out, _HOW_TO, _CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told(conversation, _TAGS, _CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: all calls in one block."""
+    return said(turn, _TAGS).text
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    ends = (*stops, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
+    return _Reader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:")).read(
+        start
+    )
+
+
+class _Reader(KeyValueReader):
+    """Calls in tags with any suffix, or none."""
+
+    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+        while True:
+            ahead = self.source.ahead(_MAX_SUFFIX)
+            if found := _SUFFIX_END.match(ahead):
+                return found.group(), _tags(f":{found[1]}")
+            if not self.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
+                return None
+            yield

@@ -1,0 +1,121 @@
+"""Inkling: parts that begin with `<|content_…|>` and end with `<|end_message|>`; a call is the part of its tool.
+
+`NAME<|content_invoke_tool_json|>{"name": …, "args": {…}}<|end_message|>`; the name before the part may be missing.
+Source: the format as vLLM's parser and tests state it. The template was not seen: the tools are told in words.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call
+from callwright.dialects._frame import Frame, ThinkingOptions, call_object
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.events import Markup
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "Inkling"
+names = ("inkling*",)
+template = ("<|content_invoke_tool_json|>",)
+source = "vLLM 0.33.0: parser and tests of inkling"
+stops = ("<|content_model_end_sampling|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_INVOKE: Final = "<|content_invoke_tool_json|>"
+_END: Final = "<|end_message|>"
+_MODEL: Final = "<|message_model|>"
+_TEXT: Final = "<|content_text|>"
+_THINKING: Final = "<|content_thinking|>"
+_MARKS: Final = CallMarks(
+    opens=(_INVOKE,),
+    closes=(_END,),
+    around=(_MODEL, _TEXT, "<|content_tool_error|>"),
+    thoughts=((_THINKING, _END),),
+    ends=("<|content_model_end_sampling|>",),
+)
+# The name of the tool before its part is at most so long.
+_MAX_NAME: Final = 128
+_NAME = re.compile(rf"([^\n<{{}}]+?)(?={re.escape(_INVOKE)})")
+_WORD = re.compile(r"[\w.:/-]+")
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for count, call in enumerate(calls):
+        if count:
+            out.control(_MODEL)
+        out.text(call.name).control(_INVOKE)
+        call_object(out, call, arguments="args")
+        out.control(_END)
+
+
+_FRAME: Final = Frame(
+    controls=("<|message_system|>", "<|message_user|>", "<|message_tool|>", _MODEL, _TEXT, _THINKING, _INVOKE, _END),
+    system=(f"<|message_system|>{_TEXT}", _END),
+    user=(f"<|message_user|>{_TEXT}", _END),
+    assistant=(_MODEL, ""),
+    tool=(f"<|message_tool|>{_TEXT}", _END),
+    thought=(_THINKING, f"{_END}{_MODEL}"),
+    said=(_TEXT, _END),
+    gap=_MODEL,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return _Reader(source, tools, _MARKS).read(start)
+
+
+class _Reader(MarkedReader):
+    """Parts, of which a thought and a call end alike, and in which the name of a tool may stand before its call."""
+
+    def read(self, start: str) -> Steps[None]:
+        """See `ProseReader`."""
+        if start != "reasoning":
+            yield from self._name()
+        yield from super().read(start)
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        if tag == _END:
+            self.emit(Markup(blanks + tag))
+        else:
+            yield from super()._marked(blanks, tag)
+        if tag == _MODEL:
+            yield from self._name()
+
+    def _name(self) -> Steps[None]:
+        """Read the name of a tool before its part."""
+        source = self.source
+        while True:
+            begin = source.ahead(_MAX_NAME)
+            if (found := _NAME.match(begin)) and self._may_be_name(found.group() + _INVOKE):
+                self.emit(Markup(source.take(source.at + found.end())))
+                return
+            if not source.more(_MAX_NAME) or not self._may_be_name(begin):
+                return
+            yield
+
+    def _may_be_name(self, begin: str) -> bool:
+        """Whether this may be the begin of a tool's name and of its part."""
+        name, mark, rest = begin.partition("<")
+        known = any(tool.startswith(name) if not mark else tool == name for tool in self.tools.names())
+        return (known or bool(_WORD.fullmatch(name))) and _INVOKE.startswith(mark + rest)
+
+    def _draft(self, opening: str, close: str) -> Steps[bool]:
+        """See `ProseReader`: the part of a call is no draft, for it ends as a thought does."""
+        if opening.strip() == _INVOKE:
+            self.source.unread(opening)
+            return True
+        return (yield from super()._draft(opening, close))

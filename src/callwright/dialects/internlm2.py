@@ -1,0 +1,79 @@
+"""InternLM: `<|action_start|><|plugin|>{"name": …, "parameters": {…}}<|action_end|>`, a block for each call.
+
+The format of InternLM 2.5 and 3 and Intern-S1. Source: the chat format of internlm2_5-7b-chat: the tools stand in a
+system turn of the name `<|plugin|>`, outputs in one of the environment.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, ThinkingOptions, call_object
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("internlm", "interns1")
+models = "InternLM 2.5, InternLM 3, Intern-S1"
+names = ("internlm2*", "internlm3*", "intern-s1*")
+template = ("<|action_start|>",)
+source = "chat format of internlm2_5-7b-chat"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_PLUGIN: Final = "<|plugin|>"
+_MARKS: Final = CallMarks(
+    opens=(f"<|action_start|>{_PLUGIN}", f"<|action_start|> {_PLUGIN}", f"<|action_start|>\n{_PLUGIN}"),
+    closes=("<|action_end|>",),
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.control("<|action_start|>", _PLUGIN)
+        call_object(out, call, arguments="parameters")
+        out.control("<|action_end|>")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.control("<|im_start|>").text("system name=").control(_PLUGIN).text("\n")
+    functions = [tool.as_openai()["function"] for tool in conversation.tools]
+    out.text(json.dumps(functions, ensure_ascii=False)).control("<|im_end|>").text("\n")
+
+
+_FRAME: Final = Frame(
+    controls=(
+        "<s>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|action_start|>",
+        "<|action_end|>",
+        _PLUGIN,
+        "<think>",
+        "</think>",
+    ),
+    begin="<s>",
+    system=("<|im_start|>system\n", "<|im_end|>\n"),
+    user=("<|im_start|>user\n", "<|im_end|>\n"),
+    assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
+    tool=(f"<|im_start|>environment name={_PLUGIN}\n", "<|im_end|>\n"),
+    place="after system",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

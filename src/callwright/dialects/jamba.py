@@ -1,0 +1,77 @@
+"""Jamba: `<tool_calls>` around a list of `{"name": …, "arguments": {…}}`.
+
+The format of Jamba 1.5 to 1.7 and Hunyuan-A13B, which says its answer between `<answer>` tags. Source: the chat
+template of Jamba-1.5: the tools stand in the system turn.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, ThinkingOptions, call_object, tool_lines
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("hunyuan_a13b", "jamba_1_5")
+models = "Jamba 1.5 to 1.7, Hunyuan-A13B"
+names = ("*jamba*", "hunyuan-a13b*")
+template = ("<tool_calls>",)
+source = "chat template of Jamba-1.5; vLLM 0.33.0: tests of hunyuan_a13b"
+stops = ("<|eom|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_OPEN: Final = "<tool_calls>"
+_CLOSE: Final = "</tool_calls>"
+_MARKS: Final = CallMarks(
+    opens=(_OPEN,), closes=(_CLOSE,), around=("<answer>",), special=False, ends=("</answer>", "<|eom|>")
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.text(f"{_OPEN}[\n    ")
+    for count, call in enumerate(calls):
+        out.text(",\n    " if count else "")
+        call_object(out, call)
+    out.text(f"\n]{_CLOSE}")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(
+        "# Tools\n\nYou can call the tools below, each a JSON schema:\n<tool_definitions>\n",
+        tool_lines(conversation),
+        "\n</tool_definitions>\n\nTo call tools, write a JSON list of their names and arguments:\n",
+    )
+    _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|bom|><|{role}|> ", "<|eom|>"
+
+
+_FRAME: Final = Frame(
+    controls=("<|startoftext|>", "<|bom|>", "<|eom|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"),
+    begin="<|startoftext|>",
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=("<|bom|><|assistant|>", "<|eom|>"),
+    tool=_turn("tool"),
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,121 @@
+"""Plain JSON calls, for any model: the tools are told in words, and a call is a fenced block of JSON.
+
+For servers without tool support, with a broken parser, or without a template for the model. What a reply may look
+like is wide; `callwright.recover` reads it. Text before the first thing that may be a call flows; from there on the
+reply is held, because what follows (a question, a record's output) may still make it text. Source of the forms:
+docs/dialects.md.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
+from callwright.dialects._chat import chat_message, choice_note, format_note, plain_text, split_instructions
+from callwright.dialects._prose import ProseReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.schema.typescript import declaration
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("prompt", "generic", "generic_json", "bare_json")
+models = "any model that follows instructions"
+source = "no template: tools and calls are told in words"
+stops = ("### User", "### System")
+stop_token_ids = ()
+
+_FORM: Final = '```json\n{"tool": "tool_name", "arguments": {"parameter": "value"}}\n```'
+_HEADINGS: Final = ("### System", "### User", "### Assistant")
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """No options of its own."""
+
+
+# --- prompts ---
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
+    return _messages(conversation)
+
+
+def _messages(conversation: Conversation, *, text_only: bool = False) -> list[dict[str, Any]]:
+    """`text_only`: other parts than text raise `RequestError`."""
+    instructions, items = split_instructions(conversation.items)
+    system = [*_tool_section(conversation), *instructions, *format_note(conversation)]
+    chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(_, parts):
+                if text_only:
+                    plain_text(parts, number)
+                chat.append(chat_message(turn, ()))
+            case AssistantTurn(_, message, calls):
+                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+                chat.append({"role": "assistant", "content": write(AssistantTurn(None, message, calls))})
+            case ToolTurn(outputs):
+                texts = [
+                    f"Result of {name or 'the tool'}:\n{plain_text(output.parts, number)}" for name, output in outputs
+                ]
+                chat.append({"role": "user", "content": "\n\n".join(texts)})
+            case _:
+                assert_never(turn)
+    return chat
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The same as a plain text with headings, for completion endpoints of models without a chat format."""
+    out = PromptBuilder()
+    for message in _messages(conversation, text_only=True):
+        out.control(f"### {message['role'].capitalize()}").text("\n", message["content"], "\n\n")
+    if options.add_generation_prompt:
+        out.control("### Assistant").text("\n")
+    return Prompt(out.pieces(), _HEADINGS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one fenced block for each call."""
+    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+    said = [turn.text + "\n" if turn.calls else turn.text] if turn.text else []
+    return thought + "\n".join(said + [_block(call) for call in turn.calls])
+
+
+def _block(call: Call) -> str:
+    name = json.dumps(call.name, ensure_ascii=False)
+    return f'```json\n{{"tool": {name}, "arguments": {call.arguments or "{}"}}}\n```'
+
+
+def _tool_section(conversation: Conversation) -> list[str]:
+    """The tools in words. Always the same text for the same tools: the prefix cache of the server lives on it."""
+    if not conversation.tools:
+        return []
+    several = "use several by writing several blocks" if conversation.parallel_tool_calls else "use one at a time"
+    section = (
+        "# Tools\n\nYou can use the tools below where they help. To use one, write a block of exactly this form:\n\n"
+        f"{_FORM}\n\n"
+        "The tools and their parameters (? marks those that may be left out):\n\n"
+        f"```ts\n{_declarations(conversation.tools)}\n```\n\n"
+        "- Write the block only when you really use the tool, and write nothing behind it: its result comes next.\n"
+        f"- You may {several}.\n"
+        "- Leave optional parameters out unless they are needed; never make up a value that you do not know.\n"
+        "- When no tool is needed, answer in text."
+    )
+    return [section, *choice_note(conversation)]
+
+
+def _declarations(tools: Sequence[FunctionTool]) -> str:
+    return "\n\n".join(declaration(tool) for tool in tools)
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of a reply. `start`: `reasoning` when the prompt left `<think>` open."""
+    return ProseReader(source, tools).read(start)

@@ -1,0 +1,115 @@
+"""K2 Horizon: `<ifm|tool_calls>` around calls with `<ifm|arg_key>` and `<ifm|arg_value>`, or with JSON.
+
+A request chooses one of three forms: elements, elements with an `<ifm|arg_type>` between key and value, or a JSON
+object in `<ifm|tool_call>`; all are read, the first is written. Source: vLLM's parser `k2_horizon`, the model card. The
+prompt leaves `<ifm|think>` open; the roles are not published, so the rest of it is plain ChatML.
+"""
+
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions
+from callwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
+from callwright.dialects._key_values import KeyValueReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("k2_v3", "k2horizon")
+models = "K2 Horizon"
+names = ("k2-horizon*",)
+template = ("<ifm|tool_call",)
+source = "vLLM's parser k2_horizon; model card of K2-Horizon"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+_TAGS: Final = KeyValueTags(
+    call="<ifm|tool_call>",
+    call_end="</ifm|tool_call>",
+    key="<ifm|arg_key>",
+    key_end="</ifm|arg_key>",
+    value="<ifm|arg_value>",
+    value_end="</ifm|arg_value>",
+    types=("<ifm|arg_type>", "</ifm|arg_type>"),
+    blocks=(("<ifm|tool_calls>", "</ifm|tool_calls>"),),
+    gaps=LINES,
+    between="\n",
+)
+_THINK: Final = "ifm|think"
+_EFFORTS: Final = {"high": _THINK, "medium": "ifm|think_fast", "low": "ifm|think_faster"}
+_THOUGHTS: Final = tuple((f"<{tag}>", f"</{tag}>") for tag in _EFFORTS.values())
+_CONTROLS: Final = (
+    *("<|im_start|>", "<|im_end|>", *_TAGS.literals, *(tag for pair in _THOUGHTS for tag in pair)),
+    *("<tool_response>", "</tool_response>"),
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`reasoning_effort`: with which of the three thoughts the answer begins, or `none`."""
+
+    reasoning_effort: Literal["high", "medium", "low", "none"] = "high"
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to `<|im_start|>assistant` and the begin of its thought."""
+    out = PromptBuilder()
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if instructions or conversation.tools:
+        _begin(out, "system").text("\n\n".join(instructions))
+        if conversation.tools:
+            put_tools(out.text("\n\n" if instructions else ""), _TAGS, conversation.tools)
+        out.control("<|im_end|>").text("\n")
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
+            case AssistantTurn(reasoning, message, calls):
+                _begin(out, "assistant")
+                if reasoning:
+                    out.control(f"<{_THINK}>").text(reasoning).control(f"</{_THINK}>").text("\n")
+                text = plain_text(message.parts, number) if message else ""
+                out.text(text)
+                if calls:
+                    put_calls(out.text("\n" if text else ""), _TAGS, calls)
+            case ToolTurn(outputs):
+                for count, (_, output) in enumerate(outputs):
+                    if count:
+                        out.control("<|im_end|>").text("\n")
+                    _begin(out, "tool").text(plain_text(output.parts, number))
+            case _:
+                assert_never(turn)
+        out.control("<|im_end|>").text("\n")
+    effort = options.reasoning_effort
+    thinks = options.add_generation_prompt and effort != "none"
+    if options.add_generation_prompt:
+        _begin(out, "assistant")
+    if thinks:
+        out.control(f"<{_EFFORTS[effort]}>")
+    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if thinks else "assistant")
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told(conversation, _TAGS, _CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: all calls in one block."""
+    return said(turn, _TAGS, _THINK).text
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<|im_start|>").text(f"{role}\n")
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    # Which of the thoughts is open is not known: the end of any is the end.
+    ends = (*stops, *(end for _, end in _THOUGHTS[1:]))
+    return KeyValueReader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends).read(start)

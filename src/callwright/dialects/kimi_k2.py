@@ -1,0 +1,112 @@
+"""Kimi K2: `<|tool_call_begin|>functions.NAME:IDX<|tool_call_argument_begin|>{…}<|tool_call_end|>` in a section.
+
+The format of Kimi K2, K2-Thinking, K2.5 and K2.6. The header is the id of the call; IDX counts over the conversation.
+A section may begin in a thought that is never closed. Checked against the chat templates of Kimi-K2-Thinking and
+K2-Instruct.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, Result, ThinkingOptions
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.history import HistoryForm
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot")
+models = "Kimi K2, K2-Thinking, K2.5, K2.6"
+names = ("kimi-k2*", "kimi-dev*")
+template = ("tool_calls_section",)
+history = HistoryForm(call_id=lambda name, number: _id(name, number))
+source = "chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: whether turns of the history have a thought, be it empty, as in K2-Thinking, or none, as in
+    K2-Instruct.
+    """
+
+    flavour: Literal["thinking", "instruct"] = "thinking"
+
+
+_ARGUMENTS: Final = "<|tool_call_argument_begin|>"
+_MARKS: Final = CallMarks(
+    opens=("<|tool_call_begin|>",),
+    closes=("<|tool_call_end|>",),
+    around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    header=re.compile(
+        rf"\s*(?:functions\.)?(?:([^\n<{{]*?)(?::\d+)?\s*{re.escape(_ARGUMENTS)}\s*|([\w./-]+)(?::\d+)?\s*\Z)"
+    ),
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
+    out.control("<|tool_calls_section_begin|>")
+    for number, call in enumerate(calls, first):
+        out.control("<|tool_call_begin|>").text(_id(call.name, number)).control(_ARGUMENTS)
+        out.json(call.arguments or "{}").control("<|tool_call_end|>")
+    out.control("<|tool_calls_section_end|>")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    tools = [tool.as_openai() for tool in conversation.tools]
+    out.control("<|im_system|>").text("tool_declare").control("<|im_middle|>")
+    out.text(json.dumps(tools, ensure_ascii=False)).control("<|im_end|>")
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.text(f"## Return of {_id(result.name, result.number)}\n{result.text}")
+
+
+_FRAME: Final = Frame(
+    controls=(
+        *("<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>", "<think>", "</think>"),
+        *(*_MARKS.opens, _ARGUMENTS, *_MARKS.closes, *_MARKS.around),
+    ),
+    system=("<|im_system|>system<|im_middle|>", "<|im_end|>"),
+    user=("<|im_user|>user<|im_middle|>", "<|im_end|>"),
+    assistant=("<|im_assistant|>assistant<|im_middle|>", "<|im_end|>"),
+    tool=("<|im_system|>tool<|im_middle|>", "<|im_end|>"),
+    default_system="You are Kimi, an AI assistant created by Moonshot AI.",
+    thought=("<think>", "</think>"),
+    no_thought="<think></think>",
+    place="before system",
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+    each=True,
+)
+
+
+_INSTRUCT: Final = msgspec.structs.replace(_FRAME, thoughts="none", no_thought="")
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_INSTRUCT if options.flavour == "instruct" else _FRAME).render(conversation, options)
+
+
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return MarkedReader(source, tools, _MARKS).read(start)
+
+
+def _id(name: str, number: int) -> str:
+    return f"functions.{name}:{number}"

@@ -1,0 +1,246 @@
+"""Kimi K3: parts of a message between `<|open|>part<|sep|>` and `<|close|>part<|sep|>`, arguments with their types.
+
+An answer is `think`, `response` (which may be empty) and `tools` with a `call` for each; an argument names its key and
+its JSON type, and holds a string as it is, anything else as JSON. Source: the chat template of Kimi-K3. Attributes
+escape `&` and `"`.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal, assert_never
+
+from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
+from callwright.dialects._chat import arguments_object, choice_note, plain_text, told_messages
+from callwright.dialects._code import CodeContext
+from callwright.dialects._parameters import ParameterReader, ParameterTags, attributes
+from callwright.dialects.base import RenderOptions
+from callwright.events import Markup
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps, gather
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("kimi_k3_xtml",)
+models = "Kimi K3"
+names = ("kimi-k3*",)
+template = ("<|open|> + <|sep|>",)
+source = "chat template of Kimi-K3"
+stops = ("<|end_of_msg|>",)
+stop_token_ids = ()
+
+_OPEN: Final = "<|open|>"
+_CLOSE: Final = "<|close|>"
+_SEP: Final = "<|sep|>"
+_CONTROLS: Final = (_OPEN, _CLOSE, _SEP, *stops)
+_THINK: Final = (f"{_OPEN}think{_SEP}", f"{_CLOSE}think{_SEP}")
+_RESPONSE: Final = (f"{_OPEN}response{_SEP}", f"{_CLOSE}response{_SEP}")
+_PARTS: Final = (*_RESPONSE, f"{_CLOSE}message{_SEP}", *stops)
+_TAGS: Final = ParameterTags(
+    call=f"{_OPEN}call",
+    call_end=f"{_CLOSE}call{_SEP}",
+    parameter=f"{_OPEN}argument",
+    parameter_end=f"{_CLOSE}argument{_SEP}",
+    blocks=((f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"),),
+    end=_SEP,
+)
+# Arguments that were no object of values stand as one JSON text.
+_JSON: Final = f"{_OPEN}json"
+_JSON_END: Final = f"{_CLOSE}json{_SEP}"
+# The rest of a tag is at most so long.
+_MAX_HEAD: Final = 1_000
+_TOOLS_HEAD: Final = "# Tools\nHere are the available tools, described in JSONSchema."
+_EFFORT: Final = (
+    "`thinking_effort` guides on how much to think in your thinking channel (not including the response channel), "
+    "supported values include `low`, `medium`, `high`, and `max`.\n"
+    "Now the system is invoked with `thinking_effort={}`."
+)
+_CHOICES: Final = {
+    "required": "The system is invoked with `tool_choice=required`.\nYou MUST call tools in the next message.",
+    "none": "The system is invoked with `tool_choice=none`.\nYou MUST NOT call any tools in the next message.",
+}
+_RAW_JSON: Final = (
+    "Your response must be raw JSON data without markdown code blocks (```json) or any additional formatting."
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking_effort`: how much is thought; `none` begins the answer in its response."""
+
+    thinking_effort: Literal["low", "medium", "high", "max", "none"] = "max"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to the open thought or response of the answer."""
+    out = PromptBuilder()
+    thinks = options.thinking_effort != "none"
+    if conversation.tools:
+        _message(out, _shown(conversation), role="system", type="tool-declare")
+    if thinks:
+        _message(out, _EFFORT.format(options.thinking_effort), role="system", type="thinking-effort")
+    for number, turn in enumerate(conversation.turns()):
+        match turn:
+            case Message(role, parts, name):
+                named = {"name": name} if name else {}
+                _message(out, plain_text(parts, number), role="user" if role == "user" else "system", **named)
+            case AssistantTurn(reasoning, message, _):
+                _open(out, "message", role="assistant")
+                if thinks:
+                    _close(_open(out, "think").text(reasoning or ""), "think")
+                _close(_open(out, "response").text(plain_text(message.parts, number) if message else ""), "response")
+                _calls(out, turn)
+                _close(out, "message").control(*stops)
+            case ToolTurn(outputs):
+                for index, (name, output) in enumerate(outputs, 1):
+                    _message(out, plain_text(output.parts, number), role="tool", tool=name, index=str(index))
+            case _:
+                assert_never(turn)
+    _wishes(out, conversation)
+    begins = options.add_generation_prompt
+    if begins:
+        _open(_open(out, "message", role="assistant"), "think" if thinks else "response")
+    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _wishes(out: PromptBuilder, conversation: Conversation) -> None:
+    """What the next message must be."""
+    choice = conversation.tool_choice
+    if conversation.tools and isinstance(choice, str) and choice in _CHOICES:
+        _message(out, _CHOICES[choice], role="system", type="tool-choice")
+    elif conversation.tools and isinstance(choice, NamedTool):
+        _message(out, "\n".join(choice_note(conversation)), role="system", type="tool-choice")
+    wanted = conversation.response_format
+    if wanted:
+        text = f"The system is invoked with `response_format={wanted.type}`.\n{_RAW_JSON}"
+        if wanted.schema is not None:
+            text += f"\nThe JSON data must match the following schema:\n```json\n{_sorted_json(wanted.schema)}\n```"
+        _message(out, text, role="system", type="response-format")
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it, with all its parts."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        _close(_open(out, "think").text(turn.reasoning), "think")
+    _close(_open(out, "response").text(turn.text), "response")
+    _calls(out, turn)
+    return Prompt(_close(out, "message").pieces(), _CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(PromptBuilder().text(_shown(conversation)).pieces(), _CONTROLS).wire_text,
+        write=lambda turn: _said(turn).wire_text,
+        results=lambda outputs: "\n\n".join(f"Output of `{name}`:\n{text}" for name, text in outputs),
+    )
+
+
+def _shown(conversation: Conversation) -> str:
+    return f"{_TOOLS_HEAD}\n\n```json\n{_sorted_json([tool.as_openai() for tool in conversation.tools])}\n```"
+
+
+def _calls(out: PromptBuilder, turn: AssistantTurn) -> None:
+    if not turn.calls:
+        return
+    _open(out, "tools")
+    for index, call in enumerate(turn.calls, 1):
+        _open(out, "call", tool=call.name, index=str(index))
+        for key, value in arguments_object(call).items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            _close(_open(out, "argument", key=key, type=_type(value)).text(text), "argument")
+        _close(out, "call")
+    _close(out, "tools")
+
+
+def _type(value: object) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case None:
+            return "null"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+    return "object" if isinstance(value, Mapping) else "array"
+
+
+def _message(out: PromptBuilder, text: str, **named: str) -> None:
+    _close(_open(out, "message", **named).text(text), "message").control(*stops)
+
+
+def _open(out: PromptBuilder, part: str, **named: str) -> PromptBuilder:
+    shown = (f' {key}="{value.replace("&", "&amp;").replace(chr(34), "&quot;")}"' for key, value in named.items())
+    return out.control(_OPEN).text(part + "".join(shown)).control(_SEP)
+
+
+def _close(out: PromptBuilder, part: str) -> PromptBuilder:
+    return out.control(_CLOSE).text(part).control(_SEP)
+
+
+def _sorted_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left the thought open."""
+    return _Reader(source, tools).read(start)
+
+
+class _Reader(ParameterReader):
+    """The parts of a message. One that begins ends the thought before it."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        super().__init__(source, tools, _TAGS, thoughts=(_THINK,), ends=_PARTS)
+
+    def _part(self, blanks: str, marker: str) -> Steps[None]:
+        if marker not in _PARTS:
+            yield from super()._part(blanks, marker)
+            return
+        self.emit(Markup(blanks + marker))
+        self._code = CodeContext()  # what was open in one part is not open in the next
+
+    def _read_name(self) -> Steps[tuple[str, str]]:
+        head, end = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+        return _attributes(head).get("tool", ""), head + end
+
+    def _arguments(self, index: int, name: str) -> Steps[None]:
+        if (yield from self._comes(_JSON)):
+            head, end = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+            self.emit(Markup(head + end))
+        yield from super()._arguments(index, name)
+
+    @staticmethod
+    def _behind_blanks(text: str) -> str:
+        return text.strip().removeprefix(_JSON_END)
+
+    def _read_key(self) -> Steps[tuple[str, Mapping[str, str]] | None]:
+        head, closed = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+        self.emit(Markup(head + closed))
+        named = _attributes(head)
+        return (named.get("key", ""), named) if closed else None
+
+    def _key_ahead(self, ahead: str) -> str | None:
+        head, closed, _ = ahead.partition(_SEP)
+        if closed or "\n" in head:
+            return _attributes(head).get("key", "") if closed else ""
+        return None
+
+
+def _attributes(head: str) -> Mapping[str, str]:
+    """The attributes of a tag, their escapes read."""
+    _, found = attributes(f"part {head.strip()}")
+    return {key: value.replace("&quot;", '"').replace("&amp;", "&") for key, value in found.items()}

@@ -1,0 +1,135 @@
+"""Laguna: `<tool_call>f` and lines of `<arg_key>k</arg_key>`, `<arg_value>v</arg_value>`, as GLM 4.5 writes it.
+
+Poolside's models. JSON between the tags is read as well, as in vLLM's parser `poolside_v1` and Ollama's of Laguna, and
+some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2 and
+XS-2.1; that of S-2.1 leaves out the line feeds around turns.
+"""
+
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, own_words, plain_text, split_instructions
+from callwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, said, told
+from callwright.dialects._key_values import KeyValueReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("poolside_v1", "poolside")
+models = "Poolside Laguna"
+names = ("laguna*", "*poolside*")
+source = "chat templates of Laguna-XS.2 and XS-2.1"
+stops = ("</assistant>",)
+stop_token_ids = ()
+
+_TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
+_IN_TURN: Final = KeyValueTags(call="<user>", call_end="</user>")
+_ROLES: Final = ("system", "user", "assistant")
+_BEGIN: Final = "〈|EOS|〉"
+_CONTROLS: Final = (
+    _BEGIN,
+    *(tag for role in _ROLES for tag in (f"<{role}>", f"</{role}>")),
+    *(*_TAGS.literals, "<tool_response>", "</tool_response>", "<think>", "</think>"),
+)
+
+
+_THINK_FIRST: Final = "Wrap your thinking in '<think>', '</think>' tags, followed by a function call. "
+_THOUGHT: Final = "<think> your thoughts here </think>\n"
+_HOW_TO: Final = (
+    "{first}For each function call, return an unescaped XML-like object with function name and arguments within "
+    "'<tool_call>' and '</tool_call>' tags, like here:\n{thought}<tool_call>function-name\n"
+    "<arg_key>argument-key</arg_key>\n<arg_value>value-of-argument-key</arg_value>\n</tool_call>"
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` behind an empty one."""
+
+    thinking: Literal["open", "off"] = "open"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to `<assistant>` and the begin of its thought."""
+    out = PromptBuilder().control(_BEGIN)
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    thinks = options.thinking == "open"
+    if instructions or conversation.tools:
+        out.control("<system>").text("\n\n" if instructions else "\n", "\n\n".join(instructions))
+        if conversation.tools:
+            _tools(out.text("\n\n" if instructions else ""), conversation, thinks=thinks)
+        out.text("\n").control("</system>").text("\n")
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
+                out.control(begin).text(f"\n{plain_text(parts, number)}\n").control(end).text("\n")
+            case AssistantTurn(reasoning, message, calls):
+                out.control("<assistant>").text("\n")
+                if reasoning:
+                    out.control("<think>").text(f"\n{reasoning.strip()}\n")
+                out.control("</think>").text("\n")
+                text = plain_text(message.parts, number).strip() if message else ""
+                out.text(f"{text}\n" if text else "")
+                if calls:
+                    put_calls(out, _TAGS, calls)
+                    out.text("\n")
+                out.control("</assistant>").text("\n")
+            case ToolTurn(outputs):
+                for _, output in outputs:
+                    out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                    out.control("</tool_response>").text("\n")
+            case _:
+                assert_never(turn)
+    begins = options.add_generation_prompt
+    if begins:
+        out.control("<assistant>").text("\n").control("<think>" if thinks else "</think>")
+    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool) -> None:
+    shown = "".join(tool.openai_json + "\n" for tool in conversation.tools)
+    own_words(
+        out.text(
+            "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "
+            "listed below:\n<available_tools>\n",
+            shown,
+            "</available_tools>\n\n",
+        ),
+        _HOW_TO.format(first=_THINK_FIRST if thinks else "", thought=_THOUGHT if thinks else ""),
+        _CONTROLS,
+    )
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told(conversation, _TAGS, _CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for each call."""
+    return said(turn, _TAGS).text
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return _Reader(source, tools, _TAGS, ends=stops, also=(_IN_TURN.call,)).read(start)
+
+
+class _Reader(KeyValueReader):
+    """Calls in their own tags, and those in the tags of a user's turn."""
+
+    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+        yield from ()
+        return "", _IN_TURN

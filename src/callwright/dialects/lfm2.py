@@ -1,0 +1,143 @@
+"""LFM2: `<|tool_call_start|>[f(a="x"), g()]<|tool_call_end|>`, calls as Python.
+
+The format of Liquid's LFM2 and LFM2.5. Source: the chat templates of LFM2-1.2B and LFM2.5-8B-A1B. The tools stand as
+JSON behind the system text, outputs come back in the role `tool`. The template of LFM2 drops the calls of history; here
+they stand as that of LFM2.5 has them.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects._python_calls import PythonForm, PythonReader, python_call
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("lfm2.5",)
+models = "LFM2, LFM2.5"
+names = ("lfm2*",)
+template = ("<|tool_list_start|>", "<|tool_call_start|>")
+source = "chat templates of LFM2-1.2B and LFM2.5-8B-A1B"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+_OPEN: Final = "<|tool_call_start|>"
+_CLOSE: Final = "<|tool_call_end|>"
+_FORM: Final = PythonForm(((_OPEN, _CLOSE),))
+_LIST: Final = ("<|tool_list_start|>", "<|tool_list_end|>")
+_RESULT: Final = ("<|tool_response_start|>", "<|tool_response_end|>")
+_CONTROLS: Final = (
+    *("<|startoftext|>", "<|im_start|>", "<|im_end|>", _OPEN, _CLOSE, *_LIST, *_RESULT, "<think>", "</think>"),
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`flavour`: the tools and outputs stand between tokens of their own in LFM2, not in LFM2.5."""
+
+    flavour: Literal["lfm2", "lfm2.5"] = "lfm2"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
+    out = PromptBuilder().control("<|startoftext|>")
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if instructions or conversation.tools:
+        _begin(out, "system").text("\n\n".join(instructions))
+        if conversation.tools:
+            _tools(out.text("\n" if instructions else ""), conversation, options)
+        out.control("<|im_end|>").text("\n")
+    turns = msgspec.structs.replace(conversation, items=items).turns()
+    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    for number, turn in enumerate(turns):
+        match turn:
+            case Message(role, parts):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
+            case AssistantTurn(reasoning, message, calls):
+                _begin(out, "assistant")
+                if reasoning and number > asked:
+                    out.control("<think>").text(reasoning).control("</think>")
+                out.text(plain_text(message.parts, number) if message else "")
+                _calls(out, calls)
+            case ToolTurn(outputs):
+                for count, (_, output) in enumerate(outputs):
+                    if count:
+                        out.control("<|im_end|>").text("\n")
+                    _begin(out, "tool")
+                    _put(out, _RESULT, plain_text(output.parts, number), options)
+            case _:
+                assert_never(turn)
+        out.control("<|im_end|>").text("\n")
+    if options.add_generation_prompt:
+        _begin(out, "assistant")
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder()
+    _tools(out, conversation, options)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=lambda turn: _said(turn).wire_text,
+        results=lambda outputs: "\n".join(f"{_RESULT[0]}{text}{_RESULT[1]}" for _, text in outputs),
+    )
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: all calls in one list."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control("<think>").text(turn.reasoning).control("</think>")
+    out.text(turn.text)
+    _calls(out, turn.calls)
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call]) -> None:
+    if calls:
+        out.control(_OPEN).text(f"[{', '.join(python_call(call, _argument) for call in calls)}]").control(_CLOSE)
+
+
+def _argument(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else repr(value)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation, options: Options) -> None:
+    out.text("List of tools: ")
+    _put(out, _LIST, json.dumps([tool.as_openai() for tool in conversation.tools], ensure_ascii=False), options)
+
+
+def _put(out: PromptBuilder, marks: tuple[str, str], text: str, options: Options) -> None:
+    """A text between its tokens, or without them."""
+    begin, end = marks if options.flavour == "lfm2" else ("", "")
+    out.control(begin).text(text).control(end)
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<|im_start|>").text(f"{role}\n")
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return PythonReader(source, tools, _FORM).read(start)

@@ -1,0 +1,102 @@
+"""Llama 3.1: an answer that is `{"name": …, "parameters": {…}}`, perhaps behind `<|python_tag|>`.
+
+The JSON form of Llama 3.1, 3.2, 3.3 and 4 and of their fine-tunes. An answer that begins with the call of a known tool
+is one; JSON between words is weighed as in any text. Source: the chat template of Llama-3.1-8B-Instruct: the tools
+stand in the first user turn. Several calls, which the template refuses, are written with `; ` between them.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, Result, call_object
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.base import RenderOptions
+from callwright.history import HistoryForm
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("llama3", "llama4_json", "llama_json")
+models = "Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form"
+names = ("llama-3.1*", "llama-3.3*", "llama3.1*", "llama3.3*", "meta-llama-3.1*", "meta-llama-3.3*", "llama-3-groq*")
+template = ("<|python_tag|>", "Environment: ipython")
+history = HistoryForm(single_calls=True)
+source = "chat template of Llama-3.1-8B-Instruct"
+stops = ("<|eot_id|>", "<|eom_id|>")
+stop_token_ids = (128009, 128008)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`current_date`: the date in the system turn, as in `26 Jul 2024`."""
+
+    current_date: str = "26 Jul 2024"
+
+
+_MARKS: Final = CallMarks(opens=("<|python_tag|>",), bare=True)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for count, call in enumerate(calls):
+        out.text("; " if count else "")
+        call_object(out, call, arguments="parameters")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(
+        "Given the following functions, please respond with a JSON for a function call with its proper arguments that "
+        'best answers the given prompt.\n\nRespond in the format {"name": function name, "parameters": dictionary of '
+        "argument name and its value}.Do not use variables.\n\n"
+    )
+    for tool in conversation.tools:
+        out.text(json.dumps(tool.as_openai(), indent=4, ensure_ascii=False), "\n\n")
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.json(json.dumps(result.text, ensure_ascii=False))
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
+
+
+_FRAME: Final = Frame(
+    controls=(
+        *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
+        "<|python_tag|>",
+    ),
+    begin="<|begin_of_text|>",
+    thoughts="none",
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("ipython"),
+    place="in first user",
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+    gap="\n",
+    each=True,
+)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    dates = f"Cutting Knowledge Date: December 2023\nToday Date: {options.current_date}\n\n"
+    frame = msgspec.structs.replace(_FRAME, preamble=dates, preamble_tools=f"Environment: ipython\n{dates}")
+    return frame.render(conversation, options)
+
+
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,163 @@
+"""MiniCPM5: `<function name="f"><param name="k">v</param></function>`, values with markup in them in CDATA.
+
+Values are text, all of it; no entities are decoded, because the format has none. Prompts are checked against the chat
+template of MiniCPM5-1B.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects._chat import arguments_object
+from callwright.dialects._frame import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects._values import ArgumentsWriter
+from callwright.events import Markup
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Markers, Source, Steps, lane_of
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("minicpm",)
+models = "MiniCPM5"
+names = ("minicpm5*",)
+template = ("<param name= + CDATA",)
+source = "chat template of MiniCPM5-1B"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+_CDATA: Final = "<![CDATA["
+_CDATA_END: Final = "]]>"
+_TAGS: Final = ParameterTags(
+    call="<function name=", call_end="</function>", parameter="<param name=", parameter_end="</param>"
+)
+_CONTROLS: Final = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
+_TOOLS: Final = """# Tools
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>
+"""
+_HOW_TO: Final = """
+</tools>
+
+Tool usage guidelines:
+- You may call zero or more functions. If no function calls are needed, just answer normally and do not include any \
+<function ... </function>.
+- When calling a function, return an XML object within <function ... </function> using:
+<function name="function-name"><param name="param-name">param-value</param></function>
+- param-value may be multi-line. If it contains <, & or newline characters, wrap it in a CDATA block: \
+<param name="param-name"><![CDATA[...multi-line value...]]></param>"""
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one.
+    """
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt in ChatML, up to `<|im_start|>assistant`. The outputs of one round stand in one turn."""
+    return _FRAME.render(conversation, options)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: a line for each call."""
+    return _FRAME.write(turn)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls as the format's text."""
+    return _FRAME.messages(conversation, options)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(_TOOLS, tool_lines(conversation), _HOW_TO)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for number, call in enumerate(calls):
+        out.text("\n" if number else "", f'<function name="{call.name}">')
+        for key, value in arguments_object(call).items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            out.text(f'<param name="{key}">{_in_cdata(text)}</param>')
+        out.text("</function>")
+
+
+def _in_cdata(text: str) -> str:
+    if not any(mark in text for mark in "<&\n"):
+        return text
+    return f"{_CDATA}{text.replace(_CDATA_END, f']]{_CDATA_END}{_CDATA}>')}{_CDATA_END}"
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    out.text("\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in results))
+
+
+_FRAME: Final = Frame(
+    controls=_CONTROLS,
+    begin="<s>",
+    system=("<|im_start|>system\n", "<|im_end|>\n"),
+    user=("<|im_start|>user\n", "<|im_end|>\n"),
+    assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
+    tool=("<|im_start|>user\n", "<|im_end|>\n"),
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+    gap="\n",
+)
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return _Reader(source, tools, _TAGS).read(start)
+
+
+class _Reader(ParameterReader):
+    """Prose, and calls in it whose values may stand in CDATA."""
+
+    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Steps[bool]:
+        """See `ParameterReader`. In CDATA nothing is markup but its end, where the end of a value follows it."""
+        if not (yield from self._opens_cdata()):
+            return (yield from super()._read_value(writer, put))
+        source, form = self.source, self._form
+        lane = lane_of(_IN_CDATA, put)
+        while True:
+            text, marker = source.scan(_IN_CDATA)
+            put(text)
+            if marker and (yield from self._comes(_CDATA)):
+                self.emit(Markup(marker + source.take(source.at + len(_CDATA))))
+            elif marker and (
+                yield from self._followed_by(form.parameter_end, form.parameter, form.call_end, form.call)
+            ):
+                self.emit(Markup(marker))
+                yield from self._skip_blanks()
+                if (yield from self._comes(form.parameter_end)):
+                    self.emit(Markup(source.take(source.at + len(form.parameter_end))))
+                return True
+            elif marker:
+                put(marker)
+            elif source.done:
+                return not source.cut
+            else:
+                source.pass_through(lane)
+                yield
+
+    def _opens_cdata(self) -> Steps[bool]:
+        """Whether a value begins with CDATA, behind white space, and reading past that."""
+        blanks = yield from self._held_blanks()
+        if (yield from self._comes(_CDATA)):
+            self.emit(Markup(blanks + self.source.take(self.source.at + len(_CDATA))))
+            return True
+        self.source.unread(blanks)
+        return False
+
+
+_IN_CDATA: Final = Markers(_CDATA_END)

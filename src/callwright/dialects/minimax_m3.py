@@ -1,0 +1,306 @@
+"""MiniMax M3: calls as nested elements, each tag behind the token `]<]minimax[>[`.
+
+    ]<]minimax[>[<tool_call>
+    ]<]minimax[>[<invoke name="f">]<]minimax[>[<k>v]<]minimax[>[</k>]<]minimax[>[</invoke>
+    ]<]minimax[>[</tool_call>
+
+The name of an element is the parameter's. Objects and lists go on in elements (`<item>` for each of a list); the schema
+says which of the two, and what a text is. Read as vLLM's and llama.cpp's parsers do; prompts are checked against the
+model's chat template.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects._chat import arguments_object
+from callwright.dialects._frame import ThinkingOptions
+from callwright.dialects._minimax import END, minimax_frame, with_system
+from callwright.dialects._parameters import ParameterReader, ParameterTags, attributes
+from callwright.dialects._values import ArgumentsWriter, unwritten
+from callwright.events import Markup
+from callwright.jsontext import encode
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Markers, Source, Steps, lane_of
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "MiniMax M3"
+names = ("minimax-m3*",)
+template = ("]<]minimax[>[",)
+source = "chat template of MiniMax-M3"
+stops = (END,)
+stop_token_ids = ()
+
+_MARK: Final = "]<]minimax[>["
+_OPEN: Final = f"{_MARK}<tool_call>"
+_CLOSE: Final = f"{_MARK}</tool_call>"
+_TAGS: Final = ParameterTags(
+    call=f"{_MARK}<invoke name=",
+    call_end=f"{_MARK}</invoke>",
+    parameter=f"{_MARK}<",
+    parameter_end=f"{_MARK}</",
+    blocks=((_OPEN, _CLOSE),),
+)
+_THOUGHT: Final = ("<mm:think>", "</mm:think>")
+_MODES: Final = {
+    "open": "enabled. You MUST think step by step before every response, including after receiving function/tool "
+    "results.",
+    "off": "disabled. Do not output any thinking process.",
+    "model": "adaptive. You are encouraged to think for complex decision-making, multi-step reasoning, or when "
+    "analyzing function/tool results.",
+}
+_SYSTEM: Final = (
+    "Your model version is MiniMax-M3, developed by MiniMax. Knowledge cutoff: January 2026. Founded in early 2022, "
+    "MiniMax is a global AI foundation model company committed to advancing the frontiers of AI towards AGI.\n\n"
+    "<thinking_instructions>\nYou have a thinking capability that allows you to reason step by step before responding. "
+    "When thinking is enabled, wrap your reasoning in <mm:think></mm:think> tags before your response. When thinking "
+    "is disabled, begin your response directly after the </mm:think> prefix. When thinking is adaptive, decide on your "
+    "own whether to think for the current turn.\nCurrent thinking mode: {mode}\n</thinking_instructions>"
+)
+_HOW_TO: Final = """To call tools, wrap all invocations in a single @<tool_call>@</tool_call> block. Parameter values \
+containing nested objects or arrays are recursively expanded into XML elements. Example:
+
+@<tool_call>
+@<invoke name="tool-name-1">@<param-1>value-1@</param-1>@<param-2>@<item>@<key-a>val-a@</key-a>@<key-b>val-b@</key-b>\
+@</item>@</param-2>@</invoke>
+@<invoke name="tool-name-2">@<param-1>value-1@</param-1>@</invoke>
+@</tool_call>""".replace("@", _MARK)
+# An element's tag behind the mark is at most so long, and elements stand at most so deep in each other.
+_MAX_TAG: Final = 300
+_MAX_DEPTH: Final = 64
+_TAG = re.compile(r"<(?P<end>/?)(?P<head>[^<>\n]+)>")
+_MAY_BE_TAG = re.compile(r"(?:</?[^<>\n]*)?\Z")
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` behind its end."""
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt up to `]~b]ai`. System texts stand in the turn `developer`, behind the model's own."""
+    words = f"]~!b[]~b]system\n{_SYSTEM.format(mode=_MODES[options.thinking])}{END}\n"
+    return msgspec.structs.replace(_FRAME, begin=words).render(with_system(conversation), options)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for all calls."""
+    return _FRAME.write(turn)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls as the format's text."""
+    return _FRAME.messages(conversation, options)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.control(_OPEN).text("\n")
+    for call in calls:
+        out.control(_MARK).text(f'<invoke name="{call.name}">')
+        for key, value in arguments_object(call).items():
+            _put_element(out, key, value)
+        out.control(_MARK).text("</invoke>\n")
+    out.control(_CLOSE)
+
+
+def _put_element(out: PromptBuilder, name: str, value: Any) -> None:
+    out.control(_MARK).text(f"<{name}>")
+    if isinstance(value, dict):
+        for key, member in value.items():
+            _put_element(out, key, member)
+    elif isinstance(value, list):
+        for item in value:
+            _put_element(out, "item", item)
+    else:
+        out.text(value if isinstance(value, str) else json.dumps(value))
+    out.control(_MARK).text(f"</{name}>")
+
+
+_FRAME: Final = msgspec.structs.replace(
+    minimax_frame(
+        (_OPEN, _CLOSE, _MARK, *_THOUGHT), system="developer", how_to=_HOW_TO, thought=_THOUGHT, calls=_calls
+    ),
+    no_thought=_THOUGHT[1],
+    thoughts="all",
+)
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<mm:think>` open."""
+    return _Reader(source, tools).read(start)
+
+
+class _Reader(ParameterReader):
+    """Prose, and calls whose parameters are elements."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        super().__init__(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(END,))
+        self._marks = Markers(_MARK)
+
+    def _parameter(self, writer: ArgumentsWriter) -> Steps[bool]:
+        """See `ParameterReader`: one element from the name in its tag on. A text flows, the rest is held."""
+        self.source.unread("<")
+        tag = yield from self._tag()
+        if tag is None or tag["end"]:  # the end of nothing, or no tag
+            self.emit(Markup(self.source.take(self.source.at + (len(tag[0]) if tag else 1))))
+            return True
+        self.emit(Markup(self.source.take(self.source.at + len(tag[0]))))
+        name, key = tag["head"], tag["head"]
+        if name.startswith("parameter name="):  # as M2 writes it
+            name, key = "parameter", attributes(name.partition("=")[2])[0]
+        schema = writer.schema(key)
+        if writer.text_only(schema) and not writer.is_untyped(schema):
+            writer.key(key)
+            writer.open_text()
+            whole = yield from self._text(name, writer)
+            if whole:
+                writer.close_text()
+            return whole
+        value = yield from self._element((name,), schema, writer)
+        if value is None:
+            return False
+        writer.key(key)
+        writer.json(value)
+        return True
+
+    def _tag(self) -> Steps[re.Match[str] | None]:
+        """The tag that comes next; None when there is none."""
+        while True:
+            ahead = self.source.ahead(_MAX_TAG)
+            if found := _TAG.match(ahead):
+                return found
+            if not self.source.more(_MAX_TAG) or not _MAY_BE_TAG.match(ahead):
+                return None
+            yield
+
+    def _text(self, name: str, writer: ArgumentsWriter) -> Steps[bool]:
+        """Pass on a text up to its end; False when the output was cut in it. Other tags in it are text."""
+        source = self.source
+        lane = lane_of(self._marks, writer.text)
+        while True:
+            text, marker = source.scan(self._marks)
+            writer.text(text)
+            if not marker:
+                if source.done:
+                    return not source.cut
+                source.pass_through(lane)
+                yield
+                continue
+            tag = yield from self._tag()
+            if tag and (yield from self._ends_text(tag, name, writer)):
+                return True
+            writer.text(marker)
+
+    def _ends_text(self, tag: re.Match[str], name: str, writer: ArgumentsWriter) -> Steps[bool]:
+        """Whether a tag in a text ends it, and reading past it. Only its own end does, where a tag follows; if that is
+        missing, the next parameter or the end of the call.
+        """
+        source = self.source
+        length = len(tag[0])
+        if tag["end"] and tag["head"] == name:
+            behind = source.take(source.at + length)
+            if (yield from self._followed_by(_MARK)):
+                self.emit(Markup(_MARK + behind))
+                return True
+            source.unread(behind)
+            return False
+        begins_other = not tag["end"] and writer.declares(tag["head"]) and tag["head"] not in writer.given
+        if begins_other or tag[0] in ("</invoke>", "</tool_call>"):
+            source.unread(_MARK)
+            return True
+        return False
+
+    def _element(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Steps[str | None]:
+        """The JSON of an element from behind its tag on; None when the output was cut in it. `names` are the elements
+        around it and, last, its own.
+        """
+        source = self.source
+        texts: list[str] = []
+        members: list[tuple[str, str]] = []
+        while True:
+            text, marker = source.scan(self._marks)
+            texts.append(text)
+            if not marker:
+                if source.done:
+                    if not source.cut:
+                        return self._built(texts, members, schema, writer)
+                    writer.cut("".join((*texts, *(value for _, value in members))))
+                    return None
+                yield
+                continue
+            tag = yield from self._tag()
+            if tag is None or (not tag["end"] and (len(names) >= _MAX_DEPTH or self._is_text(schema, writer))):
+                texts.append(marker)
+            elif not tag["end"]:
+                head = tag["head"]
+                if len(names) == 1 and not members and writer.declares(head) and not _holds(writer, schema):
+                    source.unread(marker)  # the next parameter: the end of this one is missing
+                    return self._built(texts, members, schema, writer)
+                self.markup(marker + source.take(source.at + len(tag[0])))
+                value = yield from self._element((*names, head), _member(writer, schema, head), writer)
+                if value is None:
+                    writer.cut("".join((*texts, *(value for _, value in members))))
+                    return None
+                members.append((head, value))
+            elif tag["head"] in names or tag["head"] in ("invoke", "tool_call"):
+                if tag["head"] == names[-1]:
+                    self.markup(marker + source.take(source.at + len(tag[0])))
+                else:
+                    source.unread(marker)  # the end of this element is missing
+                return self._built(texts, members, schema, writer)
+            else:
+                texts.append(marker)
+
+    @staticmethod
+    def _is_text(schema: object, writer: ArgumentsWriter) -> bool:
+        return writer.text_only(schema) and not writer.is_untyped(schema)
+
+    def _built(self, texts: list[str], members: list[tuple[str, str]], schema: object, writer: ArgumentsWriter) -> str:
+        """The JSON of what stood in an element."""
+        text = "".join(texts)
+        kinds, _ = writer.inside(schema, None)
+        if not members and (text.strip() or not kinds):
+            value = writer.typed(text, schema)
+            self.markup(unwritten(text, value))
+            return value
+        listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
+        if listed or (not kinds and all(key == "item" for key, _ in members)):
+            self.markup(text)
+            return f"[{','.join(value for _, value in members)}]"
+        each: dict[str, list[str]] = {}
+        for key, value in members:
+            each.setdefault(key, []).append(value)
+        if text.strip():
+            each["$text"] = [encode(text).decode()]
+        else:
+            self.markup(text)
+        shown = (
+            f"{encode(key).decode()}:{values[0] if len(values) == 1 else '[' + ','.join(values) + ']'}"
+            for key, values in each.items()
+        )
+        return f"{{{','.join(shown)}}}"
+
+
+def _holds(writer: ArgumentsWriter, schema: object) -> bool:
+    """Whether elements may stand in a value of this schema."""
+    return bool(writer.inside(schema, None)[0]) or writer.is_untyped(schema)
+
+
+def _member(writer: ArgumentsWriter, schema: object, head: str) -> object:
+    """The schema of an element in a value of this one."""
+    kinds, items = writer.inside(schema, None)
+    if "array" in kinds and ("object" not in kinds or head == "item"):
+        return items
+    return writer.inside(schema, head)[1]

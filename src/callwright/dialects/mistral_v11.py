@@ -1,0 +1,77 @@
+"""Mistral's newer form: `[TOOL_CALLS]NAME[ARGS]{…}`, once for each call.
+
+The format of Mistral Small 3.2, Magistral, Ministral 3 and Devstral from 2507 on. v11 may write `[CALL_ID]` and an id
+before `[ARGS]`. Checked against the chat templates of Mistral-Small-3.2-24B-Instruct-2506, Devstral-Small-2507 and
+Ministral-3-14B-Reasoning-2512.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Result, ThinkingOptions
+from callwright.dialects._marked import MarkedReader
+from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("ministral", "magistral", "devstral", "mistral_v13")
+models = "Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later"
+names = ("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*")
+template = ("[TOOL_CALLS] + [ARGS]",)
+history = HISTORY
+source = "chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512"
+stops = ("</s>",)
+stop_token_ids = (2,)
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: `v11` (Small 3.2) has ids, and the tools before the last user turn; `v13` (Devstral, Magistral,
+    Ministral 3) has no ids, and the tools before all turns.
+    """
+
+    flavour: Literal["v11", "v13"] = "v11"
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
+    for number, call in enumerate(calls, first):
+        out.control("[TOOL_CALLS]").text(call.name).control("[CALL_ID]").text(call_id(number))
+        out.control("[ARGS]").json(call.arguments or "{}")
+
+
+def _calls_without_ids(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    for call in calls:
+        out.control("[TOOL_CALLS]").text(call.name).control("[ARGS]").json(call.arguments or "{}")
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.text(call_id(result.number)).control("[TOOL_CONTENT]").text(result.text)
+
+
+def _results_without_ids(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.text(result.text)
+
+
+_FRAMES: Final = {
+    "v11": frame(_calls, _results, system=True, place="before last user", reasons=True),
+    "v13": frame(_calls_without_ids, _results_without_ids, system=True, place="after system", reasons=True),
+}
+
+messages = _FRAMES["v11"].messages
+write = _FRAMES["v11"].write
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt: nothing stands where the answer begins."""
+    return _FRAMES[options.flavour].render(conversation, options)
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `[THINK]` open."""
+    return MarkedReader(source, tools, MARKS).read(start)

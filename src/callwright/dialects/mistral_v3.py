@@ -1,0 +1,77 @@
+"""Mistral's older form: `[TOOL_CALLS]` and a list of `{"name": …, "arguments": {…}, "id": …}`.
+
+The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral. The tools stand before the last user turn, which begins
+with the system text. Checked against the chat templates of Mistral-Nemo-Instruct-2407 and of Mistral's v3 tokenizer.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Result, WriteCalls
+from callwright.dialects._marked import MarkedReader
+from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("mistral", "mistral_nemo")
+models = "Mistral 7B v0.3, Nemo, Large 2407, Mixtral"
+names = (
+    "mistral-7b-*v0.3*",
+    "mistral-nemo*",
+    "mistral-large*",
+    "mixtral*",
+    "mistral:7b*",
+    "mistral-small-24*",
+    "mistral-small3.1*",
+)
+template = ("[TOOL_CALLS]",)
+history = HISTORY
+source = "chat template of Mistral-Nemo-Instruct-2407"
+stops = ("</s>",)
+stop_token_ids = (2,)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`spaces`: a space behind the tokens of turns and calls, as in 7B v0.3, Large 2407 and Mixtral; Nemo has none."""
+
+    spaces: bool = False
+
+
+def _calls(space: str) -> WriteCalls:
+    def write_calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
+        out.control("[TOOL_CALLS]").text(f"{space}[")
+        for number, call in enumerate(calls, first):
+            name = json.dumps(call.name, ensure_ascii=False)
+            out.text(", " if number > first else "", f'{{"name": {name}, "arguments": ').json(call.arguments or "{}")
+            out.text(f', "id": "{call_id(number)}"}}')
+        out.text("]")
+
+    return write_calls
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    for result in results:
+        out.text(f'{{"content": {result.text}, "call_id": "{call_id(result.number)}"}}')
+
+
+_FRAME: Final = frame(_calls(""), _results, system=False, place="before last user", reasons=False)
+_SPACED: Final = frame(_calls(" "), _results, system=False, place="before last user", reasons=False, space=" ")
+
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt: nothing stands where the answer begins."""
+    return (_SPACED if options.spaces else _FRAME).render(conversation, options)
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return MarkedReader(source, tools, MARKS).read(start)

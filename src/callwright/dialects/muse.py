@@ -1,0 +1,311 @@
+"""Muse: messages addressed to someone; those to a tool hold `<atem:invoke name="f">` and its parameters.
+
+     to=self<|message|>…<|eom|><|start|>assistant to=desk.book<|message|><atem:function_calls>
+    <atem:invoke name="desk.book">
+    <atem:parameter name="guests">4</atem:parameter>
+    </atem:invoke>
+    </atem:function_calls><|eot|>
+
+What goes to `self` is thought, what goes to `user` (or `commentary`) is said, and calls in either are text. In a
+message to anyone else, or to nobody, calls are calls; the name in the call counts. Values are text, all of it.
+Prompts are checked against the chat template of Muse-Glimmer.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
+from callwright.dialects._chat import (
+    arguments_object,
+    format_note,
+    own_words,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
+from callwright.dialects._code import CodeContext
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects.base import RenderOptions
+from callwright.events import ContentDelta, Markup, ReasoningDelta
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Markers, Source, Steps, gather, may_come, stream_text
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("muse_glimmer", "muse_spark", "atem")
+models = "Meta Muse Spark, Muse Glimmer"
+names = ("muse-*", "meta-muse*")
+template = ("<atem:",)
+source = "chat template of Muse-Glimmer"
+stops = ("<|eot|>",)
+stop_token_ids = ()
+
+_START: Final = "<|start|>"
+_MESSAGE: Final = "<|message|>"
+_NEXT: Final = "<|eom|>"
+_END: Final = "<|eot|>"
+_ENDS: Final = (_NEXT, _END, "<|end_of_text|>")
+_TO: Final = "to="
+_CONTROLS: Final = ("<|begin_of_text|>", _START, _MESSAGE, *_ENDS)
+_TAGS: Final = ParameterTags(
+    call="<atem:invoke name=",
+    call_end="</atem:invoke>",
+    parameter="<atem:parameter name=",
+    parameter_end="</atem:parameter>",
+    blocks=(("<atem:function_calls>", "</atem:function_calls>"),),
+)
+_KNOWN: Final = {"self": ReasoningDelta, "user": ContentDelta, "commentary": ContentDelta}
+_STRENGTHS: Final = {"none": "low", "minimal": "low", "max": "xhigh"}
+# A header is at most so long.
+_MAX_HEADER: Final = 400
+_HEADER = re.compile(r"\s*+(?:<\|start\|>)?(?:assistant)?(?:\s*+to=(?P<to>[^\s<]+))?\s*+<\|message\|>")
+_MAY_BE_HEADER = re.compile(
+    "|".join(
+        may_come(
+            [r"\s*+", *map(re.escape, begin), *(to and [r"\s*+", *to, r"[^\s<]+"]), r"\s*+", *map(re.escape, _MESSAGE)]
+        )
+        for begin in (f"{_START}assistant", _START, "assistant", "")
+        for to in (_TO, "")
+    )
+)
+# A tool's name, whatever the tag that holds it went over into.
+_NAME = re.compile(r"""\s*["']?(?P<name>[^"'<>\s]*)""")
+_HOW_TO: Final = """In this environment you have access to a set of tools you can use to answer the user's question.
+
+You can invoke a function by writing a "<atem:function_calls>" block like the following:
+<atem:function_calls>
+<atem:invoke name="$FUNCTION_NAME">
+<atem:parameter name="$PARAMETER_NAME">$PARAMETER_VALUE</atem:parameter>
+...
+</atem:invoke>
+</atem:function_calls>
+
+String and scalar parameters should be specified as is, while lists and objects should use JSON format. Note that \
+spaces for string values are not stripped. The output is not expected to be valid XML and is parsed with regular \
+expressions.
+Here are the functions available in JSONSchema format:
+// Tool metadata
+"""
+_EXAMPLE: Final = """
+
+Here's an example of how to call a function in the tool set:
+(If the tool namespace is not specified, invoke the function directly as `example_function_name` rather than \
+`example_tool_name.example_function_name`)
+
+to=example_tool_name.example_function_name
+
+<atem:function_calls>
+<atem:invoke name="example_tool_name.example_function_name">
+<atem:parameter name="example_parameter_1">value_1</atem:parameter>
+<atem:parameter name="example_parameter_2">This is the value for the second parameter
+that can span
+"multiple" lines
+</atem:parameter>
+</atem:invoke>
+</atem:function_calls>"""
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`reasoning_effort`: the model knows `low` to `xhigh`, the other levels of the API are rounded. `current_date`
+    (`YYYY-MM-DD`) and `knowledge_cutoff` stand in the system message of a request that has none of its own.
+    """
+
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] = "high"
+    current_date: str | None = None
+    knowledge_cutoff: str | None = "2026-01-04"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt up to `<|start|>assistant`; to whom the answer goes is the model's choice."""
+    out = PromptBuilder().control("<|begin_of_text|>")
+    instructions, items = split_instructions(conversation.items)
+    _begin(out, "system").text("\n\n".join(instructions) or _identity(options))
+    strength = _STRENGTHS.get(options.reasoning_effort, options.reasoning_effort)
+    out.text(f"\n\nReasoning strength: {strength}.")
+    if conversation.tools:
+        _tools(out.text("\n\n"), conversation)
+    out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
+    recipients = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
+    out.text("\n\n# Valid recipients: " + ", ".join(f'"{name}"' for name in recipients) + ".").control(_END)
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
+            case AssistantTurn(_, message, _):
+                if message:
+                    plain_text(message.parts, number)  # refuses what is no text
+                _say(out.control(_START).text("assistant"), turn)
+            case ToolTurn(outputs):
+                for name, output in outputs:
+                    _begin(out, f"tool {name}").text(_output(name, plain_text(output.parts, number))).control(_END)
+            case _:
+                assert_never(turn)
+    if options.add_generation_prompt:
+        out.control(_START).text("assistant")
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: a message to itself, to the user, and to each tool."""
+    return Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).text
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message. A chat server writes headers itself: calls stand without."""
+    tools = Prompt(_tools(PromptBuilder(), conversation).pieces(), _CONTROLS).wire_text
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=tools,
+        write=lambda turn: "\n".join([*([turn.text] if turn.text else []), *map(_atem, turn.calls)]),
+        results=lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
+    )
+
+
+def _begin(out: PromptBuilder, header: str) -> PromptBuilder:
+    return out.control(_START).text(header).control(_MESSAGE)
+
+
+def _identity(options: Options) -> str:
+    lines = ["You are a helpful AI assistant."]
+    if options.knowledge_cutoff:
+        lines.append(f"Knowledge cutoff: {options.knowledge_cutoff}.")
+    if options.current_date:
+        lines.append(f"Current date: {options.current_date}.")
+    return "\n".join(lines)
+
+
+def _namespaces(conversation: Conversation) -> Iterable[str]:
+    """What stands before the dot in the names of the tools."""
+    return dict.fromkeys(tool.name.partition(".")[0] for tool in conversation.tools)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
+    lines = [json.dumps({"name": name, "description": ""}, ensure_ascii=False) for name in _namespaces(conversation)]
+    lines.append("// Function schemas")
+    lines += [json.dumps(tool.as_openai()["function"], ensure_ascii=False) for tool in conversation.tools]
+    return own_words(out, _HOW_TO, _CONTROLS).text("\n".join(lines)).text(_EXAMPLE)
+
+
+def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
+    """The messages of a turn, behind the `<|start|>assistant` of the first."""
+    parts = [("self", turn.reasoning)] if turn.reasoning else []
+    if turn.text or not turn.calls:
+        parts.append(("user", turn.text))
+    parts += [(call.name, _atem(call)) for call in turn.calls]
+    for number, (recipient, text) in enumerate(parts):
+        if number:
+            out.control(_NEXT, _START).text("assistant")
+        out.text(f" {_TO}{recipient}").control(_MESSAGE).text(text)
+    return out.control(_END)
+
+
+def _atem(call: Call) -> str:
+    lines = [f'<atem:function_calls>\n<atem:invoke name="{call.name}">']
+    for key, value in arguments_object(call).items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f'<atem:parameter name="{key}">{text}</atem:parameter>')
+    return "\n".join([*lines, "</atem:invoke>\n</atem:function_calls>"])
+
+
+def _output(name: str, text: str) -> str:
+    return f'<tool_output name="{name}">\n{text}\n</tool_output>'
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
+    return _Reader(source, tools).read(start)
+
+
+class _Reader(ParameterReader):
+    """Messages, one behind the other."""
+
+    def __init__(self, source: Source, tools: Toolset) -> None:
+        super().__init__(source, tools, _TAGS, thoughts=(), ends=(*_ENDS, _START))
+        self._in_words = Markers(*_ENDS, _START, _TO)
+        self._in_call = Markers(*_ENDS, _START, _TO, *self._tags)
+        self._said: dict[object, str] = {}  # the end of what was said, by what it is
+        self._recipient = ""
+
+    def read(self, start: str) -> Steps[None]:
+        """See `ProseReader`. What begins without a header goes on where the prompt left off."""
+        self._recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
+        while not self.source.done:
+            self._said[self._make] = self._before
+            self._make = _KNOWN.get(self._recipient, ContentDelta)
+            self._before, self._code = self._said.get(self._make, ""), CodeContext()
+            yield from self._body()
+            if not self.source.done:
+                self._apart = True
+                self._recipient = (yield from self._header(behind=True)) or ""
+
+    def _header(self, *, behind: bool = False) -> Steps[str | None]:
+        """Read a header and answer whom it names, `""` for nobody; None when none is here. `behind` a message, half a
+        header at the end is one.
+        """
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_HEADER)
+            if found := _HEADER.match(ahead):
+                self.emit(Markup(source.take(source.at + found.end())))
+                return found["to"] or ""
+            if not _MAY_BE_HEADER.match(ahead):
+                return None
+            if not source.more(_MAX_HEADER):
+                if source.ended and (behind or ahead.lstrip().startswith(_START)):
+                    self.markup(source.take(len(source.text)))
+                return None
+            yield
+
+    def _begins_header(self) -> Steps[bool]:
+        """Whether a header comes next that names somebody, or begins with `<|start|>`."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_HEADER)
+            if _HEADER.match(ahead):
+                return True
+            if not _MAY_BE_HEADER.match(ahead) or not source.more(_MAX_HEADER):
+                return False
+            yield
+
+    def _body(self) -> Steps[None]:
+        """A message from behind its header on, to the next."""
+        markers = self._in_words if self._recipient in _KNOWN else self._in_call
+        while not self.source.done:
+            blanks, marker = yield from stream_text(self.source, markers, self._say)
+            if marker in self._tags and not self._code.inside(blanks):
+                yield from self._marked(blanks, marker)
+            elif marker in _ENDS and (yield from self._followed_by(_TO, _MESSAGE)):
+                self.emit(Markup(blanks + marker))
+                return
+            elif marker in (_START, _TO):
+                self.source.unread(marker)
+                if (marker == _START or blanks) and (yield from self._begins_header()):
+                    self.markup(blanks)
+                    return
+                self.emit(self._say(blanks + self.source.take(self.source.at + len(marker))))
+            elif marker:
+                self.emit(self._say(blanks + marker))
+
+    def _names_call(self) -> Steps[bool]:
+        """See `ParameterReader`: in a message to a tool, what begins as a call is one."""
+        return bool(self._recipient) or (yield from super()._names_call())
+
+    def _read_name(self) -> Steps[tuple[str, str]]:
+        """See `ParameterReader`. A tool outside any namespace may be called as one in its own: `f.f`."""
+        head, end = yield from gather(self.source, self._tag_end, _MAX_HEADER)
+        found = _NAME.match(head)
+        name = (found["name"] if found else "") or self._recipient
+        space, _, rest = name.partition(".")
+        return rest if name not in self.tools and space == rest in self.tools else name, head + end

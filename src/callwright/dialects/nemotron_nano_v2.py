@@ -1,0 +1,85 @@
+"""Nemotron Nano v2: `<TOOLCALL>` around a list of `{"name": …, "arguments": {…}}`.
+
+Source: the chat template of NVIDIA-Nemotron-Nano-9B-v2: the answer begins in `<think>`, outputs come back as one list
+in a user turn.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, Result, ThinkingOptions, call_list
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("nemotron_v2", "nemotron_json")
+models = "Nemotron Nano 9B and 12B v2"
+names = ("*nemotron-nano-*v2*",)
+template = ("<TOOLCALL>",)
+source = "chat template of NVIDIA-Nemotron-Nano-9B-v2"
+stops = ("<SPECIAL_12>",)
+stop_token_ids = ()
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: the answer begins in reasoning unless told otherwise, as in the template."""
+
+    thinking: Literal["model", "open", "off"] = "open"
+
+
+_OPEN: Final = "<TOOLCALL>"
+_CLOSE: Final = "</TOOLCALL>"
+_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False, ends=("<SPECIAL_12>",))
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.text(_OPEN)
+    call_list(out, calls)
+    out.text(_CLOSE)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    functions = [tool.as_openai()["function"] for tool in conversation.tools]
+    out.text(
+        "You can use the following tools to assist the user if required:\n<AVAILABLE_TOOLS>",
+        json.dumps(functions, ensure_ascii=False),
+        "</AVAILABLE_TOOLS>\n\nIf you decide to call any tool(s), use the following format:\n"
+        '<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": '
+        '"tool_args2"}}]</TOOLCALL>\n\nThe user will execute tool-calls and return responses from tool(s) in this '
+        'format:\n<TOOL_RESPONSE>[{{"tool_response1"}}, {{"tool_response2"}}]</TOOL_RESPONSE>\n\nBased on the tool '
+        "responses, you can call additional tools if needed, correct tool calls if any errors are found, or just "
+        "respond to the user.",
+    )
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    out.text("<TOOL_RESPONSE>[", ", ".join(result.text for result in results), "]</TOOL_RESPONSE>")
+
+
+_FRAME: Final = Frame(
+    controls=("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<think>", "</think>"),
+    system=("<SPECIAL_10>System\n", "\n\n"),
+    empty_system=True,
+    user=("<SPECIAL_11>User\n", "\n"),
+    assistant=("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n"),
+    tool=("<SPECIAL_11>User\n", ""),
+    off="<think></think>",
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    results=_results,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,129 @@
+"""Olmo 3: `<function_calls>f(a="x")` and further calls, one on each line, up to `</function_calls>`.
+
+Calls are Python, with `null`, `true` and `false` beside Python's words. The functions stand as JSON in the system turn,
+outputs come back in the role `environment`. Source: the chat template of Olmo-3-7B-Instruct. Olmo-3-Think leaves
+`<think>` open.
+"""
+
+import json
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects._python_calls import PythonForm, PythonReader, python_call
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("olmo",)
+models = "Olmo 3"
+names = ("olmo-3*", "olmo3*")
+template = ("<function_calls> + <functions>",)
+source = "chat template of Olmo-3-7B-Instruct"
+stops = ("<|im_end|>", "<|endoftext|>")
+stop_token_ids = ()
+
+_OPEN: Final = "<function_calls>"
+_CLOSE: Final = "</function_calls>"
+_FORM: Final = PythonForm(((_OPEN, _CLOSE),))
+_CONTROLS: Final = (*("<|im_start|>", *stops, _OPEN, _CLOSE, "<functions>", "</functions>", "<think>", "</think>"),)
+_IDENTITY: Final = "You are a helpful function-calling AI assistant."
+_WITH_TOOLS: Final = (
+    "You are provided with function signatures within <functions></functions> XML tags. You may call one or more "
+    "functions to assist with the user query. Output any function calls within <function_calls></function_calls> XML "
+    "tags. Do not make assumptions about what values to plug into functions."
+)
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, as Olmo-3-Think has it."""
+
+    thinking: Literal["model", "open"] = "model"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
+    out = PromptBuilder()
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if instructions or conversation.tools:
+        _begin(out, "system").text("\n\n".join(instructions) or _IDENTITY)
+        if conversation.tools:
+            _tools(out.text(" "), conversation)
+        out.control("<|im_end|>").text("\n")
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
+            case AssistantTurn(_, message, calls):
+                # Reasoning is dropped on purpose: the template shows none.
+                _begin(out, "assistant").text(plain_text(message.parts, number) if message else "")
+                if calls:
+                    out.control(_OPEN).text("\n".join(map(python_call, calls))).control(_CLOSE)
+            case ToolTurn(outputs):
+                for count, (_, output) in enumerate(outputs):
+                    if count:
+                        out.control("<|im_end|>").text("\n")
+                    _begin(out, "environment").text(plain_text(output.parts, number))
+            case _:
+                assert_never(turn)
+        out.control("<|im_end|>").text("\n")
+    begins = options.add_generation_prompt
+    if begins:
+        _begin(out, "assistant")
+        if options.thinking == "open":
+            out.control("<think>")
+    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and options.thinking == "open" else "assistant")
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder()
+    _tools(out, conversation)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=lambda turn: _said(turn).wire_text,
+        results=lambda outputs: "\n\n".join(text for _, text in outputs),
+    )
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: a line for each call."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control("<think>").text(turn.reasoning).control("</think>").text("\n")
+    out.text(turn.text)
+    if turn.calls:
+        out.control(_OPEN).text("\n".join(map(python_call, turn.calls))).control(_CLOSE)
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = json.dumps([tool.as_openai() for tool in conversation.tools], ensure_ascii=False)
+    out.text(f"{_WITH_TOOLS}\n\n").control("<functions>").text(shown).control("</functions>")
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<|im_start|>").text(f"{role}\n")
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return PythonReader(source, tools, _FORM).read(start)

@@ -1,0 +1,63 @@
+"""Phi-4-mini: `functools` and a list of `{"name": …, "arguments": {…}}`, whose bracket ends it.
+
+The format of Phi-4-mini and Firefunction v2. Source: the chat template of Phi-4-mini-instruct: the tools stand in the
+system turn, between `<|tool|>` and `<|/tool|>`.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, call_list
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("phi4_mini_json", "firefunction_v2", "functools")
+models = "Phi-4-mini, Firefunction v2"
+names = ("phi-4-mini*", "phi4-mini*", "*firefunction-v2*")
+template = ("functools",)
+source = "chat template of Phi-4-mini-instruct"
+stops = ("<|end|>", "<|endoftext|>")
+stop_token_ids = (200020, 199999)
+
+Options = RenderOptions
+
+_MARKS: Final = CallMarks(opens=("functools",), special=False)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.text("functools")
+    call_list(out, calls)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    functions = [tool.as_openai()["function"] for tool in conversation.tools]
+    out.control("<|tool|>").text(json.dumps(functions, ensure_ascii=False)).control("<|/tool|>")
+
+
+_FRAME: Final = Frame(
+    controls=("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|/tool|>", "<|end|>"),
+    system=("<|system|>", "<|end|>"),
+    user=("<|user|>", "<|end|>"),
+    assistant=("<|assistant|>", "<|end|>"),
+    tool=("<|tool|>", "<|end|>"),
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,81 @@
+"""PLaMo 3: a request in `<|plamo:…|>` tokens that names the tool, then its arguments behind `json<|plamo:msg|>`.
+
+Source: the format as vLLM's parser and tests state it. Its template was not seen: turns stand between
+`<|plamo:begin_ROLE:plamo|>` and `<|plamo:tag|>` here, and the tools are told in words.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call
+from callwright.dialects._frame import Frame, ThinkingOptions
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("plamo",)
+models = "PLaMo 3"
+names = ("plamo-3*", "plamo3*")
+template = ("<|plamo:begin_tool_request",)
+source = "vLLM 0.33.0: parser and tests of plamo3"
+stops = ("<|plamo:tag|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+
+def _token(name: str) -> str:
+    return f"<|plamo:{name}:plamo|>"
+
+
+_NAME: Final = (_token("begin_tool_name"), _token("end_tool_name"))
+_ARGUMENTS: Final = (_token("begin_tool_arguments"), _token("end_tool_arguments"))
+_AS_JSON: Final = ("<|plamo:constrain|>", "<|plamo:msg|>")
+_REQUEST: Final = (_token("begin_tool_request"), _token("end_tool_request"))
+_REQUESTS: Final = (_token("begin_tool_requests"), _token("end_tool_requests"))
+_THOUGHT: Final = (_token("begin_think"), _token("end_think"))
+_MARKS: Final = CallMarks(
+    opens=(_NAME[0],),
+    closes=(_ARGUMENTS[1],),
+    around=(*_REQUEST, *_REQUESTS),
+    header=re.compile(
+        rf"([^<{{]*?){re.escape(_NAME[1])}\s*(?:{re.escape(_ARGUMENTS[0])}\s*)?"
+        rf"(?:{re.escape(_AS_JSON[0])}\s*json\s*)?(?:{re.escape(_AS_JSON[1])}\s*)?"
+    ),
+    thoughts=(_THOUGHT,),
+    ends=("<|plamo:tag|>",),
+)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.control(_REQUESTS[0])
+    for call in calls:
+        out.control(_REQUEST[0], _NAME[0]).text(call.name).control(_NAME[1], _ARGUMENTS[0], _AS_JSON[0]).text("json")
+        out.control(_AS_JSON[1]).json(call.arguments or "{}").control(_ARGUMENTS[1], _REQUEST[1])
+    out.control(_REQUESTS[1])
+
+
+_ROLES: Final = tuple(_token(f"begin_{role}") for role in ("system", "user", "assistant", "tool"))
+_FRAME: Final = Frame(
+    controls=(*_ROLES, "<|plamo:tag|>", *_NAME, *_ARGUMENTS, *_AS_JSON, *_REQUEST, *_REQUESTS, *_THOUGHT),
+    system=(_ROLES[0], "<|plamo:tag|>"),
+    user=(_ROLES[1], "<|plamo:tag|>"),
+    assistant=(_ROLES[2], "<|plamo:tag|>"),
+    tool=(_ROLES[3], "<|plamo:tag|>"),
+    thought=_THOUGHT,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

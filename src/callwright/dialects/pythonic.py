@@ -1,0 +1,110 @@
+"""Pythonic: `[f(a='x'), g()]` as the whole answer, or between `<|python_start|>` and `<|python_end|>`.
+
+The format of Llama 3.2 and Llama 4. The tools stand as JSON in the system turn. Source: the chat templates of
+Llama-3.2-3B-Instruct and Llama-4-Scout, and Meta's prompt guide for zero-shot function calling. Outputs come back in
+the role `ipython`. The models do not think.
+"""
+
+import json
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects._python_calls import PythonForm, PythonReader, python_call
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("llama4_pythonic", "llama_pythonic")
+models = "Llama 3.2, Llama 4, fine-tunes that write Python lists"
+names = ("llama-3.2*", "llama3.2*", "llama-4*", "llama4*")
+template = ("<|python_start|>",)
+source = "chat templates of Llama 3.2 and Llama 4; Meta's prompt guide"
+stops = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
+stop_token_ids = ()
+
+_FORM: Final = PythonForm((("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", "")), ends=stops)
+_CONTROLS: Final = (
+    *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", *stops),
+    *("<|python_start|>", "<|python_end|>", "<|python_tag|>"),
+)
+_HOW_TO: Final = """If you decide to invoke any of the functions, put them in the format of
+[func_name1(params_name1=params_value1, params_name2=params_value2...), func_name2(params)]
+You SHOULD NOT include any other text in the response.
+
+Here is a list of functions in JSON format that you can invoke.
+
+"""
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """Nothing of its own."""
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to the assistant's header."""
+    out = PromptBuilder().control("<|begin_of_text|>")
+    instructions, items = split_instructions(conversation.items)
+    instructions += [_tools(conversation)] if conversation.tools else []
+    instructions += format_note(conversation)
+    if instructions:
+        _begin(out, "system").text("\n\n".join(instructions)).control("<|eot_id|>")
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role, parts):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
+            case AssistantTurn():
+                _begin(out, "assistant").text(write(turn))
+            case ToolTurn(outputs):
+                for count, (_, output) in enumerate(outputs):
+                    if count:
+                        out.control("<|eot_id|>")
+                    _begin(out, "ipython").text(plain_text(output.parts, number))
+            case _:
+                assert_never(turn)
+        out.control("<|eot_id|>")
+    if options.add_generation_prompt:
+        _begin(out, "assistant")
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(PromptBuilder().text(_tools(conversation)).pieces(), _CONTROLS).wire_text,
+        write=lambda turn: _said(turn).wire_text,
+        results=lambda outputs: "\n".join(f"[Output of {name}]\n{text}" for name, text in outputs),
+    )
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: all calls in one list."""
+    return _said(turn).text
+
+
+def _said(turn: AssistantTurn) -> Prompt:
+    calls = f"[{', '.join(map(python_call, turn.calls))}]" if turn.calls else ""
+    out = PromptBuilder().text("\n".join(filter(None, (turn.text, calls))))
+    return Prompt(out.pieces(), _CONTROLS)
+
+
+def _tools(conversation: Conversation) -> str:
+    return _HOW_TO + json.dumps(
+        [tool.as_openai()["function"] for tool in conversation.tools], ensure_ascii=False, indent=4
+    )
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control("<|start_header_id|>").text(role).control("<|end_header_id|>").text("\n\n")
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output."""
+    return PythonReader(source, tools, _FORM).read(start)

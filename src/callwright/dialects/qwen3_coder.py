@@ -1,0 +1,286 @@
+"""Qwen3-Coder: `<tool_call><function=f><parameter=k>v</parameter></function></tool_call>`, values as text.
+
+The format of Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2 and others. A line feed on each side of a
+value is structure. Prompts are checked against the chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and
+Step 3.5.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
+from callwright.dialects._chat import arguments_object, told_messages
+from callwright.dialects._frame import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.schema.keywords import properties
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige")
+models = "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige"
+names = (
+    "qwen3-coder*",
+    "qwen3.5*",
+    "qwen3.6*",
+    "qwen3.8*",
+    "*nemotron-3*",
+    "step-3.5*",
+    "step-3.7*",
+    "mimo-v2*",
+    "nanbeige*",
+)
+template = ("<function= + <parameter=",)
+source = "chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+_OPEN: Final = "<tool_call>"
+_CLOSE: Final = "</tool_call>"
+_TAGS: Final = ParameterTags(
+    call="<function=",
+    call_end="</function>",
+    parameter="<parameter=",
+    parameter_end="</parameter>",
+    blocks=((_OPEN, _CLOSE),),
+    lines=True,
+)
+_CONTROLS: Final = (
+    *("<|im_start|>", "<|im_end|>", "<|endoftext|>", _OPEN, _CLOSE, "<tool_response>", "</tool_response>"),
+    *("<tools>", "</tools>", "<think>", "</think>", "<｜begin▁of▁sentence｜>"),
+)
+_EXAMPLE: Final = """\n\nIf you choose to call a {word} ONLY reply in the following format with NO suffix:
+
+<tool_call>
+<function=example_function_name>
+<parameter=example_parameter_1>
+value_1
+</parameter>
+<parameter=example_parameter_2>
+{value}
+</parameter>
+</function>
+</tool_call>
+
+<IMPORTANT>
+Reminder:
+- Function calls MUST follow the specified format: {form}
+- Required parameters MUST be specified
+{more}</IMPORTANT>"""
+_LINES: Final = "This is the value for the second parameter\nthat can span\nmultiple lines"
+_NESTED: Final = "an inner <function=...></function> block must be nested within <tool_call></tool_call> XML tags"
+_MORE: Final = """\
+- You may provide optional reasoning for your function call in natural language BEFORE the function call, but NOT after
+- If there is no function call available, answer the question like normal with your current knowledge and do not tell \
+the user about function calls
+"""
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one. `flavour`: the model whose template is followed.
+    """
+
+    flavour: Literal["qwen3_coder", "qwen3.5", "nemotron3", "step3.5"] = "qwen3_coder"
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
+    return _FRAMES[options.flavour].render(conversation, options)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for each call."""
+    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+    said = [turn.text] if turn.text else []
+    return thought + "\n".join(said + [f"{_OPEN}\n{_function(call)}\n{_CLOSE}" for call in turn.calls])
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder()
+    tools = _FRAMES[options.flavour].tools
+    assert tools is not None
+    tools(out, conversation)
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
+        write=lambda turn: Prompt(_said(PromptBuilder(), turn.text, turn.calls).pieces(), _CONTROLS).wire_text,
+        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
+    )
+
+
+def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> WriteTools:
+    def write_tools(out: PromptBuilder, conversation: Conversation) -> None:
+        out.text(f"# Tools\n\nYou have access to the following {intro}:\n\n").control("<tools>")
+        for tool in conversation.tools:
+            out.text(f"\n{show(tool)}")
+        out.text("\n").control("</tools>").text(how_to)
+
+    return write_tools
+
+
+def _json(tool: FunctionTool) -> str:
+    return tool.openai_json
+
+
+def _xml(first: Sequence[str], last: Sequence[str]) -> Callable[[FunctionTool], str]:
+    """A tool in elements: of a parameter's schema the `first` keywords lead; of the object's the `last` come last."""
+
+    def show(tool: FunctionTool) -> str:
+        lines = ["<function>", f"<name>{tool.name}</name>"]
+        if tool.description is not None:
+            lines.append(f"<description>{tool.description.strip()}</description>")
+        lines.append("<parameters>")
+        schema = tool.parameters or {}
+        for name, each in properties(schema).items():
+            own = each if isinstance(each, Mapping) else {}
+            led = {key: own[key] for key in first if key in own}
+            lines += ["<parameter>", f"<name>{name}</name>", *_elements({**led, **own}), "</parameter>"]
+        more = {key: value for key, value in schema.items() if key not in ("type", "properties", *last)}
+        lines += _elements({**more, **{key: schema[key] for key in last if key in schema}})
+        return "\n".join([*lines, "</parameters>", "</function>"])
+
+    return show
+
+
+def _elements(schema: Mapping[str, Any]) -> list[str]:
+    """Keywords of a schema, each as an element; lists and objects as JSON, all else as Python shows it."""
+    lines: list[str] = []
+    for key, value in schema.items():
+        shown = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+        lines.append(f"<{key}>{shown.strip() if key == 'description' else shown}</{key}>")
+    return lines
+
+
+def _calls(between: str, end: str = "") -> WriteCalls:
+    def write_calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+        for number, call in enumerate(calls):
+            out.text(between if number else "").control(_OPEN).text(f"\n{_function(call)}\n").control(_CLOSE)
+        out.text(end)
+
+    return write_calls
+
+
+def _results(before: str, after: str, between: str, end: str) -> WriteResults:
+    def write_results(out: PromptBuilder, results: Sequence[Result]) -> None:
+        for number, result in enumerate(results):
+            out.text(between if number else "").control("<tool_response>").text(f"{before}{result.text}{after}")
+            out.control("</tool_response>")
+        out.text(end)
+
+    return write_results
+
+
+def _said(out: PromptBuilder, text: str, calls: Sequence[Call]) -> PromptBuilder:
+    """What an assistant said and called: only the tags around a call are live."""
+    out.text(text)
+    if calls:
+        _calls("\n")(out.text("\n" if text else ""), calls, 0)
+    return out
+
+
+def _function(call: Call) -> str:
+    """A call as the model writes it."""
+    lines = [f"<function={call.name}>"]
+    for key, value in arguments_object(call).items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"<parameter={key}>\n{text}\n</parameter>")
+    return "\n".join([*lines, "</function>"])
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|im_start|>{role}\n", "<|im_end|>\n"
+
+
+_CODER: Final = Frame(
+    controls=_CONTROLS,
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("user"),
+    with_tools="You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks.",
+    tools=_tools(
+        "tools",
+        _xml(("type", "description"), ()),
+        _EXAMPLE.format(
+            word="tool",
+            value="value_2",
+            form="the tool calling block MUST begin with an opening <tool_call> tag and end with a closing "
+            "</tool_call> tag.",
+            more=_MORE,
+        ),
+    ),
+    calls=_calls("\n"),
+    gap="\n\n",
+    results=_results("\n", "\n", "\n", "\n"),
+)
+_QWEN35: Final = msgspec.structs.replace(
+    _CODER,
+    with_tools="",
+    tools=_tools("functions", _json, _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE)),
+    place="system first",
+    results=_results("\n", "\n", "\n", ""),
+    no_thought="<think>\n\n</think>\n\n",
+    past_thought="",
+)
+_FRAMES: Final = {
+    "qwen3_coder": _CODER,
+    "qwen3.5": _QWEN35,
+    "nemotron3": msgspec.structs.replace(
+        _QWEN35,
+        tools=_tools(
+            "functions",
+            _xml(("type", "description", "enum"), ("required",)),
+            _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE),
+        ),
+        place="system",
+        empty_system=True,
+        calls=_calls("\n", "\n"),
+        gap="\n",
+        calls_begin="\n",
+        results=_CODER.results,
+        thought=("<think>\n", "\n</think>\n"),
+        no_thought="<think></think>",
+        past_thought=None,
+    ),
+    "step3.5": msgspec.structs.replace(
+        _QWEN35,
+        begin="<｜begin▁of▁sentence｜>",
+        tools=_tools(
+            "functions in JSONSchema format",
+            _json,
+            _EXAMPLE.format(
+                word="function",
+                value=_LINES,
+                form="an inner <function=...>\n...\n</function> block must be nested within <tool_call>\n...\n"
+                "</tool_call> XML tags",
+                more="",
+            ),
+        ),
+        place="system",
+        calls=_calls(""),
+        gap="",
+        tool=_turn("tool_response"),
+        results=_results("", "", "", ""),
+        thought=("<think>\n", "\n</think>\n"),
+        no_thought="<think>\n\n</think>\n",
+    ),
+}
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return ParameterReader(source, tools, _TAGS).read(start)

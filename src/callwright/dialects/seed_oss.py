@@ -1,0 +1,197 @@
+"""Seed-OSS: `<seed:tool_call>` around `<function=f>` and `<parameter=k>v</parameter>`, thoughts in `<seed:think>`.
+
+Values are text, all of it: no white space in them is structure. Source: the chat template of Seed-OSS-36B (llama.cpp),
+which shows tools as Python functions. It writes objects in history as Python does; here they are JSON.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
+from callwright.dialects._chat import (
+    arguments_object,
+    format_note,
+    own_words,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects.base import RenderOptions
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.schema.keywords import properties, required
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("seed",)
+models = "Seed-OSS-36B"
+names = ("seed-oss*",)
+template = ("<seed:tool_call>", "<seed:")
+source = "chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)"
+stops = ("<seed:eos>",)
+stop_token_ids = ()
+
+_BEGIN: Final = "<seed:bos>"
+_END: Final = "<seed:eos>"
+_OPEN: Final = "<seed:tool_call>"
+_CLOSE: Final = "</seed:tool_call>"
+_THOUGHT: Final = ("<seed:think>", "</seed:think>")
+_BUDGET: Final = "<seed:cot_budget_reflect>"
+_TAGS: Final = ParameterTags(
+    call="<function=",
+    call_end="</function>",
+    parameter="<parameter=",
+    parameter_end="</parameter>",
+    blocks=((_OPEN, _CLOSE),),
+)
+_CONTROLS: Final = (_BEGIN, _END, "<seed:pad>", _OPEN, _CLOSE, *_THOUGHT, _BUDGET, "</seed:cot_budget_reflect>")
+_DEFAULT_SYSTEM: Final = (
+    "You are Doubao, a helpful AI assistant. You may call one or more functions to assist with the user query."
+)
+_HOW_TO: Final = """
+工具调用请遵循如下格式:
+<seed:tool_call>
+<function=example_function_name>
+<parameter=example_parameter_1>value_1</parameter>
+<parameter=example_parameter_2>This is the value for the second parameter
+that can span
+multiple lines</parameter>
+</function>
+</seed:tool_call>
+"""
+_NO_BUDGET: Final = (
+    "You are an intelligent assistant that can answer questions in one step without the need for reasoning and "
+    "thinking, that is, your thinking budget is 0. Next, please skip the thinking process and directly start answering "
+    "the user's questions."
+)
+_SOME_BUDGET: Final = (
+    "You are an intelligent assistant with reflective ability. In the process of thinking and reasoning, you need to "
+    "strictly follow the thinking budget, which is {budget}. That is, you need to complete your thinking within "
+    "{budget} tokens and start answering the user's questions. You will reflect on your thinking process every "
+    "{interval} tokens, stating how many tokens have been used and how many are left."
+)
+# How often the model reflects, by its budget.
+_INTERVALS: Final = ((0, 0), (512, 128), (1024, 256), (2048, 512), (4096, 512), (8192, 1024), (16384, 1024))
+_TYPES: Final = {"string": "str", "number": "int", "integer": "int", "boolean": "bool", "array": "list"}
+
+
+class Options(RenderOptions, frozen=True, kw_only=True):
+    """`thinking_budget`: how many tokens the model may think; 0 = not at all, null leaves it to the model."""
+
+    thinking_budget: int | None = None
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt up to `<seed:bos>assistant`. All reasoning stays in it."""
+    out = PromptBuilder()
+    instructions, items = split_instructions(conversation.items)
+    instructions += format_note(conversation)
+    if instructions or conversation.tools:
+        _begin(out, "system").text("\n\n".join(instructions) or _DEFAULT_SYSTEM)
+        if conversation.tools:
+            _tools(out, conversation)
+        out.control(_END)
+    budget = options.thinking_budget
+    if budget is not None:
+        interval = next((each for limit, each in _INTERVALS if budget <= limit), _INTERVALS[-1][1])
+        words = _SOME_BUDGET.format(budget=budget, interval=interval) if budget else _NO_BUDGET
+        out.control(_BEGIN).text(f"system{words}").control(_END)
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message(role):
+                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
+            case AssistantTurn(_, message, _):
+                if message:
+                    plain_text(message.parts, number)  # refuses what is no text
+                _say(_begin(out, "assistant"), turn).control(_END)
+            case ToolTurn(outputs):
+                for _, output in outputs:
+                    _begin(out, "tool").text(plain_text(output.parts, number)).control(_END)
+            case _:
+                assert_never(turn)
+    start = "assistant"
+    if options.add_generation_prompt:
+        _begin(out, "assistant")
+        if budget == 0:
+            out.control(_THOUGHT[0], _BUDGET)
+            start = "reasoning"
+    return Prompt(out.pieces(), _CONTROLS, start=start)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: a block for each call."""
+    return Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).text
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    return told_messages(
+        conversation,
+        controls=_CONTROLS,
+        tools=Prompt(_tools(PromptBuilder(), conversation).pieces(), _CONTROLS).wire_text,
+        write=lambda turn: Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).wire_text,
+        results=lambda outputs: "\n".join(f"Output of {name}:\n{text}" for name, text in outputs),
+    )
+
+
+def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
+    return out.control(_BEGIN).text(f"{role}\n")
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
+    for tool in conversation.tools:
+        out.text("\n".join(["\n", *_function(tool)]))
+    return own_words(out, _HOW_TO, _CONTROLS)
+
+
+def _function(tool: FunctionTool) -> Iterable[str]:
+    """A tool as the head of a Python function."""
+    declared = {
+        name: schema if isinstance(schema, dict) else {} for name, schema in properties(tool.parameters).items()
+    }
+    needed = required(tool.parameters)
+    types = {name: _TYPES.get(str(schema.get("type")), "Any") for name, schema in declared.items()}
+    yield "Function:"
+    yield f"def {tool.name}({','.join(f'{name}: {kind}' for name, kind in types.items())}):"
+    yield '    """'
+    yield f"    {(tool.description or '').strip()}\n"
+    if declared:
+        yield "    Args:"
+    for name, schema in declared.items():
+        must = "必填" if name in needed else "选填"
+        yield f"    - {name} ({types[name]}) [{must}]: {schema.get('description') or ''}"
+    yield "" if declared else "\n"
+    yield '    """'
+
+
+def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
+    if turn.reasoning:
+        out.control(_THOUGHT[0]).text(turn.reasoning.strip()).control(_THOUGHT[1]).text("\n")
+    out.text(turn.text + ("\n\n" if turn.text and turn.calls else ""))
+    for number, call in enumerate(turn.calls):
+        out.text("\n" if number else "").control(_OPEN).text(f"\n{_call(call)}\n").control(_CLOSE)
+    return out
+
+
+def _call(call: Call) -> str:
+    lines = [f"<function={call.name}>"]
+    for key, value in arguments_object(call).items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"<parameter={key}>{text}</parameter>")
+    return "\n".join([*lines, "</function>"])
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<seed:think>` open."""
+    return ParameterReader(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)).read(start)

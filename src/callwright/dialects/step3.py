@@ -1,0 +1,151 @@
+"""Step-3: `<steptml:invoke name="f">` and its parameters, between tokens that look like DeepSeek's.
+
+    <｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>
+    <steptml:invoke name="f"><steptml:parameter name="k">v</steptml:parameter></steptml:invoke>
+    <｜tool_call_end｜><｜tool_calls_end｜>
+
+Values are text, all of it. Source: the parsers of vLLM and SGLang; turns as vLLM prompts Step-3. Nothing says how its
+template shows tools and outputs: they stand in the system text and in a turn `tool`.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects._chat import arguments_object
+from callwright.dialects._frame import Frame, ThinkingOptions
+from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.events import Markup
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ()
+models = "Step-3"
+names = ("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*")
+template = ("<steptml:",)
+source = "Step-3 parsers and prompts of vLLM and SGLang"
+stops = ("<|EOT|>",)
+stop_token_ids = ()
+
+_BEGIN: Final = "<｜begin▁of▁sentence｜>"
+_END: Final = "<|EOT|>"
+_OPEN: Final = "<｜tool_calls_begin｜>"
+_CLOSE: Final = "<｜tool_calls_end｜>"
+_CALL: Final = "<｜tool_call_begin｜>"
+_CALL_END: Final = "<｜tool_call_end｜>"
+_SEP: Final = "<｜tool_sep｜>"
+_HEADER: Final = f"function{_SEP}"
+_TAGS: Final = ParameterTags(
+    call="<steptml:invoke name=",
+    call_end="</steptml:invoke>",
+    parameter="<steptml:parameter name=",
+    parameter_end="</steptml:parameter>",
+    blocks=((_OPEN, _CLOSE), (_CALL, _CALL_END)),
+)
+_CONTROLS: Final = (_BEGIN, "<|BOT|>", _END, _OPEN, _CLOSE, _CALL, _CALL_END, _SEP, "<think>", "</think>")
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `model` leaves it to the model, `off` begins it with a closed,
+    empty one.
+    """
+
+
+# --- prompts ---
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt up to `<|BOT|>assistant`."""
+    return _FRAME.render(conversation, options)
+
+
+def write(turn: AssistantTurn) -> str:
+    """A turn as the model writes it: one block for all calls."""
+    return _FRAME.write(turn)
+
+
+def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls as the format's text."""
+    return _FRAME.messages(conversation, options)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    out.control(_OPEN)
+    for call in calls:
+        out.control(_CALL).text("function").control(_SEP).text(f'<steptml:invoke name="{call.name}">')
+        for key, value in arguments_object(call).items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            out.text(f'<steptml:parameter name="{key}">{text}</steptml:parameter>')
+        out.text("</steptml:invoke>").control(_CALL_END)
+    out.control(_CLOSE)
+
+
+_FRAME: Final = Frame(
+    controls=_CONTROLS,
+    begin=_BEGIN,
+    system=("<|BOT|>system\n", _END),
+    user=("<|BOT|>user\n", _END),
+    assistant=("<|BOT|>assistant\n", _END),
+    tool=("<|BOT|>tool\n", _END),
+    calls=_calls,
+    gap="\n",
+    each=True,
+)
+
+
+# --- output ---
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return _Reader(source, tools, _TAGS, ends=(_END,)).read(start)
+
+
+class _Reader(ParameterReader):
+    """Prose, and calls behind up to two tokens and a header, each of which may be missing."""
+
+    def _call_follows(self) -> Steps[bool]:
+        """See `ParameterReader`: what stands around a call is read past on the way to the next."""
+        yield from self._frame(_CALL_END)
+        return (yield from self._begins_call())
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        if tag not in (_OPEN, _CALL):
+            return (yield from super()._may_begin_call(tag))
+        return (yield from self._begins_call(peek=True))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        """See `ParameterReader`."""
+        if tag not in (_OPEN, _CALL) or not (yield from self._begins_call(peek=True)):
+            yield from super()._marked(blanks, tag)
+            return
+        self.emit(Markup(blanks + tag))
+        yield from self._begins_call()
+        yield from self._calls("")
+
+    def _begins_call(self, *, peek: bool = False) -> Steps[bool]:
+        """Whether a call comes next, behind what may stand before it, and reading up to it. `peek`: not reading."""
+        source = self.source
+        read = ""
+        for literal in (_OPEN, _CALL, _HEADER, self._form.call):
+            read += yield from self._held_blanks()
+            if (yield from self._comes(literal)):
+                if literal == self._form.call:
+                    if peek:
+                        source.unread(read)
+                    else:
+                        self.markup(read)
+                    return True
+                read += source.take(source.at + len(literal))
+        source.unread(read)
+        return False
+
+    def _frame(self, literal: str) -> Steps[None]:
+        yield from self._skip_blanks()
+        if (yield from self._comes(literal)):
+            self.emit(Markup(self.source.take(self.source.at + len(literal))))

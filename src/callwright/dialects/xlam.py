@@ -1,0 +1,72 @@
+"""xLAM: an answer that is a list of `{"name": …, "arguments": {…}}`; also in a fence or between tags.
+
+The format of xLAM and models like ToolACE. An answer that begins with the call of a known tool is one; JSON between
+words is weighed as in any text. Source: the chat template of xLAM-2: the form is told in the system turn.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.conversation import Call, Conversation
+from callwright.dialects._frame import Frame, ThinkingOptions, call_list
+from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.prompt import PromptBuilder
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+
+aliases = ("toolace",)
+models = "xLAM, ToolACE and their kin"
+names = ("*xlam*", "toolace*")
+source = "chat template of xLAM-2"
+stops = ("<|im_end|>",)
+stop_token_ids = ()
+
+Options = ThinkingOptions
+
+_MARKS: Final = CallMarks(opens=("<tool_call>", "[TOOL_CALLS]"), around=("</tool_call>",), bare=True, special=False)
+
+
+def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
+    call_list(out, calls)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(
+        "You have access to a set of tools. When using tools, make calls in a single JSON array: \n\n"
+        '[{"name": "tool_call_name", "arguments": {"arg1": "value1", "arg2": "value2"}}, ... (additional parallel tool '
+        "calls as needed)]\n\nIf no tool is suitable, state that explicitly. If the user's input lacks required "
+        "parameters, ask for clarification. Do not interpret or respond until tool results are returned. Once they are "
+        "available, process them or make additional calls if needed. For tasks that don't require tools, such as "
+        "casual conversation or general advice, respond directly in plain text. The available tools are:\n\n"
+    )
+    for tool in conversation.tools:
+        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n\n")
+
+
+def _turn(role: str) -> tuple[str, str]:
+    return f"<|im_start|>{role}\n", "<|im_end|>\n"
+
+
+_FRAME: Final = Frame(
+    controls=("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>"),
+    system=_turn("system"),
+    user=_turn("user"),
+    assistant=_turn("assistant"),
+    tool=_turn("tool"),
+    gap="\n",
+    tools=_tools,
+    calls=_calls,
+    each=True,
+)
+
+render = _FRAME.render
+messages = _FRAME.messages
+write = _FRAME.write
+
+
+def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return MarkedReader(source, tools, _MARKS).read(start)

@@ -1,0 +1,108 @@
+"""What can go wrong, by whose fault.
+
+    CallwrightError
+    ├── RequestError      the caller was wrong: carries the status, type, code and param of OpenAI's error
+    │   └── GrammarError  the grammar of a custom tool cannot be used: carries the line and the column
+    ├── ConfigError       the configuration or the command line was wrong
+    └── UpstreamError     the model server failed, stalled or lied
+
+A model that writes nonsense is no exception: that is data, a `Problem` among the events.
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Literal
+
+__all__ = [
+    "CallwrightError",
+    "ConfigError",
+    "GrammarError",
+    "RequestError",
+    "UpstreamError",
+    "UpstreamFault",
+    "did_you_mean",
+]
+
+UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet", "stopped"]
+
+
+class CallwrightError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class RequestError(CallwrightError):
+    """Bad input of a caller, with the fields of OpenAI's error object.
+
+    `param` is the path of the offending field in the request (`tools[0].function.name`), or None. `headers` go with it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        status: int = 400,
+        type_: str = "invalid_request_error",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.code = code
+        self.status = status
+        self.type = type_
+        self.headers = dict(headers or {})
+
+
+class GrammarError(RequestError):
+    """A grammar that OpenAI would refuse, or that cannot be run.
+
+    `line` and `column` count characters of the definition from 1; both are 1 when the place is not known. The message
+    says them, too.
+    """
+
+    def __init__(self, message: str, *, line: int = 1, column: int = 1) -> None:
+        super().__init__(message, code="invalid_value")
+        self.line = line
+        self.column = column
+
+
+class ConfigError(CallwrightError):
+    """The configuration cannot be used; the message says where and what to write instead."""
+
+
+class UpstreamError(CallwrightError):
+    """A model server that did not do its part.
+
+    `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is
+    set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
+    `unmet` (its model made no call where the request demands one, however often it was asked), `stopped` (the
+    gateway that asks it ends).
+    `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` are all
+    words of an error that the server reports, of which the message has the first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: UpstreamFault,
+        upstream: str,
+        status: int | None = None,
+        retry_after_s: str | None = None,
+        said: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fault = fault
+        self.upstream = upstream
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.said = said
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'hermes'?` when one of `known` is close to `word`, else an empty string."""
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""

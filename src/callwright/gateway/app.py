@@ -1,0 +1,311 @@
+"""The gateway: OpenAI's endpoints over the configured models. Plain ASGI; what outlives a request is in the store."""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+
+import callwright
+from callwright.errors import RequestError, UpstreamError, did_you_mean
+from callwright.gateway.answers import (
+    OUR_FAULT,
+    ClientLeft,
+    error_response,
+    given_up,
+    json_response,
+)
+from callwright.gateway.callers import Keys, caller
+from callwright.gateway.chat import ChatEndpoint
+from callwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfig
+from callwright.gateway.conversations import ConversationsEndpoint
+from callwright.gateway.exchanges import Watched, current
+from callwright.gateway.guard import Guard
+from callwright.gateway.lane import Lane, LaneChooser
+from callwright.gateway.ledger import Ledger
+from callwright.gateway.mcp_servers import McpServers
+from callwright.gateway.models import build_models
+from callwright.gateway.receiving import Received
+from callwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
+from callwright.gateway.store import Store, StoreError
+from callwright.gateway.traffic import Traffic
+from callwright.gateway.turns import Turns
+from callwright.gateway.watch import Watch
+from callwright.gateway.websocket import ResponsesSocket
+from callwright.jsontext import encode
+from callwright.turn import Model, open_models
+
+__all__ = ["create_app"]
+
+log = logging.getLogger("callwright.gateway")
+Handler = Callable[[Request], Awaitable[Response]]
+_PRUNED_EVERY_S: Final = 3_600.0
+
+
+def create_app(config: Config, models: Mapping[str, Model] | None = None, ledger: Ledger | None = None) -> Starlette:
+    """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
+
+    `models`: those of the configuration, where they have been built, and opened, already. `ledger`: where the limits of
+    keys are counted, if not in the application itself.
+    """
+    gateway = _Gateway(config, build_models(config) if models is None else models, ledger)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await gateway.open()
+        yield
+        await gateway.close()
+
+    endpoints = gateway.endpoints()
+    routes = [
+        Route(path + slash, gateway.answer(handler, path), methods=[method])
+        for method, path, handler in endpoints
+        for slash in ("/", "")
+    ]
+    sockets = [WebSocketRoute(path, gateway.socket.serve) for path in _both("/v1/responses")]
+    known: dict[str, str] = {}
+    for method, path, _ in endpoints:
+        if not path.startswith(OPEN_RESPONSES):
+            shown = path.replace(":path", "")
+            known[shown] = f"{known[shown]} or {method} {shown}" if shown in known else f"{method} {shown}"
+
+    async def no_route(request: Request, _: Exception) -> Response:
+        return _identified(error_response(_invalid_url(request, known)))
+
+    app = Starlette(
+        routes=[*routes, *sockets],
+        lifespan=lifespan,
+        exception_handlers={404: no_route, 405: no_route},
+        middleware=[
+            Middleware(Watched, gateway.watch.exchanges),
+            Middleware(Received, config.server.receive_s),
+            Middleware(
+                Guard,
+                gateway.keys,
+                gateway.traffic,
+                (*config.server.hosts, config.server.host),
+                gateway.watch.exchanges,
+            ),
+        ],
+    )
+    app.state.traffic = gateway.traffic
+    app.router.redirect_slashes = False  # a redirect would have no body that a client could show
+    return app
+
+
+def _both(path: str) -> tuple[str, str]:
+    """A path of the Responses API, and the same in the Open Responses dialect."""
+    return path, f"{OPEN_RESPONSES.rstrip('/')}{path}"
+
+
+def _invalid_url(request: Request, known: Mapping[str, str]) -> RequestError:
+    """The error for what is no endpoint: it names the one that was meant, or all. `known`: how to ask, by path."""
+    asked = request.url.path.rstrip("/")
+    meant = [how for path, how in known.items() if _ends(asked, path)]
+    begins = [how for path, how in known.items() if "{" not in path]
+    way_out = f"Expected {meant[0]}" if meant else f"This gateway serves {', '.join(begins)}"
+    return RequestError(f"Invalid URL ({request.method} {request.url.path}). {way_out}.", status=404)
+
+
+def _ends(asked: str, path: str) -> bool:
+    """Whether a path that was asked for ends as one that is served."""
+    pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path.removeprefix("/v1")))
+    return re.search(f"{pattern}$", asked) is not None
+
+
+def _identified(response: Response) -> Response:
+    if (exchange := current()) is not None:
+        response.headers["x-request-id"] = exchange.id
+    return response
+
+
+class _Gateway:
+    def __init__(self, config: Config, models: Mapping[str, Model], ledger: Ledger | None) -> None:
+        self._server = config.server
+        self.traffic = Traffic(config.server.max_requests)
+        self.watch = Watch(config, lambda: self.keys.left())
+        self._models = {
+            given.name: self.watch.observed(given.name, self._behind_lane(model, given))
+            for given, model in zip(config.models, models.values(), strict=True)
+        }
+        self.keys = Keys(config.keys, self._models, ledger=ledger)
+        self._started = int(time.time())
+        self._document: bytes | None = None
+        store = config.store or StoreConfig(url="sqlite://")
+        told = self.watch.metrics.store_operation
+        self._store = (
+            None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
+        )
+        self._pruning: asyncio.Task[None] | None = None
+        self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
+        mends = config.server.history == "mend"
+        turns = Turns(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
+        self._chat = ChatEndpoint(self._model, config.server, config.limits)
+        self._responses = ResponsesEndpoint(turns, self._store, config.server, self.traffic)
+        self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
+        self.socket = ResponsesSocket(turns, config.server, self.traffic, self.watch.exchanges)
+
+    def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
+        lane = Lane(model.upstream, self.traffic, given.max_requests, given.queue_s)
+        chooser = LaneChooser(model.chooser, lane) if model.chooser is not None else None
+        return msgspec.structs.replace(model, upstream=lane, chooser=chooser)
+
+    def endpoints(self) -> list[tuple[str, str, Handler]]:
+        """Method, path and handler of everything that is served over HTTP."""
+        responses, conversations = self._responses, self._conversations
+        one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
+        of_responses: tuple[tuple[str, str, Handler], ...] = (
+            ("POST", "/v1/responses", responses.create),
+            ("POST", "/v1/responses/compact", responses.compact),
+            ("POST", "/v1/responses/input_tokens", responses.input_tokens),
+            ("GET", "/v1/responses/{id}", responses.show),
+            ("DELETE", "/v1/responses/{id}", responses.delete),
+            ("GET", "/v1/responses/{id}/input_items", responses.input_items),
+            ("POST", "/v1/responses/{id}/cancel", responses.cancel),
+        )
+        return [
+            ("POST", "/v1/chat/completions", self._chat.create),
+            *((method, path, handler) for method, given, handler in of_responses for path in _both(given)),
+            ("POST", "/v1/conversations", conversations.create),
+            ("GET", one, conversations.show),
+            ("POST", one, conversations.update),
+            ("DELETE", one, conversations.delete),
+            ("GET", items, conversations.list_items),
+            ("POST", items, conversations.add_items),
+            ("GET", f"{items}/{{item}}", conversations.show_item),
+            ("DELETE", f"{items}/{{item}}", conversations.delete_item),
+            ("GET", "/v1/models", self.list_models),
+            ("GET", "/v1/models/{name:path}", self.show_model),
+            ("GET", "/healthz", self.healthz),
+            ("GET", "/openapi.json", self.describe),
+            *([("GET", "/metrics", self.watch.show)] if self._server.metrics else []),
+        ]
+
+    async def open(self) -> None:
+        self.watch.open()
+        await open_models(self._models)
+        for model in self._models.values():
+            if model.chooser is not None:
+                model.chooser.start()
+        if self._store is not None:
+            await self._store.open()
+            self._pruning = asyncio.create_task(self._prune(self._store))
+
+    async def close(self) -> None:
+        self.traffic.end()
+        await self._responses.close()
+        if self._pruning is not None:
+            await given_up(self._pruning)
+        await self._mcp.close()
+        for model in self._models.values():
+            await model.close()
+        if self._store is not None:
+            await self._store.close()
+        await self.watch.close()
+
+    async def _prune(self, store: Store) -> None:
+        """Erase what the retention lets go, now and every hour."""
+        while True:
+            try:
+                await store.prune(int(time.time()))
+            except StoreError as error:
+                log.warning("old responses could not be erased: %s", error)
+            await asyncio.sleep(_PRUNED_EVERY_S)
+
+    def answer(self, handler: Handler, endpoint: str) -> Handler:
+        """A handler whose errors are told the way OpenAI's API tells them. `endpoint` is the path of its route."""
+
+        async def answered(request: Request) -> Response:
+            exchange = current()
+            assert exchange is not None
+            exchange.endpoint = endpoint
+            try:
+                response = await handler(request)
+            except (RequestError, UpstreamError) as error:
+                log.debug("%s refused: %.500r", endpoint, str(error))
+                exchange.failed(error)
+                response = error_response(error)
+            except ClientLeft:
+                response = Response(status_code=499)
+            except StoreError as error:
+                log.error("%s failed: %s", endpoint, error)
+                exchange.failed(OUR_FAULT)
+                response = error_response(OUR_FAULT)
+            except Exception:
+                log.exception("%s failed", endpoint)
+                exchange.failed(OUR_FAULT)
+                response = error_response(OUR_FAULT)
+            return _identified(response)
+
+        return answered
+
+    # --- endpoints ---
+
+    async def healthz(self, _: Request) -> Response:
+        """Whether requests are taken."""
+        draining = self.traffic.drained.is_set()
+        status = {"status": "draining" if draining else "ok", "version": callwright.__version__}
+        return json_response(status, 503 if draining else 200)
+
+    async def describe(self, _: Request) -> Response:
+        """The OpenAPI document of this gateway."""
+        if self._document is None:
+            self._document = await asyncio.to_thread(self._described_api)
+        return Response(self._document, media_type="application/json")
+
+    async def list_models(self, request: Request) -> Response:
+        """The models that can be asked."""
+        names = [name for name in self._models if name != ANY_MODEL]
+        if (any_model := self._models.get(ANY_MODEL)) is not None:
+            try:
+                names += [name for name in await any_model.upstream.models() if name not in names]
+            except UpstreamError as error:
+                if not names:
+                    raise
+                log.info("the configured models only are listed: the upstream fails (%s)", error.fault)
+                log.debug("the upstream says: %.500r", str(error))
+        allowed = filter(caller().may_use, names)
+        return json_response({"object": "list", "data": [self._described(name) for name in allowed]})
+
+    async def show_model(self, request: Request) -> Response:
+        """A model that can be asked."""
+        name = request.path_params["name"]
+        self._model(name)
+        return json_response(self._described(name))
+
+    # --- parts ---
+
+    def _model(self, name: str) -> Model:
+        allowed = caller().may_use(name)
+        model = self._models.get(name) if allowed else None
+        if model is None and allowed and (any_model := self._models.get(ANY_MODEL)) is not None:
+            return any_model.called(name)
+        if model is None:
+            known = list(filter(caller().may_use, self._models))
+            or_not_yours = " or you do not have access to it" if self.keys else ""
+            raise RequestError(
+                f"The model '{name}' does not exist{or_not_yours}.{did_you_mean(name, known)} This gateway serves: "
+                f"{', '.join(known) or 'nothing to this key'}.",
+                param="model",
+                code="model_not_found",
+                status=404,
+            )
+        return model
+
+    def _described_api(self) -> bytes:
+        from callwright.gateway.openapi import document  # its types are for nothing else, and take their time
+
+        elsewhere = OPEN_RESPONSES.rstrip("/")
+        return encode(document(self.endpoints(), has_keys=bool(self.keys), elsewhere=elsewhere))
+
+    def _described(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._started, "owned_by": "callwright"}

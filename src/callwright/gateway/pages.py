@@ -1,0 +1,65 @@
+"""Lists in pages, as OpenAI's API gives them: `after`, `limit` and `order` in the query."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from callwright.errors import RequestError
+
+__all__ = ["page", "shown"]
+
+_DEFAULT: Final = 20
+_MOST: Final = 100
+# What a part of a message always has in an answer, and clients may leave out.
+_ALWAYS: Final[Mapping[object, Mapping[str, Any]]] = {
+    "input_image": {"detail": "auto"},
+    "output_text": {"annotations": [], "logprobs": []},
+}
+
+
+def page(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """A page of items, which are given oldest first; the API shows the newest first. Raises `RequestError`."""
+    limit = _limit(query.get("limit"))
+    order = query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise RequestError(
+            f"Invalid value: '{order}'. Supported values are: 'asc' and 'desc'.", param="order", code="invalid_value"
+        )
+    ordered = list(items) if order == "asc" else list(reversed(items))
+    after = query.get("after")
+    if after is not None:
+        place = next((number for number, item in enumerate(ordered) if item.get("id") == after), None)
+        if place is None:
+            raise RequestError(f"No item with id '{after}' found.", param="after", code="invalid_value")
+        ordered = ordered[place + 1 :]
+    data = [shown(item) for item in ordered[:limit]]
+    return {
+        "object": "list",
+        "data": data,
+        "first_id": data[0].get("id") if data else None,
+        "last_id": data[-1].get("id") if data else None,
+        "has_more": len(ordered) > limit,
+    }
+
+
+def shown(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item of an input as the API shows it: a message has its type and state, and its content as parts."""
+    if item.get("type", "message") != "message":
+        return dict(item)
+    content = item.get("content")
+    if isinstance(content, str):
+        content = [{"type": "output_text" if item.get("role") == "assistant" else "input_text", "text": content}]
+    parts = [{**_ALWAYS.get(part.get("type"), {}), **part} for part in content or ()]
+    given = {key: value for key, value in item.items() if value is not None}
+    return {"type": "message", "status": "completed", **given, "content": parts}
+
+
+def _limit(given: str | None) -> int:
+    if given is None:
+        return _DEFAULT
+    if not given.isascii() or not given.isdigit() or not 1 <= int(given) <= _MOST:
+        raise RequestError(
+            f"Invalid 'limit': expected an integer from 1 to {_MOST}, but got '{given}' instead.",
+            param="limit",
+            code="invalid_value",
+        )
+    return int(given)

@@ -1,0 +1,171 @@
+"""From the URL of a database to a connection pool for it.
+
+    sqlite:///relative.db    sqlite:////absolute.db    sqlite://    (in memory: gone when it is closed)
+    postgresql://user:password@host:5432/name
+
+No message names a password: neither ours nor a driver's.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from sqlalchemy import Connection, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool
+
+from callwright.errors import ConfigError, did_you_mean
+
+__all__ = ["Database"]
+
+_SCHEMES = ("sqlite", "postgresql")
+_EXPECTED = "expected sqlite:///file.db or postgresql://user:password@host/name"
+_CONNECT_TIMEOUT_S = 10
+# A transaction takes milliseconds, and PostgreSQL takes 100 connections, from all gateways together.
+_CONNECTIONS = 8
+# How long a process waits for another that writes to the same file. One transaction takes milliseconds.
+_BUSY_TIMEOUT_S = 30
+_WAL_TRIES = 100
+_READING = "callwright_reading"
+
+
+class Database:
+    """A database that was named by a URL. `name` is that URL without passwords."""
+
+    def __init__(self, url: URL) -> None:
+        self.name = url.set(query={}).render_as_string(hide_password=True)
+        self._url = url
+        self._secrets = [url.password, *(v for k, v in url.query.items() if "password" in k)]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises `ConfigError` for a URL that names no database."""
+        scheme, slashes, rest = text.partition("://")
+        if not slashes:
+            raise ConfigError(f"Store: {_EXPECTED}, got no :// in it.")
+        if scheme not in _SCHEMES:
+            raise ConfigError(f"Store: {_EXPECTED}, got {scheme!r}.{did_you_mean(scheme, _SCHEMES)}")
+        if rest.count("@") > 1:  # what stands behind the first would be taken for the host, and shown
+            raise ConfigError("Store: the URL has more than one @. Within a user's name or a password write %40.")
+        try:
+            url = make_url(text)
+        except (ArgumentError, ValueError):
+            raise ConfigError(f"Store: {_EXPECTED}, got a {scheme} URL that cannot be read.") from None
+        if scheme == "sqlite":
+            _check_sqlite(url)
+        return cls(url)
+
+    def engine(self) -> AsyncEngine:
+        """A pool of connections, none made yet. Raises `ConfigError` for a path or a driver that is not there."""
+        return self._sqlite() if self._url.drivername == "sqlite" else self._postgresql()
+
+    def reading(self, engine: AsyncEngine) -> AsyncEngine:
+        """The same pool, for transactions that write nothing."""
+        return engine.execution_options(**{_READING: True})
+
+    def told(self, error: BaseException) -> str:
+        """What the driver says, on one line, without a password."""
+        said = str(error.orig if isinstance(error, DBAPIError) else error)
+        for secret in self._secrets:
+            for text in (secret,) if isinstance(secret, str) else secret or ():
+                said = said.replace(text, "***") if text else said
+        return " ".join(said.split()).rstrip(".") or type(error).__name__
+
+    def refuse(self, error: BaseException) -> NoReturn:
+        """Raise `ConfigError` for a database that cannot be used, because of this."""
+        raise ConfigError(f"Store {self.name}: {self.told(error)}.") from error
+
+    def _sqlite(self) -> AsyncEngine:
+        path = self._url.database and os.path.expanduser(self._url.database)
+        if path is not None and path != ":memory:":
+            try:
+                _create(Path(path))
+                # Where aiosqlite cannot open a file it leaves a thread behind that may fail after the event loop.
+                sqlite3.connect(path).close()
+            except (OSError, sqlite3.Error) as error:
+                self.refuse(error)
+        engine = create_async_engine(
+            self._url.set(drivername="sqlite+aiosqlite", database=path or ":memory:"),
+            # One connection: SQLite has one writer anyway, waiting for it here is fair, and a database in memory lasts
+            # as long as its connection.
+            poolclass=AsyncAdaptedQueuePool,
+            pool_size=1,
+            max_overflow=0,
+            pool_timeout=_BUSY_TIMEOUT_S,
+            connect_args={"timeout": _BUSY_TIMEOUT_S, "isolation_level": None},
+            hide_parameters=True,
+        )
+        event.listen(engine.sync_engine, "connect", _set_pragmas)
+        event.listen(engine.sync_engine, "begin", _begin)
+        return engine
+
+    def _postgresql(self) -> AsyncEngine:
+        timeout = {} if "connect_timeout" in self._url.query else {"connect_timeout": _CONNECT_TIMEOUT_S}
+        try:
+            return create_async_engine(
+                self._url.set(drivername="postgresql+psycopg"),
+                # Whatever the server's default is: the queries lock what must not change.
+                isolation_level="READ COMMITTED",
+                pool_pre_ping=True,  # the server may have been restarted
+                pool_size=_CONNECTIONS,
+                max_overflow=0,
+                connect_args=timeout,
+                hide_parameters=True,
+            )
+        except ImportError as error:
+            raise ConfigError(
+                f"Store {self.name}: PostgreSQL needs its driver: pip install 'callwright[postgres]' ({error})."
+            ) from error
+
+
+def _check_sqlite(url: URL) -> None:
+    if url.host is not None or url.username is not None:
+        raise ConfigError("Store: a SQLite URL has three slashes before a relative path, four before an absolute one.")
+    if url.database == "":
+        raise ConfigError("Store: sqlite:/// names no file. Write sqlite:///file.db, or sqlite:// for one in memory.")
+    if url.query:
+        raise ConfigError(f"Store: a SQLite URL takes no parameters, got {', '.join(sorted(url.query))}.")
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner reads, as the database's other files will be after it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:  # its mode is its owner's choice, and to open and close it would give up SQLite's locks
+        return
+
+
+def _set_pragmas(connection: Any, _: object) -> None:
+    cursor = connection.cursor()
+    _use_wal(cursor)
+    # With NORMAL, usual under WAL, a power cut takes back what was committed since the last checkpoint: answers whose
+    # ids clients hold already. FULL syncs at every commit: a fraction of a millisecond to some, once per answer.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _use_wal(cursor: Any) -> None:
+    """The one statement that SQLite refuses at once, without waiting, while another process opens the new file too."""
+    for _ in range(_WAL_TRIES):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")  # this waits
+            cursor.execute("ROLLBACK")
+        else:
+            return
+    raise sqlite3.OperationalError("the file is opened by too many at once")
+
+
+def _begin(connection: Connection) -> None:
+    # A transaction that reads first and then writes is refused when another wrote in between, and no timeout helps:
+    # those that write say so at their beginning.
+    reading = connection.get_execution_options().get(_READING, False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

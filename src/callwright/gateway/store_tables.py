@@ -1,0 +1,140 @@
+"""The tables of the store, and how a database comes to have them.
+
+A response holds a pointer to the response that it continues from and its own items, never the history again: a chain
+of n turns takes n rows, and a fork costs nothing.
+
+        responses ──parent_id──► responses           conversations ◄── conversation_items
+            ▲
+          items        which response holds the item of an id
+
+JSON is kept as the bytes that were encoded: PostgreSQL's own type would refuse U+0000 and round numbers.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext, RevisionStep
+from alembic.script import ScriptDirectory
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    func,
+    select,
+)
+
+from callwright.errors import ConfigError
+
+__all__ = ["CONVERSATIONS", "CONVERSATION_ITEMS", "ITEMS", "RESPONSES", "TABLES", "VERSIONS", "lock", "migrate"]
+
+# Other programs that use the same database may have alembic's usual table.
+VERSIONS = "callwright_schema"
+
+_SCRIPTS = str(Path(__file__).parent / "migrations")
+_LONGEST_ID = 200  # PostgreSQL indexes values up to a third of a page: 2,704 bytes
+
+
+class _Id(TypeDecorator[str]):
+    """An id. Clients choose those of items that they send: an odd one is kept as its hash, which any index takes."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is None or (len(value) <= _LONGEST_ID and value.isascii() and value.isprintable()):
+            return value
+        return "sha256:" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+TABLES = MetaData()
+
+RESPONSES = Table(
+    "responses",
+    TABLES,
+    Column("id", _Id, primary_key=True),
+    Column("owner", Text, nullable=False, server_default=""),  # who may see it; "" where nobody is told apart
+    Column("parent_id", _Id, ForeignKey("responses.id")),
+    Column("conversation_id", _Id),  # no foreign key: a response outlives its conversation
+    Column("created_at", BigInteger, nullable=False),
+    Column("hidden", Boolean, nullable=False),  # deleted, but what continues from it needs its items
+    Column("body", LargeBinary, nullable=False),
+    Column("input", LargeBinary, nullable=False),
+    Column("output", LargeBinary, nullable=False),
+    Index("responses_parent", "parent_id"),
+    Index("responses_created", "created_at"),
+)
+
+ITEMS = Table(
+    "items",
+    TABLES,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),  # later is larger
+    Column("item_id", _Id, nullable=False),
+    Column("response_id", _Id, ForeignKey("responses.id", ondelete="CASCADE"), nullable=False),
+    Index("items_item", "item_id"),
+    Index("items_response", "response_id"),
+)
+
+CONVERSATIONS = Table(
+    "conversations",
+    TABLES,
+    Column("id", _Id, primary_key=True),
+    Column("owner", Text, nullable=False, server_default=""),
+    Column("created_at", BigInteger, nullable=False),
+    Column("metadata", LargeBinary, nullable=False),
+)
+
+CONVERSATION_ITEMS = Table(
+    "conversation_items",
+    TABLES,
+    Column("conversation_id", _Id, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("item_id", _Id),
+    Column("response_id", _Id),  # no foreign key: a conversation outlives its responses
+    Column("body", LargeBinary, nullable=False),
+    Index("conversation_items_item", "item_id"),
+)
+
+
+def lock(connection: Connection, what: str, *, shared: bool = False) -> None:
+    """Wait until nobody else holds this lock, until the transaction ends. `what`: up to eight ASCII characters.
+
+    SQLite needs none: what writes has begun its transaction with `BEGIN IMMEDIATE` and is alone.
+    """
+    if connection.dialect.name == "postgresql":
+        take = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
+        connection.execute(select(take(int.from_bytes(what.encode(), "big"))))
+
+
+def migrate(connection: Connection) -> None:
+    """Give a database of any older schema, or an empty one, these tables, within the transaction of the connection.
+
+    Raises `ConfigError` for a newer schema than this. Alembic is used without its environment script and its `op`
+    module, which are state of the process: several stores may be opened at once.
+    """
+    lock(connection, "tw-migr")
+    scripts = ScriptDirectory(_SCRIPTS, version_locations=[_SCRIPTS])  # flat: it holds nothing but scripts
+
+    def steps(current: tuple[str, ...], _: MigrationContext) -> Iterable[RevisionStep]:
+        return scripts._upgrade_revs("head", current[0] if current else "base")
+
+    context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "fn": steps})
+    known = {script.revision for script in scripts.walk_revisions()}
+    for version in context.get_current_heads():
+        if version not in known:
+            raise ConfigError(
+                f"it has schema {version}, this Callwright knows up to {max(known)}. A newer one has used it: update, "
+                "or choose another database."
+            )
+    context.run_migrations(op=Operations(context))

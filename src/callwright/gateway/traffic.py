@@ -1,0 +1,95 @@
+"""What is under way in a gateway: how much of it there may be, and how it comes to its end when the gateway does.
+
+A gateway that ends goes through three states: it serves; it drains, when it takes nothing new and what is under way
+goes on; it is over, when every model is told to stop, so that each answer ends with its last event.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from callwright.errors import RequestError, UpstreamError
+
+__all__ = ["Traffic", "busy"]
+
+T = TypeVar("T")
+
+
+def busy(message: str, wait_s: int = 1) -> RequestError:
+    """The error for a request that comes while there are too many."""
+    return RequestError(
+        message,
+        status=429,
+        type_="rate_limit_error",
+        code="rate_limit_exceeded",
+        headers={"retry-after": str(wait_s)},
+    )
+
+
+class Traffic:
+    """The requests of a gateway, at most so many at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.running = 0
+        self.drained = asyncio.Event()  # set when nothing new is taken
+        self.is_over = False
+        self._waiting: set[asyncio.Task[object]] = set()
+
+    @contextmanager
+    def under_way(self, *, limited: bool = True) -> Iterator[None]:
+        """A request, while it is answered. Raises `RequestError` when there are too many, or the gateway ends.
+
+        `limited`: what goes on behind a request that was let in already is not.
+        """
+        if limited and self.drained.is_set():
+            raise RequestError(
+                "This gateway is shutting down. Please try again, it may be another one that answers.",
+                status=503,
+                type_="server_error",
+                code="shutting_down",
+                headers={"retry-after": "1", "connection": "close"},
+            )
+        if limited and self.running >= self._most:
+            raise busy(f"The gateway answers {self._most} requests already, which is its limit. Please try again.")
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+
+    def drain(self) -> None:
+        """Take nothing new."""
+        self.drained.set()
+
+    def end(self) -> None:
+        """Stop every model: `UpstreamError` comes out of `next` wherever it is waited for."""
+        self.drain()
+        self.is_over = True
+        for task in self._waiting:
+            task.cancel()
+
+    async def next(self, events: AsyncGenerator[T, None], name: str) -> T | None:
+        """The next event of the upstream of this name; None when there is none any more. Raises `UpstreamError` when
+        the gateway ends meanwhile.
+        """
+        if self.is_over:
+            raise _stopped(name)
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        try:
+            return await anext(events, None)
+        except asyncio.CancelledError:
+            # Ours, and nobody else's, as asyncio.timeout finds it out.
+            if self.is_over and task.uncancel() == 0:
+                raise _stopped(name) from None
+            raise
+        finally:
+            self._waiting.discard(task)
+
+
+def _stopped(name: str) -> UpstreamError:
+    message = "The gateway is shutting down: the answer ends here. Please try again."
+    return UpstreamError(message, fault="stopped", upstream=name, retry_after_s="1")

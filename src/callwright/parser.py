@@ -1,0 +1,74 @@
+"""Drives a dialect over text in pieces: `feed`, `finish`. The whole-text case is the same with one piece."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from callwright.events import CallStarted, Event, Finished, FinishReason
+from callwright.source import Source, Steps
+from callwright.toolset import Toolset
+
+__all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
+
+
+class Reads(Protocol):
+    """What a parser needs of a dialect."""
+
+    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]: ...
+
+
+class Filter(Protocol):
+    """What stands between the dialect and the consumer; see `callwright.check.Check`."""
+
+    def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
+
+    def finish(self, reason: FinishReason, out: list[Event]) -> None: ...
+
+
+class PassThrough:
+    """The filter that changes nothing."""
+
+    def __init__(self) -> None:
+        self._called = False
+
+    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+        """Hand the events on."""
+        for event in events:
+            self._called = self._called or isinstance(event, CallStarted)
+            out.append(event)
+
+    def finish(self, reason: FinishReason, out: list[Event]) -> None:
+        """Say how the turn ended."""
+        out.append(Finished("tool_calls" if reason == "stop" and self._called else reason))
+
+
+class OutputParser:
+    """Reads one output of a model."""
+
+    def __init__(self, dialect: Reads, tools: Toolset, filter_: Filter, start: str = "assistant") -> None:
+        self._events: list[Event] = []
+        self._source = Source(self._events.append)
+        self._steps = dialect.parse(self._source, start, tools)
+        self._filter = filter_
+
+    def feed(self, text: str) -> list[Event]:
+        """Read more text; answers the events that have become certain."""
+        if not self._source.passed(text):
+            self._source.push(text)
+            next(self._steps, None)
+        return self._checked()
+
+    def finish(self, reason: FinishReason = "stop") -> list[Event]:
+        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
+        self._source.end(cut=reason != "stop")
+        for _ in self._steps:
+            raise AssertionError("a dialect asked for more text behind the end")
+        assert self._source.done, "a dialect left text unread"
+        out = self._checked()
+        self._filter.finish(reason, out)
+        return out
+
+    def _checked(self) -> list[Event]:
+        out: list[Event] = []
+        self._filter.push(self._events, out)
+        self._events.clear()
+        return out

@@ -1,0 +1,108 @@
+"""What was found out about a server, as values that become JSON."""
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from callwright.errors import did_you_mean
+
+__all__ = ["GROUPS", "NAMES", "Findings", "Group", "Identity", "Result", "ServerName", "Status"]
+
+ServerName: TypeAlias = Literal["llamacpp", "vllm", "sglang", "ollama", "tgi", "callwright", "unknown"]
+# How people write them.
+NAMES: Final[dict[ServerName, str]] = {
+    "llamacpp": "llama.cpp",
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "ollama": "Ollama",
+    "tgi": "TGI",
+    "callwright": "Callwright",
+    "unknown": "unknown",
+}
+# `works`: a call or a text came as it should. `enforced`: the answer was held to what was asked. `ignored`: the server
+# took the request and did not do it. `refused`: it said that it does not. `error`: it failed. `unclear`: no telling.
+Status: TypeAlias = Literal["works", "enforced", "ignored", "refused", "error", "unclear"]
+Group: TypeAlias = Literal["endpoints", "tools", "constraints"]
+
+GROUPS: Final[dict[Group, str]] = {
+    "endpoints": "Endpoints",
+    "tools": "The server's own calls",
+    "constraints": "Constraints",
+}
+
+
+# So many of the models are named where one is not among them.
+_TOLD: Final = 5
+
+
+class Identity(Struct, frozen=True):
+    """Which server it is, and the `sign` that tells."""
+
+    server: ServerName
+    version: str | None
+    sign: str
+
+
+class Result(Struct, frozen=True):
+    """What one probe found. `evidence` is what was seen, on one line."""
+
+    group: Group
+    probe: str
+    status: Status
+    evidence: str
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """All that is known of a server and one of its models.
+
+    `url` is the base URL at which it answered, without credentials. `message`: what is wrong with it as a whole.
+    `context` counts tokens. `reasoning` names the field that reasoning comes in. `llguidance`: whether llama.cpp was
+    built with it. `dialect` is how the model writes calls, as far as its name or template tell.
+    """
+
+    url: str
+    message: str = ""
+    server: ServerName = "unknown"
+    version: str | None = None
+    sign: str = ""
+    models: tuple[str, ...] = ()
+    model: str | None = None
+    context: int | None = None
+    dialect: str | None = None
+    dialect_reason: str = ""
+    reasoning: str | None = None
+    llguidance: bool | None = None
+    results: tuple[Result, ...] = ()
+    requests: int = 0
+    seconds: float = 0.0
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What is known of the server, for people: names and texts."""
+        server = " ".join(filter(None, (NAMES[self.server], self.version)))
+        build = {None: None, True: "built in", False: "not built in"}[self.llguidance]
+        given = {
+            "server": f"{server}: {self.sign}" if self.sign and (self.results or self.server != "unknown") else None,
+            "model": f"{self.model}{self._listed()}" if self.model else None,
+            "dialect": f"{self.dialect}: {self.dialect_reason}" if self.dialect else None,
+            "context": f"{self.context:,} tokens" if self.context else None,
+            "reasoning": f"comes in {self.reasoning}" if self.reasoning else None,
+            "llguidance": build,
+        }
+        return [(name, text) for name, text in given.items() if text]
+
+    def cost(self) -> str:
+        """What it took to find that out, for people."""
+        return f"{self.requests} {'request' if self.requests == 1 else 'requests'} in {self.seconds:.1f} s"
+
+    def _listed(self) -> str:
+        """How the model stands among those that the server lists."""
+        if self.model in self.models:
+            return f" (of {len(self.models)})" if len(self.models) > 1 else ""
+        if not self.models:
+            return " (the server lists no models)"
+        told = f" It lists: {', '.join(self.models[:_TOLD])}{', …' if len(self.models) > _TOLD else ''}."
+        return f" (not listed by the server.{did_you_mean(self.model or '', self.models) or told})"
+
+    def status(self, probe: str) -> Status | None:
+        """What a probe found; None when it was not run."""
+        return next((result.status for result in self.results if result.probe == probe), None)

@@ -1,0 +1,74 @@
+"""Finds tools by words: BM25 over names, descriptions and parameters.
+
+The index is SQLite's full-text search in memory, which ranks by BM25 itself.
+"""
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+from unicodedata import normalize
+
+from callwright.conversation import FunctionTool
+from callwright.schema.keywords import properties
+
+__all__ = ["SEARCH_TOOL", "found_words", "search_tools"]
+
+# What a model is given to search with.
+SEARCH_TOOL: Final = FunctionTool(
+    "tool_search",
+    "Searches for tools that can be called but are not listed here. Call it before you say that you cannot do "
+    "something; the tools that it finds can be called afterwards.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    strict=True,
+)
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+# A word in the name of a tool says most, in its parameters least.
+_RANK: Final = "bm25(tools, 4.0, 2.0, 1.0)"
+
+
+def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> list[FunctionTool]:
+    """The tools that fit a query best, the best first; those with no word of it are left out."""
+    words = {word.lower() for word in _WORD.findall(normalize("NFC", query))}
+    if not words or not tools:
+        return []
+    index = sqlite3.connect(":memory:")
+    try:
+        index.execute("CREATE VIRTUAL TABLE tools USING fts5(name, description, parameters, tokenize='porter')")
+        index.executemany("INSERT INTO tools(rowid, name, description, parameters) VALUES (?, ?, ?, ?)", _rows(tools))
+        asked = " OR ".join(f'"{word}"' for word in sorted(words))
+        found = index.execute(
+            f"SELECT rowid FROM tools WHERE tools MATCH ? ORDER BY {_RANK}, rowid LIMIT ?", (asked, limit)
+        )
+        return [tools[number] for (number,) in found]
+    finally:
+        index.close()
+
+
+def found_words(names: Sequence[str]) -> str:
+    """What the model is told about a search: the names of the tools that it found."""
+    return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
+
+
+def _rows(tools: Sequence[FunctionTool]) -> list[tuple[int, str, str, str]]:
+    return [
+        (
+            number,
+            f"{tool.name} {' '.join(_NAME_PARTS.findall(tool.name))}",
+            tool.description or "",
+            " ".join(f"{key} {_described(schema)}" for key, schema in properties(tool.parameters).items()),
+        )
+        for number, tool in enumerate(tools)
+    ]
+
+
+def _described(schema: Any) -> str:
+    told = schema.get("description") if isinstance(schema, dict) else None
+    return told if isinstance(told, str) else ""

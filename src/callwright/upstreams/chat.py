@@ -1,0 +1,292 @@
+"""Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
+
+Reads what servers really send: reasoning under two names, tool calls without an index, whole calls in one chunk,
+arguments as objects, the old `function_call`, an answer that is not streamed at all, and an error of the server's own
+parser where a call should be. What a server cannot do it is not asked for.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from callwright.constraint.compile import Compiled
+from callwright.constraint.shape import Constraint
+from callwright.conversation import NamedTool
+from callwright.errors import UpstreamError
+from callwright.events import FinishReason, Usage
+from callwright.upstreams.base import (
+    Delta,
+    Deltas,
+    Generation,
+    ReasoningText,
+    Server,
+    Stopped,
+    TextDelta,
+    ToolCallDelta,
+    UnreadCall,
+)
+from callwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
+from callwright.upstreams.http import Timeouts
+
+__all__ = ["ChatUpstream", "CountedTokens", "streaming"]
+
+_REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
+# The dialect whose calls are plain JSON. Servers that constrain by a schema hold all dialects to such calls: each reads
+# them where a call is demanded.
+_JSON: Final = "json"
+# Servers whose `tool_choice` is a word. llama.cpp takes an object for `auto`, LM Studio answers 400.
+_CHOICE_IS_A_WORD: Final = ("llamacpp", "lmstudio")
+# Ollama, with the arguments of the call; llama.cpp up to 2026, with the rest of the text; llama.cpp, without any.
+_UNREAD: Final = (
+    re.compile(r"error parsing tool call: raw='(?P<text>.*)', err=", re.DOTALL),
+    re.compile(r"Failed to parse input at pos \d+(?:: (?P<text>.*))?", re.DOTALL),
+    re.compile(r"output that does not match the expected \S+ format(?P<text>)"),
+)
+
+
+class ChatUpstream(ConstrainedUpstream):
+    """A chat endpoint, for the modes native and prompt. `server` says which one it is."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        server: Server = "openai",
+    ) -> None:
+        self._server: Server = server
+        super().__init__(url, headers, timeouts)
+
+    def _spelling(self, constraint: Constraint) -> Spelling | None:
+        own = _OWN_FORMAT.get(self._server)
+        if own is not None and constraint.dialect != _JSON:
+            return own
+        return _BY_SCHEMA if self._server != "openai" else None
+
+    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
+        body: dict[str, Any] = {
+            **generation.fields,
+            "model": generation.model,
+            "messages": generation.messages,
+            **streaming(generation),
+            **_offered(generation, self._server),
+            **constraining,
+        }
+        reader = _Choices()
+        try:
+            async with aclosing(self.events("/chat/completions", body, _Chunk, generation.headers)) as batches:
+                async for batch in batches:
+                    deltas: list[Delta] = []
+                    for chunk in batch:
+                        reader.read(chunk, deltas)
+                    if deltas:
+                        reader.has_begun = True
+                        yield deltas
+            if not reader.has_stopped:
+                raise self.cut()
+        except UpstreamError as error:
+            if not _is_unread(error.said):
+                raise
+            if not (generation.streamed or reader.has_begun):  # the text before the call is lost: a stream keeps it
+                async with aclosing(self._deltas(replace(generation, streamed=True), constraining)) as late:
+                    async for later in late:
+                        yield later
+                return
+            unread = _unread(error.said, said=reader.has_said)
+            if unread is None:
+                raise
+            yield [unread, Stopped("stop")]
+
+
+def streaming(generation: Generation) -> dict[str, Any]:
+    """The fields that say whether an answer comes in pieces."""
+    return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
+
+
+def _offered(generation: Generation, server: Server) -> dict[str, Any]:
+    """The tools and the choice, as far as the server heeds it: a choice that it does not know leaves out tools."""
+    if not generation.tools:
+        return {}
+    tools, choice = generation.tools, generation.tool_choice
+    conversation = generation.conversation
+    wanted = conversation.allowed_tools
+    if isinstance(conversation.tool_choice, NamedTool):
+        by_word = server in _CHOICE_IS_A_WORD
+        wanted, choice = ((conversation.tool_choice.name,), "required") if by_word else (None, choice)
+    if server == "ollama":  # it heeds none at all
+        wanted, choice = () if choice == "none" else wanted, None
+    if wanted is not None and server != "openai":
+        tools = [tool for tool in tools if tool["function"]["name"] in wanted]
+    offered: dict[str, Any] = {"tools": tools} if tools else {}
+    return offered | {"tool_choice": choice} if tools and choice is not None else offered
+
+
+def _is_unread(words: str) -> bool:
+    """Whether a server's error says that its own parser could not read a call."""
+    return any(pattern.search(words) for pattern in _UNREAD)
+
+
+def _unread(words: str, *, said: bool) -> UnreadCall | None:
+    """What a server's error says of a call that it could not read; None where nothing of it is there to be read.
+
+    `said`: the text has come before the error.
+    """
+    for pattern in _UNREAD:
+        if found := pattern.search(words):
+            text = "" if said and pattern is not _UNREAD[0] else found["text"] or ""
+            return UnreadCall(text, words.partition(":")[0]) if text or said else None
+    return None
+
+
+def _schema(found: Compiled) -> dict[str, Any]:
+    schema = {"name": "calls", "schema": msgspec.Raw(found.text.encode()), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _shown_vllm_tag(found: Compiled) -> dict[str, Any]:
+    """With the marks of the calls in the text, which are special tokens in some vocabularies."""
+    return {**vllm_tag(found), "skip_special_tokens": False, "spaces_between_special_tokens": False}
+
+
+def _shown_sglang_tag(found: Compiled) -> dict[str, Any]:
+    return {**sglang_tag(found), "skip_special_tokens": False}
+
+
+_BY_SCHEMA: Final = Spelling("json", _schema)
+# Servers that hold a chat answer to the dialect's own format. llama.cpp's grammars would, too; but the marks of calls
+# that are control tokens vanish from its chat answers.
+_OWN_FORMAT: Final[Mapping[Server, Spelling]] = {
+    "vllm": Spelling("xgrammar", _shown_vllm_tag),
+    "sglang": Spelling("xgrammar", _shown_sglang_tag),
+}
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+_NO_FUNCTION: Final = _Function()
+
+
+class _Call(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _TextPart(Struct):
+    text: str = ""
+
+
+class _Delta(Struct):
+    content: str | list[_TextPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: dict[str, Any] | None = None
+
+
+class CountedTokens(Struct):
+    """`usage` of an answer, as far as servers send it."""
+
+    class Prompt(Struct):
+        cached_tokens: int | None = None
+
+    class Completion(Struct):
+        reasoning_tokens: int | None = None
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: Prompt | None = None
+    completion_tokens_details: Completion | None = None
+
+    def usage(self) -> Usage:
+        """The counts; what is missing is 0."""
+        return Usage(
+            prompt_tokens=self.prompt_tokens or 0,
+            completion_tokens=self.completion_tokens or 0,
+            cached_tokens=(self.prompt_tokens_details and self.prompt_tokens_details.cached_tokens) or 0,
+            reasoning_tokens=(self.completion_tokens_details and self.completion_tokens_details.reasoning_tokens) or 0,
+        )
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: CountedTokens | None = None
+
+
+class _Choices:
+    """Reads the chunks of one answer. It numbers the calls itself: servers count them in ways of their own."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._number: dict[int, int] = {}  # by the server's index
+        self._ids: dict[int, str] = {}
+        self.has_begun = False
+        self.has_said = False
+        self.has_stopped = False
+
+    def read(self, chunk: _Chunk, out: list[Delta]) -> None:
+        """Append the deltas of a chunk, or of a whole answer."""
+        for choice in chunk.choices or ():
+            if delta := choice.delta or choice.message:
+                self._read_message(delta, choice.logprobs, out)
+            elif choice.logprobs:
+                out.append(TextDelta("", choice.logprobs))
+            if choice.finish_reason:
+                self.has_stopped = True
+                out.append(Stopped(_REASONS.get(choice.finish_reason, "stop")))
+        if chunk.usage:
+            out.append(chunk.usage.usage())
+
+    def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            out.append(ReasoningText(reasoning))
+        content = delta.content
+        text = "".join(part.text for part in content) if isinstance(content, list) else content
+        if text or logprobs:
+            self.has_said = self.has_said or bool(text)
+            out.append(TextDelta(text or "", logprobs))
+        if delta.tool_calls:
+            out += map(self._call, delta.tool_calls)
+        if delta.function_call:
+            out.append(self._call(_Call(0, None, delta.function_call)))
+
+    def _call(self, call: _Call) -> ToolCallDelta:
+        function = call.function or _NO_FUNCTION
+        arguments = function.arguments
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        return ToolCallDelta(self._which(call, function), call.id, function.name, arguments)
+
+    def _which(self, call: _Call, function: _Function) -> int:
+        """The number of the call that a piece belongs to.
+
+        An id that is not the open call's begins another one, whatever the index says: some servers give all calls the
+        index 0. Where there is neither index nor id, a name does.
+        """
+        index = call.index if call.index is not None else -1
+        number = self._number.get(index)
+        known = self._ids.get(number) if number is not None else None
+        other = bool(call.id and known and call.id != known)
+        if number is None or other or (index < 0 and not call.id and function.name):
+            number = self._number[index] = self._calls
+            self._calls += 1
+        if call.id:
+            self._ids[number] = call.id
+        return number

@@ -1,0 +1,210 @@
+"""Raw completion endpoints: a prompt with control tokens in, the model's text with its control tokens out.
+
+What must be said so that control tokens survive differs from server to server, and so does how a grammar is sent.
+Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from callwright.constraint.compile import Compiled
+from callwright.constraint.shape import Constraint
+from callwright.events import Usage
+from callwright.prompt import Prompt
+from callwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta
+from callwright.upstreams.chat import CountedTokens, streaming
+from callwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
+from callwright.upstreams.http import Timeouts
+
+__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "Flavour"]
+
+# The servers whose completion endpoint is known; `openai` is any other.
+Flavour: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
+RAW_SERVERS: Final[tuple[Flavour, ...]] = get_args(Flavour)
+
+# Fields of a chat request that a completion endpoint does not know, or knows with another meaning.
+CHAT_ONLY = frozenset(
+    {
+        *("logprobs", "top_logprobs", "reasoning_effort", "verbosity", "chat_template_kwargs"),
+        *("metadata", "store", "service_tier", "prediction", "moderation", "safety_identifier"),
+        *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+    }
+)
+
+
+class CompletionsUpstream(ConstrainedUpstream):
+    """A completion endpoint, for mode raw. `flavour` says which server's fields and paths are used."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        flavour: Flavour = "openai",
+    ) -> None:
+        self._way = _WAYS[flavour]
+        super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
+
+    def _spelling(self, constraint: Constraint) -> Spelling | None:
+        return self._way.spelling
+
+    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
+        stopped = False
+        way = self._way
+        if generation.trip is not None:
+            generation.trip.dropped = CHAT_ONLY.intersection(generation.fields)
+        body = {**way.body(generation), **constraining}
+        async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as batches:
+            async for batch in batches:
+                deltas = [delta for chunk in batch for delta in way.read(chunk)]
+                stopped = stopped or any(isinstance(delta, Stopped) for delta in deltas)
+                if deltas:
+                    yield deltas
+        if not stopped:
+            raise self.cut()
+
+
+def _fields(generation: Generation) -> dict[str, Any]:
+    """The request's fields that a completion endpoint takes, the stops joined with the dialect's."""
+    fields = {key: value for key, value in generation.fields.items() if key not in CHAT_ONLY}
+    if (limit := fields.pop("max_completion_tokens", None)) is not None:
+        fields["max_tokens"] = limit
+    given = fields.get("stop") or ()
+    stops = [given] if isinstance(given, str) else list(given)
+    stops += [stop for stop in generation.stops if stop not in stops]
+    if stops:
+        fields["stop"] = stops
+    return fields
+
+
+def _prompt(generation: Generation) -> Prompt:
+    assert generation.prompt is not None, "a completion endpoint needs a rendered prompt"
+    return generation.prompt
+
+
+def _openai_body(generation: Generation) -> dict[str, Any]:
+    return {
+        **_fields(generation),
+        "model": generation.model,
+        "prompt": _prompt(generation).wire_text,
+        **streaming(generation),
+    }
+
+
+def _shows_stops(generation: Generation) -> bool:
+    """The stop token helps to read an output; but a stop of the client's own must not show in its answer."""
+    return not generation.fields.get("stop")
+
+
+def _vllm_body(generation: Generation) -> dict[str, Any]:
+    body = _openai_body(generation) | {
+        "skip_special_tokens": False,
+        "spaces_between_special_tokens": False,
+        "add_special_tokens": False,
+        "include_stop_str_in_output": _shows_stops(generation),
+    }
+    if generation.stop_token_ids:
+        body["stop_token_ids"] = list(generation.stop_token_ids)
+    return body
+
+
+def _sglang_body(generation: Generation) -> dict[str, Any]:
+    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": _shows_stops(generation)}
+    if generation.stop_token_ids:
+        body["stop_token_ids"] = list(generation.stop_token_ids)
+    return body
+
+
+def _llamacpp_body(generation: Generation) -> dict[str, Any]:
+    fields = _fields(generation)
+    if (limit := fields.pop("max_tokens", None)) is not None:
+        fields["n_predict"] = limit
+    prompt = _prompt(generation)
+    # Control tokens vanish from the text, and stops for them do nothing, unless they are named here.
+    return {
+        **fields,
+        "prompt": prompt.wire_text,
+        "stream": generation.streamed,
+        "preserved_tokens": list(prompt.controls),
+    }
+
+
+def _constrained_llamacpp(found: Compiled) -> dict[str, Any]:
+    if not found.trigger:
+        return {"grammar": found.text}
+    trigger = {"type": 1, "value": found.trigger}  # a word
+    return {"grammar": found.text, "grammar_lazy": True, "grammar_triggers": [trigger]}
+
+
+class _Choice(Struct):
+    index: int = 0
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: CountedTokens | None = None
+
+
+def _read_openai(chunk: _Chunk) -> Iterator[Delta]:
+    for choice in chunk.choices or ():
+        if choice.index:  # several answers were asked for in the server's own words: one is given
+            continue
+        if choice.text:
+            yield TextDelta(choice.text)
+        if choice.finish_reason:
+            yield Stopped("length" if choice.finish_reason == "length" else "stop")
+    if chunk.usage:
+        yield chunk.usage.usage()
+
+
+class _LlamaTimings(Struct):
+    cache_n: int | None = None
+
+
+class _LlamaChunk(Struct):
+    index: int = 0
+    content: str | None = None
+    stop: bool = False
+    stop_type: str | None = None
+    tokens_evaluated: int | None = None
+    tokens_predicted: int | None = None
+    timings: _LlamaTimings | None = None
+
+
+def _read_llamacpp(chunk: _LlamaChunk) -> Iterator[Delta]:
+    if chunk.index:
+        return
+    if chunk.content:
+        yield TextDelta(chunk.content)
+    if chunk.stop:
+        cached = (chunk.timings and chunk.timings.cache_n) or 0
+        yield Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached)
+        yield Stopped("length" if chunk.stop_type == "limit" else "stop")
+
+
+class _Way(Struct, frozen=True):
+    """How one server is asked and read. `chunk` is a piece of its answer."""
+
+    path: str
+    body: Callable[[Generation], dict[str, Any]]
+    chunk: type[Any]
+    read: Callable[[Any], Iterator[Delta]]
+    spelling: Spelling | None = None
+
+
+_WAYS: Final[Mapping[Flavour, _Way]] = {
+    "openai": _Way("/completions", _openai_body, _Chunk, _read_openai),
+    "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai, Spelling("xgrammar", vllm_tag)),
+    "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai, Spelling("xgrammar", sglang_tag)),
+    "llamacpp": _Way(
+        "/completion", _llamacpp_body, _LlamaChunk, _read_llamacpp, Spelling("llamacpp", _constrained_llamacpp)
+    ),
+}
+# llama.cpp where it is called, not connected to: the prompt of its own endpoint, the answers of OpenAI's.
+IN_PROCESS: Final = _Way("", _llamacpp_body, _Chunk, _read_openai, Spelling("llamacpp", _constrained_llamacpp))

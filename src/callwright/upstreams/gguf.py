@@ -1,0 +1,135 @@
+"""What a GGUF file says of its model, without loading it: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from callwright.errors import ConfigError
+
+__all__ = ["CONTROL", "GgufFile", "is_file", "read_gguf"]
+
+# The kind of a token that stands for nothing in the text.
+CONTROL: Final = 3
+
+_MAGIC: Final = b"GGUF"
+_VERSIONS: Final = (2, 3)
+_BOOL, _STRING, _ARRAY = 7, 8, 9
+_FORMATS: Final[Mapping[int, str]] = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    _BOOL: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+# More than any model has: a file that says so is broken.
+_MAX_KEYS: Final = 100_000
+_MAX_ITEMS: Final = 10_000_000
+_MAX_DEPTH: Final = 8
+_MAX_TEXT_BYTES: Final = 64_000_000
+
+
+class GgufFile(msgspec.Struct, frozen=True):
+    """A model in a file. `context_tokens`: those it was trained for, 0 = it does not say. `tokens` by their ids, with
+    the kind of each; `end` is the id of the one that ends an answer.
+    """
+
+    path: Path
+    name: str = ""
+    template: str = ""
+    context_tokens: int = 0
+    tokens: tuple[str, ...] = ()
+    kinds: tuple[int, ...] = ()
+    end: int | None = None
+
+
+def is_file(upstream: str) -> bool:
+    """Whether an upstream is a model in a file, to be run here."""
+    return upstream.lower().endswith(".gguf") and "://" not in upstream
+
+
+def read_gguf(path: Path) -> GgufFile:
+    """Read the head of a file. Raises `ConfigError` when it is missing, or no GGUF."""
+    try:
+        with path.open("rb") as file:
+            values = _values(file, path)
+    except OSError as error:
+        raise ConfigError(f"Cannot read the model {path}: {error.strerror}.") from error
+    except (EOFError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is a broken GGUF file: {error}. Was it downloaded to its end?") from error
+    architecture = values.get("general.architecture")
+    given = {
+        "path": path,
+        "name": values.get("general.name", ""),
+        "template": values.get("tokenizer.chat_template", ""),
+        "context_tokens": values.get(f"{architecture}.context_length", 0),
+        "tokens": values.get("tokenizer.ggml.tokens", ()),
+        "kinds": values.get("tokenizer.ggml.token_type", ()),
+        "end": values.get("tokenizer.ggml.eos_token_id"),
+    }
+    try:
+        return msgspec.convert(given, GgufFile)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path} is a broken GGUF file: {error}.") from error
+
+
+def _values(file: BinaryIO, path: Path) -> dict[str, Any]:
+    magic = file.read(4)
+    if magic != _MAGIC:
+        raise ConfigError(f"{path} is no GGUF file: expected it to begin with {_MAGIC!r}, got {magic!r}.")
+    version: int = _number(file, "I")
+    if version not in _VERSIONS:
+        raise ConfigError(f"{path} is GGUF of version {version}; known are {' and '.join(map(str, _VERSIONS))}.")
+    _number(file, "Q")  # of tensors
+    keys = _bounded(_number(file, "Q"), _MAX_KEYS)
+    return {_text(file): _value(file, _number(file, "I")) for _ in range(keys)}
+
+
+def _value(file: BinaryIO, kind: int, depth: int = 0) -> Any:
+    if kind == _STRING:
+        return _text(file)
+    if kind != _ARRAY:
+        return _number(file, _format(kind))
+    inner, count = _number(file, "I"), _bounded(_number(file, "Q"), _MAX_ITEMS)
+    _bounded(depth, _MAX_DEPTH)
+    if inner in (_STRING, _ARRAY):
+        return [_value(file, inner, depth + 1) for _ in range(count)]
+    form = f"<{count}{_format(inner)}"
+    return list(struct.unpack(form, _bytes(file, struct.calcsize(form))))
+
+
+def _format(kind: int) -> str:
+    if kind not in _FORMATS:
+        raise EOFError(f"it has a value of the unknown kind {kind}")
+    return _FORMATS[kind]
+
+
+def _text(file: BinaryIO) -> str:
+    # Tokens of old tokenizers may be halves of characters.
+    return _bytes(file, _bounded(_number(file, "Q"), _MAX_TEXT_BYTES)).decode(errors="surrogateescape")
+
+
+def _number(file: BinaryIO, form: str) -> Any:
+    (number,) = struct.unpack(f"<{form}", _bytes(file, struct.calcsize(f"<{form}")))
+    return number
+
+
+def _bytes(file: BinaryIO, count: int) -> bytes:
+    found = file.read(count)
+    if len(found) < count:
+        raise EOFError("it ends in the middle of its head")
+    return found
+
+
+def _bounded(count: int, most: int) -> int:
+    if count > most:
+        raise EOFError(f"it says that it has {count:,} of something where {most:,} are the most")
+    return count

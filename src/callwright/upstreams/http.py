@@ -1,0 +1,421 @@
+"""HTTP to model servers: one pool of connections each, server-sent events in, failures named."""
+
+import asyncio
+import os
+import re
+import socket
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from io import BytesIO
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import aiohttp
+from msgspec import Struct
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.jsontext import NotJsonError, decode, encode
+
+__all__ = [
+    "HttpUpstream",
+    "Timeouts",
+    "credentials_in",
+    "maybe_too_long",
+    "no_connection",
+    "told_error",
+    "without_credentials",
+]
+
+T = TypeVar("T")
+
+# A server that sends more than this without a line end does not speak server-sent events.
+_MAX_LINE_BYTES = 16_777_216
+_MAX_ERROR_BYTES = 1_048_576  # in some stands what the model wrote
+_MAX_TOLD = 500
+_SMALL_BYTES = 65_536
+# How long a finished stream may take to close, so that its connection can be used again.
+_CLOSING_S = 0.2
+# What a server answers when the fault is the request's own, not its.
+_CALLERS_FAULT = (400, 413, 422)
+# How servers say that a conversation is too long: vLLM, SGLang, llama.cpp, LM Studio, and OpenAI's own code.
+_TOO_LONG = "context_length_exceeded"
+_TOO_LONG_WORDS = re.compile(
+    r"maximum context length|model's context length|context window|available context size"
+    r"|Context size has been exceeded|greater than the context length|context the overflows"
+)
+# Prompts and keys go to the server that was named, not where it would have them.
+_REDIRECTS = 300
+_REFUSALS = 400
+_NO_ACCESS = (401, 403)
+_NOT_FOUND = 404
+_NOT_HERE = (_NOT_FOUND, 405)
+_SECRET = 6  # header values from this length on are never told
+_LISTING_S = 5.0
+_DONE = b"[DONE]"
+# The paths that OpenAI's API has below its `/v1`.
+_BELOW_V1 = ("/chat/completions", "/completions", "/models")
+
+
+class Timeouts(Struct, frozen=True):
+    """Seconds to wait for a connection, and between two pieces of a streamed answer. An answer that is asked for whole
+    may take twice as long as such a pause.
+    """
+
+    connect_s: float = 10.0
+    idle_s: float = 300.0
+
+    @property
+    def whole_s(self) -> float:
+        """Seconds to wait for a whole answer."""
+        return 2 * self.idle_s
+
+
+class _Way(Struct):
+    """How a request goes out; `is_new`: over a connection that none has used before."""
+
+    is_new: bool = False
+
+
+# Of the request that is being sent. Sockets may be made in tasks of aiohttp's own, which see it, too.
+_sending: ContextVar[_Way | None] = ContextVar("callwright_sending", default=None)
+
+
+@cache
+def _patience(connect_s: float, silent_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silent_s)
+
+
+def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    if (way := _sending.get()) is not None:
+        way.is_new = True
+    family, kind, protocol, *_ = address
+    return socket.socket(family, kind, protocol)
+
+
+class _Failure(Struct):
+    error: Any = None
+
+
+class _Model(Struct):
+    id: str
+
+
+class _ModelList(Struct):
+    data: list[_Model]
+
+
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown."""
+    return re.sub(r"//[^/@]*@", "//", url)
+
+
+def credentials_in(url: str) -> list[str]:
+    """What must not be told of a URL: its password, and what stands for it in a header."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return []
+    user, password = unquote(parts.username or ""), unquote(parts.password)
+    return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]
+
+
+def told_error(body: bytes) -> str:
+    """The words of an error's body, in whatever form a server wrote it."""
+    return _words(_error_of(body))
+
+
+class HttpUpstream:
+    """The connections to one server. `headers` go with every request; keys among them are never shown."""
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
+        self.url = url.rstrip("/")
+        self.name = without_credentials(self.url)
+        self._headers = dict(headers or {})
+        values = [part for value in self._headers.values() for part in value.split()]
+        values += credentials_in(self.url)
+        self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
+        self._timeouts = timeouts or Timeouts()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Nothing: connections are made when they are needed."""
+
+    async def models(self) -> list[str]:
+        """What `GET /models` lists. Raises `UpstreamError` when the server does not answer a list of models."""
+        path = "/models"
+        timeout = aiohttp.ClientTimeout(total=_LISTING_S)
+        with self._named_failures(_LISTING_S):
+            async with self._client().get(self.url + path, timeout=timeout, allow_redirects=False) as response:
+                body = await response.read()
+                if response.status >= _REDIRECTS:
+                    raise self._answered(response, path, self._told(_error_of(body)))
+        try:
+            return [model.id for model in decode(body, _ModelList).data]
+        except NotJsonError as error:
+            raise self._lied(f"answered no list of models ({error})", body[:_MAX_TOLD]) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def events(
+        self, path: str, body: Mapping[str, Any], kind: type[T], headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[list[T], None]:
+        """POST and answer each event as a `kind`, in batches of what came together; of a server that does not stream,
+        its whole answer as the only one.
+
+        The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
+        """
+        silent_s = self._timeouts.idle_s if body.get("stream") else self._timeouts.whole_s
+        with self._named_failures(silent_s):
+            async with await self._posted(path, encode(body), headers, silent_s) as response:
+                if response.status >= _REDIRECTS:
+                    raise await self._refused(response, path, body.get("model"))
+                if response.content_type == "text/event-stream":
+                    async with aclosing(self._read_events(response)) as batches:
+                        async for batch in batches:
+                            read, failure = self._all_decoded(batch, kind)
+                            if read:
+                                yield read
+                            if failure is not None:
+                                raise failure
+                elif response.content_type == "application/json":
+                    yield [self._decoded(await response.read(), kind)]
+                else:
+                    what = f"answered {response.content_type} instead of events"
+                    raise self._lied(what, await response.content.read(_MAX_TOLD))
+
+    async def _posted(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
+    ) -> aiohttp.ClientResponse:
+        """The answer to a POST. A connection that was kept may be closed by the server just now, as llama.cpp does
+        behind some answers without having said so: what ends without a byte on such a one is sent once more.
+        """
+        way = _Way()
+        token = _sending.set(way)
+        try:
+            return await self._post(path, body, headers, silent_s)
+        except aiohttp.ClientConnectorError:  # it has had no connection
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if way.is_new:
+                raise
+            return await self._post(path, body, headers, silent_s)
+        finally:
+            _sending.reset(token)
+
+    async def _post(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
+    ) -> aiohttp.ClientResponse:
+        return await self._client().post(
+            self.url + path,
+            # A large body must not hold up other streams: aiohttp sends a file in pieces.
+            data=body if len(body) <= _SMALL_BYTES else BytesIO(body),
+            headers=headers,
+            allow_redirects=False,
+            timeout=_patience(self._timeouts.connect_s, silent_s),
+        )
+
+    def cut(self) -> UpstreamError:
+        """The error for a stream that ended before its answer did."""
+        return self._failed("ended its stream in the middle of the answer", "cut")
+
+    @contextmanager
+    def _named_failures(self, idle_s: float) -> Iterator[None]:
+        """What goes wrong with the connection, as errors that name this server; it may be silent for `idle_s`."""
+        try:
+            yield
+        except aiohttp.ConnectionTimeoutError as error:
+            waited = f"{self._timeouts.connect_s:g} s"
+            raise self._failed(f"could not be reached within {waited}", "unreachable") from error
+        except aiohttp.ClientConnectorError as error:
+            raise self._failed(f"cannot be reached: {no_connection(error)}", "unreachable") from error
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
+        except TimeoutError as error:
+            raise self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout") from error
+        except aiohttp.ClientPayloadError as error:
+            raise self._failed("closed the connection in the middle of its answer", "cut") from error
+        except aiohttp.ClientError as error:
+            raise self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol") from error
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, socket_factory=_new_socket),
+            )
+        return self._session
+
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes], None]:
+        """The data of the events, in batches of what came together."""
+        begun: list[bytes] = []  # a line without its end: a long one is put together once
+        size = 0
+        async for chunk in response.content.iter_any():
+            begun.append(chunk)
+            size += len(chunk)
+            if b"\n" not in chunk:
+                if size > _MAX_LINE_BYTES:
+                    shown = b"".join(begun[:2])[:_MAX_TOLD]
+                    begun.clear()  # an error keeps what its frames hold, and may live for long
+                    raise self._lied("sent a line of more than 16 MB", shown)
+                continue
+            *lines, rest = b"".join(begun).split(b"\n")
+            begun, size = [rest], len(rest)
+            batch = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+            is_over = _DONE in batch
+            if is_over:
+                del batch[batch.index(_DONE) :]
+            if batch:
+                yield batch
+            if is_over:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                return
+        rest = b"".join(begun)
+        if rest.startswith(b"data:") and (last := rest[5:].strip()) != _DONE:
+            yield [last]
+
+    def _all_decoded(self, batch: Sequence[bytes], kind: type[T]) -> tuple[list[T], Exception | None]:
+        """The events of a batch up to the first that is none, and what is wrong with that."""
+        read: list[T] = []
+        try:
+            for data in batch:
+                read.append(self._decoded(data, kind))  # those before the failure are wanted
+        except (RequestError, UpstreamError) as error:
+            return read, error
+        return read, None
+
+    def _decoded(self, data: bytes, kind: type[T]) -> T:
+        try:
+            failure = decode(data, _Failure).error if b'"error"' in data else None
+            if not failure:
+                return decode(data, kind)
+        except NotJsonError as error:
+            raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
+        told = self._told(failure)
+        if too_long := maybe_too_long(told):
+            raise too_long
+        reported = self._failed(f"reports an error: {told}", "status")
+        reported.said = self._without_secrets(_words(failure))
+        raise reported
+
+    async def _refused(
+        self, response: aiohttp.ClientResponse, path: str, model: object
+    ) -> RequestError | UpstreamError:
+        """The error of an answer from 300 on: the caller's where it is about the request, else the server's."""
+        failure = _error_of(await response.content.read(_MAX_ERROR_BYTES))
+        told = self._told(failure)
+        fields = failure if isinstance(failure, dict) else {}
+        code = fields.get("code")
+        if response.status in (*_CALLERS_FAULT, 500) and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
+            return _too_long(told)
+        if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
+            return RequestError(told, code=self._told(code) if isinstance(code, str) else None, status=400)
+        if response.status == _NOT_FOUND and (
+            code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
+        ):
+            return RequestError(told, param="model", code="model_not_found", status=_NOT_FOUND)
+        error = self._answered(response, path, told)
+        error.said = self._without_secrets(_words(failure))
+        return error
+
+    def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
+        """The error for an answer from 300 on that the request is not to blame for."""
+        what = f"answered {response.status}: {told}"
+        if response.status in _NO_ACCESS:
+            what = f"refused the gateway's credentials (HTTP {response.status}): {told}"
+        elif response.status in _NOT_HERE or response.status < _REFUSALS:
+            lacks_v1 = path in _BELOW_V1 and not self.url.endswith("/v1")
+            way_out = f"Does its base URL lack the /v1, as in {self.name}/v1?" if lacks_v1 else "Is its base URL right?"
+            what = f"answered {response.status} to {response.method} {path}: {told}. {way_out}"
+        error = self._failed(what, "status")
+        error.status = response.status
+        error.retry_after_s = response.headers.get("retry-after")
+        return error
+
+    def _told(self, failure: object) -> str:
+        """The first words of a server's error, whatever form it has, without what must not be told."""
+        return self._without_secrets(_words(failure))[:_MAX_TOLD]
+
+    def _without_secrets(self, words: str) -> str:
+        for secret in self._secrets:
+            words = words.replace(secret, "…")
+        return words
+
+    def _lied(self, what: str, shown: bytes) -> UpstreamError:
+        return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")
+
+    def _failed(self, what: str, fault: Any) -> UpstreamError:
+        end = "" if what.endswith("?") else "."
+        return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+def no_connection(error: aiohttp.ClientConnectorError) -> str:
+    """Why there is no connection, in words."""
+    place = f"no connection to {error.host}, port {error.port}"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"{place}: its certificate is not trusted ({error.certificate_error})"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return f"{place}: it does not speak https:// (is it http://?)"
+    reason = error.os_error
+    number = reason.errno or 0  # below 0 where it is the name that is not known
+    return f"{place} ({os.strerror(number) if number > 0 else reason.strerror or reason})"
+
+
+def maybe_too_long(told: str) -> RequestError | None:
+    """The caller's error, where a server's words say that the conversation is too long for the model."""
+    return _too_long(told) if _TOO_LONG_WORDS.search(told) else None
+
+
+def _too_long(told: str) -> RequestError:
+    return RequestError(
+        f"Your input exceeds the context window of this model. Please adjust your input and try again. (The server "
+        f"says: {told}.)",
+        param="messages",
+        code=_TOO_LONG,
+    )
+
+
+class _NoJson(str):
+    """The readable text of an error that is no JSON."""
+
+
+def _error_of(body: bytes) -> object:
+    """The error in an answer from 300 on: what stands under `error`, or all of it."""
+    try:
+        answer = decode(body)
+    except NotJsonError:
+        return _NoJson(_plain(body))
+    return answer.get("error", answer) if isinstance(answer, dict) else answer
+
+
+def _names(told: str, model: object) -> bool:
+    """Whether an error speaks of this model."""
+    return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None
+
+
+def _words(failure: object) -> str:
+    if isinstance(failure, dict):
+        if "msg" in failure and "loc" in failure:  # pydantic's form
+            return f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}"
+        for key in ("message", "detail", "error"):
+            if failure.get(key):
+                return _words(failure[key])
+    if isinstance(failure, list):
+        return "; ".join(map(_words, failure))
+    return str(failure).strip().rstrip(".")
+
+
+def _plain(body: bytes) -> str:
+    """Readable text of a body that is no JSON: without its HTML tags."""
+    text = re.sub(r"<[^>]{0,200}>", " ", body.decode(errors="replace"))
+    return " ".join(text.split())[:_MAX_TOLD] or "(nothing)"
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

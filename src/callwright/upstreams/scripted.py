@@ -1,0 +1,40 @@
+"""An upstream that plays given deltas: for tests, documentation and demonstrations. It contacts nothing."""
+
+from collections.abc import Iterable, Sequence
+
+from callwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta
+
+__all__ = ["ScriptedUpstream"]
+
+
+class ScriptedUpstream:
+    """Plays one answer after the other: each a text, or a sequence of deltas and exceptions.
+
+    A text is one delta and a natural end; an exception is raised when its turn comes. What it was asked is kept in
+    `asked`.
+    """
+
+    name = "scripted"
+
+    def __init__(self, answers: Iterable[str | Sequence[Delta | Exception]]) -> None:
+        self._answers = iter(answers)
+        self.asked: list[Generation] = []
+
+    async def open(self) -> None:
+        """Nothing to make ready."""
+
+    async def stream(self, generation: Generation) -> Deltas:
+        """See `Upstream`."""
+        self.asked.append(generation)
+        answer = next(self._answers)
+        for delta in (TextDelta(answer), Stopped("stop")) if isinstance(answer, str) else answer:
+            if isinstance(delta, Exception):
+                raise delta
+            yield [delta]
+
+    async def models(self) -> list[str]:
+        """None that could be named."""
+        return []
+
+    async def close(self) -> None:
+        """Nothing to give back."""

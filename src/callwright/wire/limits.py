@@ -1,0 +1,209 @@
+"""How much one request may hold: what would cost the gateway more than the client.
+
+Each limit is checked on the request as it was decoded, before anything is read of it, and is told in OpenAI's form.
+What has no right shape is passed over here: reading it finds that out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from callwright.errors import RequestError
+from callwright.jsontext import decode, encode
+from callwright.kept import kept_by_text
+from callwright.schema.size import has_more_parts, pattern_size, patterns
+
+__all__ = ["Limits", "check_depth", "check_items", "check_limits"]
+
+_BAD_FORMAT: Final = "invalid_json_schema"
+# The words by which a schema can mean more than it says, an escape among them that can hide the others.
+_LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
+# A part of a schema takes no less in a text: `{},`.
+_PART_BYTES: Final = 3
+_AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[limits]`: what one request may hold."""
+
+    max_depth: _AtLeastOne = 800
+    """Levels of the JSON."""
+    max_items: _AtLeastOne = 10_000
+    """Messages or items, those that it continues from included."""
+    max_tools: _AtLeastOne = 128
+    """Tools in one list; a namespace counts once, deferred tools do not."""
+    max_schema_bytes: _AtLeastOne = 4_194_304
+    """All tools together, and the schema of the answer, as JSON."""
+    max_schema_parts: _AtLeastOne = 20_000
+    """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
+    max_pattern_size: _AtLeastOne = 100_000
+    """Characters of all patterns in one schema, with counted repetitions written out."""
+    max_grammar_chars: _AtLeastOne = 100_000
+    """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
+
+
+class _Schema(NamedTuple):
+    """A schema in a request: whose it is, in words, where it stands, and the code of what is wrong with it."""
+
+    value: Mapping[str, Any]
+    whose: str
+    param: str
+    code: str
+
+
+def check_depth(text: bytes | str, value: object, most: int) -> None:
+    """Raises `RequestError` for a JSON text whose value has more than so many levels."""
+    brackets = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
+    if brackets <= most:
+        return
+    row, levels = [value], 0
+    while row := [item for item in row if type(item) is dict or type(item) is list]:
+        levels += 1
+        if levels > most:
+            raise RequestError(
+                f"We could not parse the JSON body of your request. (It is nested too deeply: expected at most {most} "
+                "levels.)",
+                code="invalid_value",
+            )
+        row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
+
+
+def check_items(number: int, limits: Limits, param: str) -> None:
+    """Raises `RequestError` for too many messages or items."""
+    if number > limits.max_items:
+        raise _too_long(param, limits.max_items, number)
+
+
+def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
+    """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
+    if not isinstance(given, dict):
+        return
+    for param in ("messages", "input"):
+        if isinstance(given.get(param), list):
+            check_items(len(given[param]), limits, param)
+    lists, formats = list(_tool_lists(given)), list(_formats(given))
+    if not (lists or formats):
+        return
+    for tools, param in lists:
+        # A namespace counts once: Codex puts all tools of an MCP server into one.
+        number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in tools)
+        if number > limits.max_tools:
+            raise _too_long(param, limits.max_tools, number)
+    if len(text) > limits.max_schema_bytes:
+        _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in formats)], limits)
+    if len(text) > limits.max_grammar_chars:
+        for tools, param in lists:
+            for tool, path in _tools(tools, param):
+                _check_grammar(tool, path, limits)
+    # What can be larger than it looks stands in few requests, and is found fast.
+    if len(text) > limits.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
+        for schema in (*formats, *_schemas(lists)):
+            if (fault := _fault(encode(schema.value), limits)) is not None:
+                message = f"Invalid schema for {schema.whose}: {fault}"
+                raise RequestError(message, param=schema.param, code=schema.code)
+
+
+def _holds(text: bytes | str, word: str) -> bool:
+    return word.encode() in text if isinstance(text, bytes) else word in text
+
+
+def _too_long(param: str, most: int, number: int) -> RequestError:
+    return RequestError(
+        f"Invalid '{param}': array too long. Expected an array with maximum length {most}, but got an array with "
+        f"length {number} instead.",
+        param=param,
+        code="array_above_max_length",
+    )
+
+
+# --- what a request holds ---
+
+
+def _tool_lists(given: Mapping[str, Any]) -> Iterator[tuple[list[Any], str]]:
+    """The lists of tools, with their paths: of the request, and of the items that bring more of them."""
+    for param in ("tools", "functions"):
+        if isinstance(given.get(param), list):
+            yield given[param], param
+    items = given.get("input")
+    for number, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict) and isinstance(item.get("tools"), list):
+            yield item["tools"], f"input[{number}].tools"
+
+
+def _tools(tools: Sequence[Any], param: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The fields of each tool, those of a namespace included, with their paths."""
+    for number, tool in enumerate(tools):
+        path = f"{param}[{number}]"
+        if not isinstance(tool, dict):
+            continue
+        if isinstance(tool.get("tools"), list):
+            yield from _tools(tool["tools"], f"{path}.tools")
+        for kind in ("function", "custom"):
+            if isinstance(tool.get(kind), dict):
+                yield tool[kind], f"{path}.{kind}"
+        yield tool, path
+
+
+def _schemas(lists: Sequence[tuple[list[Any], str]]) -> Iterator[_Schema]:
+    for tools, param in lists:
+        for tool, path in _tools(tools, param):
+            if isinstance(tool.get("parameters"), dict):
+                whose = f"function '{tool.get('name')}'"
+                yield _Schema(tool["parameters"], whose, f"{path}.parameters", "invalid_function_parameters")
+
+
+def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
+    """The schema that an answer is to have, in the words of either API."""
+    format_, text = given.get("response_format"), given.get("text")
+    inner = format_.get("json_schema") if isinstance(format_, dict) else None
+    if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
+        yield _Schema(inner["schema"], f"response_format '{inner.get('name')}'", "response_format", _BAD_FORMAT)
+    inner = text.get("format") if isinstance(text, dict) else None
+    if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
+        yield _Schema(inner["schema"], f"response_format '{inner.get('name')}'", "text.format.schema", _BAD_FORMAT)
+
+
+# --- what each may be ---
+
+
+def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
+    size = sum(len(encode(part)) for part in parts)
+    if size > limits.max_schema_bytes:
+        raise RequestError(
+            f"Invalid 'tools': schemas too large. Expected at most {limits.max_schema_bytes} bytes of tools and "
+            f"schemas in a request, but got {size} instead.",
+            param="tools",
+            code="string_above_max_length",
+        )
+
+
+@kept_by_text
+def _fault(schema: bytes, limits: Limits) -> str | None:
+    """What is too much in a schema; clients send the same ones again and again."""
+    value = decode(schema)
+    if has_more_parts(value, limits.max_schema_parts):
+        return f"expected at most {limits.max_schema_parts} parts with all references followed, got more."
+    size = sum(map(pattern_size, patterns(value)))
+    if size > limits.max_pattern_size:
+        return (
+            f"expected patterns of at most {limits.max_pattern_size} characters with their repetitions written out, "
+            f"got {size}."
+        )
+    return None
+
+
+def _check_grammar(tool: Mapping[str, Any], path: str, limits: Limits) -> None:
+    format_ = tool.get("format")
+    inner = format_.get("grammar") if isinstance(format_, dict) else None
+    where = f"{path}.format.grammar" if isinstance(inner, dict) else f"{path}.format"
+    grammar = inner if isinstance(inner, dict) else format_
+    definition = grammar.get("definition") if isinstance(grammar, dict) else None
+    if isinstance(definition, str) and len(definition) > limits.max_grammar_chars:
+        raise RequestError(
+            f"Invalid '{where}.definition': string too long. Expected a string with maximum length "
+            f"{limits.max_grammar_chars}, but got a string with length {len(definition)} instead.",
+            param=f"{where}.definition",
+            code="string_above_max_length",
+        )
