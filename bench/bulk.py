@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from callwright import write
 from callwright.bulk.engines import ENGINES
 from callwright.bulk.rows import Batch, Work
-from callwright.jsontext import decode, encode
+from callwright.tolerant_json.codec import decode, encode
 
 TOOLS = [
     {

@@ -31,8 +31,8 @@ from msgspec import Struct
 
 from callwright import Grammar
 from callwright.gateway.app import create_app
-from callwright.gateway.config import Config, ModelConfig
-from callwright.upstreams.embedded import EngineOptions
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.upstreams.embedded.engine import EngineOptions
 
 HOST: Final = "127.0.0.1"
 WRITER: Final = Path(__file__).parent.parent / "tests" / "tiny_gguf.py"

@@ -17,15 +17,15 @@ from typing import Any
 
 from llguidance import LLMatcher
 
-from callwright.constraint.compile import key_of
-from callwright.constraint.gbnf import gbnf
-from callwright.constraint.lark import lark
-from callwright.constraint.shape import Constraint, sentence, shape_of
-from callwright.constraint.structural_tag import structural_tag
+from callwright.constraints.compile import key_of
+from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.lark import lark
+from callwright.constraints.shape import Constraint, sentence, shape_of
+from callwright.constraints.structural_tag import structural_tag
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect
-from callwright.jsontext import decode, encode
-from callwright.turn import Model, plan, run_turn
+from callwright.tolerant_json.codec import decode, encode
+from callwright.turn.run import Model, plan, run_turn
 from callwright.upstreams.completions import CompletionsUpstream
 from timing import best
 

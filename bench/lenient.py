@@ -20,8 +20,8 @@ import json_repair
 import partial_json_parser
 
 from callwright import loads
-from callwright.live import LiveArguments
-from callwright.toolset import Toolset
+from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.toolset import Toolset
 from callwright.wire.tools import read_tools
 from timing import best
 

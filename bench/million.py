@@ -28,7 +28,7 @@ from msgspec import Struct
 
 import bulk
 from callwright import write
-from callwright.jsontext import decode, encode
+from callwright.tolerant_json.codec import decode, encode
 
 SEED = 20_261_122
 DIALECTS = ("hermes", "harmony", "qwen3_coder", "llama3_json", "mistral_v3", "deepseek_v31", "glm45", "pythonic")

@@ -27,16 +27,16 @@ import json_repair
 import uvicorn
 
 import callwright
-from callwright.batches import each
+from callwright.aio import each
 from callwright.conversation import Conversation
 from callwright.dialects.base import read_options
 from callwright.gateway.app import create_app
-from callwright.gateway.config import Config, ModelConfig
-from callwright.turn import Mode, Model, plan
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.turn.run import Mode, Model, plan
 from callwright.upstreams.base import TextDelta
-from callwright.upstreams.faults import FAULTS, Faults
-from callwright.upstreams.simulated import SimulatedUpstream
-from callwright.wire.chat import read_request
+from callwright.upstreams.simulated.faults import FAULTS, Faults
+from callwright.upstreams.simulated.model import SimulatedUpstream
+from callwright.wire.chat.request import read_request
 
 Call = tuple[str, Any]
 

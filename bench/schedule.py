@@ -18,9 +18,9 @@ import time
 from collections.abc import Sequence
 
 import callwright
-from callwright.turn import Model
+from callwright.turn.run import Model
 from callwright.upstreams.base import Delta, Stopped, ToolCallDelta
-from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
 
 def main() -> int:

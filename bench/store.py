@@ -19,8 +19,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from callwright.gateway.store import Store, StoredResponse
-from callwright.jsontext import encode
+from callwright.gateway.store.store import Store, StoredResponse
+from callwright.tolerant_json.codec import encode
 from timing import best
 
 _RUNS = 50

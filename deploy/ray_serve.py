@@ -13,7 +13,7 @@ from ray.serve import Application
 from starlette.applications import Starlette
 
 from callwright.gateway.app import create_app
-from callwright.gateway.config import load_config
+from callwright.gateway.config.config import load_config
 
 
 @serve.deployment(num_replicas=2, max_ongoing_requests=2_048, graceful_shutdown_timeout_s=30)

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from callwright import Control, RequestError
-from callwright.constraint.compile import compiled, key_of
+from callwright.constraints.compile import compiled, key_of
 from callwright.conversation import Conversation
-from callwright.jsontext import encode
-from callwright.turn import Mode, Model, Reader, plan
+from callwright.tolerant_json.codec import encode
+from callwright.turn.run import Mode, Model, Reader, plan
 from callwright.upstreams import chat, completions
-from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.errors import error_body
 from fuzz import values, words
 from fuzz.choices import Choices

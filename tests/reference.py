@@ -14,7 +14,7 @@ import click
 from msgspec import NODEFAULT, Struct, inspect
 
 from callwright.cli import main
-from callwright.gateway.config_schema import meanings, tables
+from callwright.gateway.config.schema import meanings, tables
 
 DOCS = Path(__file__).parents[1] / "docs"
 TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")

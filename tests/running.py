@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from callwright import Agent
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import get_dialect
-from callwright.turn import Mode, Model
+from callwright.turn.run import Mode, Model
 from callwright.upstreams.base import Delta, Stopped, TextDelta, ToolCallDelta
-from callwright.upstreams.scripted import ScriptedUpstream
-from callwright.wire.chat import read_request
+from callwright.upstreams.simulated.scripted import ScriptedUpstream
+from callwright.wire.chat.request import read_request
 
 Arguments: TypeAlias = str | Mapping[str, Any]
 # What a model answers: a text, calls, or the deltas themselves.

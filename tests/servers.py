@@ -18,7 +18,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from callwright.gateway.app import create_app
-from callwright.gateway.config import Config
+from callwright.gateway.config.config import Config
 
 HOST: Final = "127.0.0.1"
 EVENTS: Final = "text/event-stream"

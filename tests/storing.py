@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from callwright.gateway.store import Store, StoredResponse, StoreError
+from callwright.gateway.store.store import Store, StoredResponse, StoreError
 
 Item: TypeAlias = dict[str, Any]
 Story: TypeAlias = Callable[[Store], Awaitable[None]]

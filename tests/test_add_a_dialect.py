@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import callwright
-from callwright.detection import by_name, by_template
 from callwright.dialects import base
+from callwright.dialects.detect import by_name, by_template
 from tests import cases
 from tests.reading import lost, merged, pieces, read
 

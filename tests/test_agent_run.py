@@ -31,12 +31,12 @@ from callwright import (
 )
 from callwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from callwright.dialects.base import read_options
-from callwright.turn import SIMULATED, Model
+from callwright.turn.run import SIMULATED, Model
 from callwright.upstreams.base import Delta, Deltas, Generation
 from callwright.upstreams.base import TextDelta as UpstreamText
-from callwright.upstreams.faults import FAULTS, Faults
-from callwright.upstreams.scripted import ScriptedUpstream
-from callwright.upstreams.simulated import SimulatedUpstream
+from callwright.upstreams.simulated.faults import FAULTS, Faults
+from callwright.upstreams.simulated.model import SimulatedUpstream
+from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.running import agent, calls, check_history, scripted
 from tests.servers import ModelServer, calling, said
 

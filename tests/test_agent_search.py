@@ -12,7 +12,7 @@ import pytest
 
 import callwright
 from callwright import Agent, Hidden, RequestError, RunResult, run_sync
-from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.running import check_history, scripted
 
 SEARCH = ("tool_search", {"query": "latest news"})

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
+from callwright.doctor.findings import Findings, Result
 from callwright.errors import ConfigError, UpstreamError
-from callwright.gateway.auto import Auto
-from callwright.gateway.config import Config, ModelConfig
-from callwright.gateway.models import build_models
-from callwright.probing.findings import Findings, Result
-from callwright.turn import Model, run_turn
+from callwright.gateway.config.auto_mode import Auto
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.turn.run import Model, run_turn
 from callwright.upstreams.chat import ChatUpstream
 from tests.asking import CHAT, Said, ask, request
 from tests.outputs import TOOLS

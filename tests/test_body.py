@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from callwright.errors import RequestError
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from callwright.wire.body import decoded
 from callwright.wire.limits import Limits
 from tests.asking import CHAT, request

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callwright.cli import main
-from callwright.cli.chat_screen import plain
+from callwright.cli.chat.screen import plain
 from tests import running
 from tests.servers import ModelServer, said
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.conftest import KEY, Served
 from tests.outputs import ARGUMENTS, CALL, FEW_WAYS, HISTORY, QUESTION, TEXT, TOOLS, played, spoken

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import callwright
 from callwright.cli import main
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.bad_configs import CONFIG, CONFIGS
 from tests.conftest import Served

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.config import ServerConfig, simulated_config
+from callwright.gateway.config.config import ServerConfig, simulated_config
 from tests import conftest, outputs
 from tests.conftest import Served
 from tests.outputs import played

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests import conftest
 from tests.clients.codex import HTTP, WEBSOCKET, Codex, Ran
 from tests.conftest import Served

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callwright.cli import main
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests.conftest import WAYS, Served
 from tests.servers import ModelServer
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import jsonschema_rs
 import pytest
 
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests import conftest
 from tests.asking import request
 from tests.conftest import Served

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import callwright
-from callwright.constraint.shape import marks_answers
+from callwright.constraints.shape import marks_answers
 from callwright.dialects.base import dialect_names
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import HISTORY, QUESTION, TOOLS

@@ -8,19 +8,19 @@ import msgspec
 import pytest
 
 import callwright
-from callwright.constraint.compile import compiled, key_of
-from callwright.constraint.gbnf import gbnf
-from callwright.constraint.project import Engine
-from callwright.constraint.sentence import Json, Until
-from callwright.constraint.shape import Constraint
-from callwright.constraint.structural_tag import structural_tag
-from callwright.constraint.texts import input_words
+from callwright.calls.custom_tools import custom_tool
+from callwright.calls.toolset import Toolset
+from callwright.constraints.compile import compiled, key_of
+from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.schema_subset import Engine
+from callwright.constraints.shape import Constraint
+from callwright.constraints.structural_tag import structural_tag
+from callwright.constraints.text_values import input_words
+from callwright.constraints.tree import Json, Until
 from callwright.conversation import NamedTool
-from callwright.custom import custom_tool
-from callwright.gateway.config import ModelConfig
-from callwright.grammar.user import Grammar
+from callwright.gateway.config.config import ModelConfig
+from callwright.grammar.grammar import Grammar
 from callwright.prompt import Text as PlainText
-from callwright.toolset import Toolset
 from tests.asking import ask
 from tests.conftest import Served
 from tests.constraining import (

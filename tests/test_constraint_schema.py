@@ -7,11 +7,11 @@ import pytest
 from llguidance import LLMatcher
 
 import callwright
-from callwright.constraint.gbnf import gbnf
-from callwright.constraint.json_schema import calls_schema
-from callwright.constraint.lark import lark
-from callwright.constraint.project import Engine, projected
-from callwright.constraint.sentence import Json
+from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.json_schema import calls_schema
+from callwright.constraints.lark import lark
+from callwright.constraints.schema_subset import Engine, projected
+from callwright.constraints.tree import Json
 from callwright.conversation import FunctionTool
 from callwright.schema import validate
 from tests.engines import Llguidance

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 import callwright
-from callwright.constraint.lark import Vocabulary, lark
-from callwright.constraint.sentence import Until
-from callwright.constraint.shape import Constraint, sentence
+from callwright.calls.custom_tools import custom_tool, input_arguments
+from callwright.calls.toolset import Toolset
+from callwright.constraints.lark import Vocabulary, lark
+from callwright.constraints.shape import Constraint, sentence
+from callwright.constraints.tree import Until
 from callwright.conversation import AssistantTurn, Call, FunctionTool, NamedTool
-from callwright.custom import custom_tool, input_arguments
 from callwright.dialects.base import dialect_names, get_dialect
-from callwright.grammar.user import Grammar
-from callwright.toolset import Toolset
+from callwright.grammar.grammar import Grammar
 from tests.constraining import (
     AUTO,
     DIVERSE,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from callwright.errors import ConfigError
-from callwright.gateway.config import Config, ModelConfig
-from callwright.gateway.models import build_models
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import Config, ModelConfig
 from callwright.upstreams import constrained
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import callwright
-from callwright.grammar.user import Grammar
+from callwright.grammar.grammar import Grammar
 from tests.asking import CHAT, request
 from tests.conftest import Served, scripted_models
 from tests.reading import pieces

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from callwright.gateway.descriptors import allow_requests
+from callwright.gateway.process.descriptors import allow_requests
 from tests.asking import request
 from tests.processes import gateway
 

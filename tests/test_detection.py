@@ -2,11 +2,11 @@
 
 import pytest
 
-from callwright.detection import by_name, by_template
 from callwright.dialects.base import dialect_names, get_dialect
+from callwright.dialects.detect import by_name, by_template
 from callwright.errors import ConfigError
-from callwright.gateway.config import Config, ModelConfig
-from callwright.gateway.models import build_models
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import Config, ModelConfig
 
 NAMES = {
     "openai/gpt-oss-120b": "harmony",

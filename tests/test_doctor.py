@@ -16,12 +16,12 @@ from click.testing import CliRunner, Result
 
 import callwright
 from callwright.cli import main
-from callwright.gateway.config import load_config
-from callwright.gateway.models import build_models
-from callwright.probing.advice import advice
-from callwright.probing.examination import Depth, probe
-from callwright.probing.fields import ENDPOINTS, FIELDS
-from callwright.probing.findings import Findings
+from callwright.doctor.examine import Depth, probe
+from callwright.doctor.fields import ENDPOINTS, FIELDS
+from callwright.doctor.findings import Findings
+from callwright.doctor.recommend import advice
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import load_config
 from tests.conftest import KEY
 from tests.posing import POSES, Pose, PosingServer, models_of
 from tests.servers import Answer, whole

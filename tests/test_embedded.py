@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from callwright.batches import each
+from callwright.aio import each
 from callwright.cli import main
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Event, Usage
-from callwright.gateway.config import Config, ModelConfig
-from callwright.gateway.models import build_models, with_dialect
-from callwright.turn import Model, run_turn
-from callwright.upstreams.embedded import EmbeddedUpstream, EngineOptions
-from callwright.upstreams.gguf import read_gguf
+from callwright.gateway.config.build_models import build_models, with_dialect
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.turn.run import Model, run_turn
+from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
+from callwright.upstreams.embedded.gguf import read_gguf
 from tests.asking import CHAT, Live, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION

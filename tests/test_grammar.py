@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from callwright.errors import GrammarError, RequestError
 from callwright.grammar import compile as compiling
-from callwright.grammar import engine, user
-from callwright.grammar.user import Grammar, Violation
+from callwright.grammar import engine
+from callwright.grammar import grammar as user
+from callwright.grammar.grammar import Grammar, Violation
 
 
 class Sound(NamedTuple):

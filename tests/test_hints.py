@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import callwright
-from callwright.gateway.config import InferenceConfig, ModelConfig
+from callwright.gateway.config.config import InferenceConfig, ModelConfig
 from tests.asking import ask
 from tests.conftest import Served
 from tests.outputs import QUESTION

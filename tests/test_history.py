@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from callwright.calls.history import HistoryForm, shaped, with_readable_calls
 from callwright.conversation import Call, CallOutput, Item, Message, TextPart
-from callwright.gateway.config import ModelConfig
-from callwright.history import HistoryForm, shaped, with_readable_calls
-from callwright.wire.chat_history import mended
+from callwright.gateway.config.config import ModelConfig
+from callwright.wire.chat.mend_history import mended
 from tests.asking import CHAT, request
 from tests.conftest import Served, scripted_models
 from tests.outputs import QUESTION, TOOLS, played

@@ -12,7 +12,7 @@ import pytest
 import callwright
 from callwright.dialects.base import dialect_names, get_dialect
 from callwright.events import PROBLEM_KINDS
-from callwright.upstreams.faults import FAULTS
+from callwright.upstreams.simulated.faults import FAULTS
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "callwright"

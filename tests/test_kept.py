@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from callwright.kept import kept_by_text
+from callwright.schema.cache import kept_by_text
 
 
 class Made:

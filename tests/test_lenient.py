@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import callwright
-from callwright.jsontree import Node
-from callwright.lenient import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
-from callwright.source import Source
+from callwright.stream import Source
+from callwright.tolerant_json.reader import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
+from callwright.tolerant_json.tree import Node
 from fuzz.choices import cut
 from tests.reading import pieces
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from callwright.gateway.config import Config, ModelConfig
+from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import faults
 from callwright.wire.limits import Limits

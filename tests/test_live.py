@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from callwright.calls.fit import fit_arguments
+from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
-from callwright.fitting import fit_arguments
-from callwright.jsontext import decode
-from callwright.lenient import read_json
-from callwright.live import LiveArguments
-from callwright.toolset import Toolset
+from callwright.tolerant_json.codec import decode
+from callwright.tolerant_json.reader import read_json
 from fuzz.choices import cut
 from tests.test_lenient import MUTATORS, PROGRAMS, STRINGS
 

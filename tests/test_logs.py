@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.config import Config, ModelConfig
-from callwright.gateway.logs import JsonFormatter
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.gateway.observability.logs import JsonFormatter
 from tests.asking import CHAT, Reply, request
 from tests.conftest import KEY
 from tests.outputs import TOOLS, block

@@ -13,9 +13,9 @@ import pytest
 
 import callwright
 from callwright.agent.events import RunResult, ToolEnded, ToolProgress
-from callwright.agent.mcp import mcp_tools
+from callwright.agent.mcp.tools import mcp_tools
 from callwright.agent.tools import Tool
-from callwright.cli.background import Background
+from callwright.cli.chat.background import Background
 from callwright.errors import ConfigError
 from tests import running
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from callwright.errors import ConfigError
-from callwright.gateway.config import Config, McpConfig, ModelConfig
-from callwright.gateway.mcp_servers import McpServers
+from callwright.gateway.config.config import Config, McpConfig, ModelConfig
+from callwright.gateway.responses.mcp_servers import McpServers
 from tests.asking import Live, request
 from tests.conftest import Served, scripted_models
 from tests.outputs import ARGUMENTS

@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
 from callwright.events import PROBLEM_KINDS
-from callwright.gateway.config import Config, ModelConfig, ServerConfig
-from callwright.gateway.metrics import outcome
-from callwright.gateway.websocket import ENDPOINT
-from callwright.observing import SeenCall
+from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.gateway.endpoints.websocket import ENDPOINT
+from callwright.gateway.observability.metrics import outcome
+from callwright.turn.observe import SeenCall
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION, TOOLS, block
 from tests.responding import RESPONSES, body
@@ -224,7 +224,7 @@ def test_applications_count_for_themselves_and_it_can_be_switched_off(gateway: s
 
 def test_processes_that_serve_one_port_answer_for_all_of_them(tmp_path: Path) -> None:
     counts = (
-        "from callwright.gateway.metrics import Metrics\n"
+        "from callwright.gateway.observability.metrics import Metrics\n"
         "metrics = Metrics()\n"
         "metrics.request_begun()\n"
         "metrics.store_operation('get_item', 0.1, failed=False)\n"

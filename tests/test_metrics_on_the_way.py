@@ -13,11 +13,11 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from callwright.errors import RequestError
-from callwright.gateway.callers import KeyConfig, hash_of
-from callwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
-from callwright.gateway.exchanges import REFUSALS, Exchange
-from callwright.gateway.gauges import Gauges
-from callwright.gateway.metrics import Metrics
+from callwright.gateway.access.keys import KeyConfig, hash_of
+from callwright.gateway.config.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.observability.metrics import Metrics
+from callwright.gateway.observability.metrics_gauges import Gauges
+from callwright.gateway.request_context import REFUSALS, Exchange
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION, block
 from tests.responding import RESPONSES, body

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.config import ModelConfig, load_config
+from callwright.gateway.config.config import ModelConfig, load_config
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION, TOOLS

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from callwright.batches import each
+from callwright.aio import each
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.errors import RequestError, UpstreamError
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from callwright.upstreams.base import Deltas, Generation, Stopped, TextDelta
 from callwright.upstreams.pool import Pool
-from callwright.upstreams.trip import Trip
+from callwright.upstreams.timings import Trip
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION

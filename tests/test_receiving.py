@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from callwright.gateway.config import Config, ModelConfig, ServerConfig
+from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION
 from tests.processes import gateway as process

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callwright.cli import main
-from callwright.gateway.config import Config, ModelConfig, RecordConfig
-from callwright.gateway.recording import without_keys
-from callwright.upstreams.faults import FAULTS
+from callwright.gateway.config.config import Config, ModelConfig, RecordConfig
+from callwright.gateway.observability.recorder import without_keys
+from callwright.upstreams.simulated.faults import FAULTS
 from tests.asking import CHAT, Live, request
 from tests.conftest import KEY, WAYS
 from tests.outputs import QUESTION, TOOLS, block

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from callwright.cli import main
-from callwright.gateway.config_schema import config_schema, meanings, tables
-from callwright.jsontext import decode
+from callwright.gateway.config.schema import config_schema, meanings, tables
+from callwright.tolerant_json.codec import decode
 from tests.reference import DOCS, pages
 
 

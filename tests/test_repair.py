@@ -7,14 +7,14 @@ from typing import Any, get_args
 import pytest
 
 from callwright import ArgumentsDelta, CallEnded, CallStarted, Problem
-from callwright.aliases import Hints
+from callwright.calls.aliases import Hints
+from callwright.calls.fit import fit_arguments, step_problems
+from callwright.calls.repair import Repair, RepairRule
+from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import ProblemKind
-from callwright.fitting import fit_arguments, step_problems
-from callwright.lenient import read_json
-from callwright.repair import Repair, RepairRule
 from callwright.schema.resolve import branches, wanted
-from callwright.toolset import Toolset
+from callwright.tolerant_json.reader import read_json
 from tests.reading import merged, pieces, read
 
 Schema = dict[str, Any]

@@ -10,10 +10,10 @@ import pytest
 
 import callwright
 from callwright import ConfigError, Parser, ResponseTemplate, collect
-from callwright.dialects._response_template.pattern import PatternError, compile_pattern
-from callwright.dialects._response_template.search import Matcher, Search
-from callwright.gateway.config import Config, ModelConfig
-from callwright.gateway.models import build_models
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.response_template.pattern import PatternError, compile_pattern
+from callwright.response_template.search import Matcher, Search
 from tests.asking import ask
 from tests.cases import Case, read_cases, tools
 from tests.conftest import Served

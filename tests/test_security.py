@@ -16,7 +16,7 @@ import pytest
 
 import callwright
 from callwright.dialects.base import dialect_names
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from callwright.prompt import Control, Prompt, Text, neutralise, neutralise_json
 from tests.asking import CHAT, Live, Reply, request
 from tests.conftest import KEY, Served

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.serving import Drain
-from callwright.gateway.traffic import Traffic
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.process.serving import Drain
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
 from tests.processes import gateway

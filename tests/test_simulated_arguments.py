@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from tests.asking import CHAT, request
 from tests.conftest import Served
 

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 import callwright
-from callwright.constraint.compile import compiled, key_of
+from callwright.calls.custom_tools import custom_tool
+from callwright.calls.toolset import Toolset
+from callwright.constraints.compile import compiled, key_of
 from callwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
-from callwright.custom import custom_tool
 from callwright.dialects.base import get_dialect
-from callwright.gateway.config import ModelConfig
-from callwright.grammar.user import Grammar
-from callwright.toolset import Toolset
-from callwright.turn import Mode, Model, plan
+from callwright.gateway.config.config import ModelConfig
+from callwright.grammar.grammar import Grammar
+from callwright.turn.run import Mode, Model, plan
 from callwright.upstreams.base import Generation, TextDelta
-from callwright.upstreams.simulated import SimulatedUpstream
+from callwright.upstreams.simulated.model import SimulatedUpstream
 from tests.asking import CHAT, ask, request
 from tests.conftest import WAYS, Served
 from tests.constraining import DIVERSE, SHAPED, TOOLS

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway import store as store_module
-from callwright.gateway.store import Store, StoredConversation, StoreError
+from callwright.gateway.store import store as store_module
+from callwright.gateway.store.store import Store, StoredConversation, StoreError
 from tests.storing import ids, is_erased, message, put_chain, response, run, sql, turns, with_store
 
 pytest_plugins = ["tests.databases"]

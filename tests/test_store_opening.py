@@ -16,8 +16,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from callwright.errors import ConfigError
-from callwright.gateway.store import Store, StoredConversation, StoreError
-from callwright.gateway.store_tables import TABLES, VERSIONS
+from callwright.gateway.store.store import Store, StoredConversation, StoreError
+from callwright.gateway.store.tables import TABLES, VERSIONS
 from tests.servers import ClosedPort
 from tests.storing import Story, ids, message, put_chain, response, run, sql, turns, with_store
 
@@ -185,7 +185,7 @@ def test_a_store_in_memory_is_empty_when_it_is_opened_again() -> None:
 
 _PUTS_UNTIL_KILLED = """
 import asyncio, itertools, sys
-from callwright.gateway.store import Store, StoredResponse
+from callwright.gateway.store.store import Store, StoredResponse
 
 async def main():
     store = Store(sys.argv[1])
@@ -223,7 +223,7 @@ def test_what_was_stored_outlives_a_process_that_is_killed(kept_url: str) -> Non
 
 _OPENS_WHEN_TOLD = """
 import asyncio, sys
-from callwright.gateway.store import Store, StoredResponse
+from callwright.gateway.store.store import Store, StoredResponse
 
 async def main():
     store = Store(sys.argv[1])

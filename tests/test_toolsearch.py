@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from callwright.calls.tool_search import search_tools
 from callwright.conversation import FunctionTool
-from callwright.toolsearch import search_tools
 
 
 def tool(name: str, description: str | None = None, **properties: str | None) -> FunctionTool:

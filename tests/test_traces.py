@@ -18,8 +18,8 @@ from websockets.sync.client import connect
 
 from callwright.agent.run import run, stream
 from callwright.errors import UpstreamError
-from callwright.gateway.config import Config, McpConfig, ModelConfig, ServerConfig
-from callwright.gateway.websocket import ENDPOINT
+from callwright.gateway.config.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.endpoints.websocket import ENDPOINT
 from tests.asking import CHAT, request
 from tests.outputs import QUESTION, TOOLS
 from tests.responding import RESPONSES

@@ -12,12 +12,12 @@ import pytest
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
-from callwright.gateway.config import Config, ModelConfig, ServerConfig
-from callwright.gateway.lane import Lane, LaneChooser
-from callwright.gateway.traffic import Traffic
-from callwright.turn import Model
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.concurrency import Lane, LaneChooser
+from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.turn.run import Model
 from callwright.upstreams.base import Generation
-from callwright.upstreams.scripted import ScriptedUpstream
+from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
 from tests.responding import RESPONSES

@@ -16,7 +16,7 @@ from aiohttp import ThreadedResolver
 from msgspec import Struct
 
 from callwright.errors import UpstreamError
-from callwright.gateway.config import ModelConfig
+from callwright.gateway.config.config import ModelConfig
 from callwright.upstreams.http import HttpUpstream
 from tests.asking import CHAT, Live, Reply, ask, read_event, request
 from tests.conftest import KEY, Served, scripted_models

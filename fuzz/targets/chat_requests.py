@@ -4,7 +4,7 @@ from typing import Any
 
 from callwright.errors import RequestError
 from callwright.wire.body import decoded
-from callwright.wire.chat import read_request
+from callwright.wire.chat.request import read_request
 from callwright.wire.limits import Limits
 from fuzz import asking, values
 from fuzz.choices import Choices

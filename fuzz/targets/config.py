@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from callwright import ConfigError
-from callwright.gateway.callers import KeyConfig
-from callwright.gateway.config import (
+from callwright.gateway.access.keys import KeyConfig
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import (
     Config,
     McpConfig,
     ModelConfig,
@@ -19,7 +20,6 @@ from callwright.gateway.config import (
     StoreConfig,
     load_config,
 )
-from callwright.gateway.models import build_models
 from callwright.wire.limits import Limits
 from fuzz.choices import Choices
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from callwright.check import arguments_problem
+from callwright.calls.check import arguments_problem
+from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
-from callwright.recover import Found, Piece, Prose, recover, recover_arguments
-from callwright.toolset import Toolset
+from callwright.free_text.recover import Found, Piece, Prose, recover, recover_arguments
 from fuzz import values, words
 from fuzz.choices import Choices
 from fuzz.holds import strict_json

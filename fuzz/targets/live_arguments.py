@@ -4,10 +4,10 @@ is said to fit is valid.
 
 import jsonschema
 
-from callwright.check import arguments_problem
+from callwright.calls.check import arguments_problem
+from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
-from callwright.live import LiveArguments
-from callwright.toolset import Toolset
 from fuzz import values
 from fuzz.choices import Choices
 from fuzz.holds import strict_json

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from callwright.errors import RequestError
-from callwright.records import RecordError, read_record, reread
+from callwright.turn.records import RecordError, read_record, reread
 from fuzz import values, words
 from fuzz.choices import Choices
 from tests.cases import TOOLS

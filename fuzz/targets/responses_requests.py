@@ -7,7 +7,7 @@ from typing import Any
 from callwright.errors import RequestError
 from callwright.wire.body import decoded
 from callwright.wire.limits import Limits
-from callwright.wire.responses import decode_request, read_request
+from callwright.wire.responses.request import decode_request, read_request
 from fuzz import asking, values
 from fuzz.choices import Choices
 

@@ -24,15 +24,15 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
-from callwright.grammar.user import Grammar
+from callwright.grammar.grammar import Grammar
 from callwright.prompt import Control, Prompt, Text
-from callwright.response_template import ResponseTemplate
+from callwright.response_template.template import ResponseTemplate
 
 if TYPE_CHECKING:
-    from callwright.agent.agents import Agent, Limits
+    from callwright.agent.agent import Agent, Limits
     from callwright.agent.events import RunResult
     from callwright.agent.marks import Context, Failed, From, Hidden, Result, Retry
-    from callwright.agent.mcp import mcp_tools
+    from callwright.agent.mcp.tools import mcp_tools
     from callwright.agent.run import resume, run, run_sync, stream
     from callwright.agent.tools import bind, tool
 

@@ -5,26 +5,26 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from callwright.check import Check
+from callwright.calls.check import Check
+from callwright.calls.repair import mend
+from callwright.calls.toolset import Toolset
 from callwright.collect import Turn, collect
 from callwright.conversation import AssistantTurn
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
-from callwright.jsonfind import find_json
-from callwright.jsontext import NotJsonError, decode
-from callwright.lenient import read_json
 from callwright.parser import OutputParser, PassThrough
 from callwright.prompt import Prompt
-from callwright.repair import mend
-from callwright.response_template import ResponseTemplate
+from callwright.response_template.template import ResponseTemplate
 from callwright.schema import strict
 from callwright.schema.typescript import declaration
-from callwright.toolset import Toolset
-from callwright.wire.chat import read_conversation
-from callwright.wire.choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.find import find_json
+from callwright.tolerant_json.reader import read_json
+from callwright.wire.chat.request import read_conversation
 from callwright.wire.errors import listed, wrong_type
-from callwright.wire.offer import read_offer
+from callwright.wire.tool_catalog import read_offer
+from callwright.wire.tool_choice import check_named, read_allowed_tools, read_tool_choice
 from callwright.wire.tools import read_call, read_tools
 
 __all__ = [

@@ -1,7 +1,8 @@
 """Conversations and tools as values, whatever wire they came over.
 
 A conversation is a list of items in the shape of the Responses API: messages, reasoning, calls and their outputs, in
-order. Chat messages map onto it (`callwright.wire.chat`). Nothing here knows JSON texts, HTTP or a model family.
+order. Chat messages map onto it (`callwright.wire.chat.request`). Nothing here knows JSON texts, HTTP or a
+model family.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from callwright.events import CallKind
-from callwright.grammar.user import Grammar
+from callwright.grammar.grammar import Grammar
 
 __all__ = [
     "AssistantTurn",
@@ -126,7 +127,8 @@ class FunctionTool(Struct, frozen=True, dict=True):
     """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
-    (see `callwright.custom`). `held`: a call that does not fit may not leave, though the schema is not a strict one.
+    (see `callwright.calls.custom_tools`). `held`: a call that does not fit may not leave, though the schema is not a
+    strict one.
     """
 
     name: str

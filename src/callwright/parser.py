@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from callwright.calls.toolset import Toolset
 from callwright.events import CallStarted, Event, Finished, FinishReason
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
 
@@ -17,7 +17,7 @@ class Reads(Protocol):
 
 
 class Filter(Protocol):
-    """What stands between the dialect and the consumer; see `callwright.check.Check`."""
+    """What stands between the dialect and the consumer; see `callwright.calls.check.Check`."""
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
 

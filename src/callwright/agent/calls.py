@@ -14,11 +14,11 @@ from callwright.agent.events import CallReady, ToolEnded
 from callwright.agent.readers import MisfitError
 from callwright.agent.results import cut_text
 from callwright.agent.tools import Tool
+from callwright.calls.custom_tools import INPUT
 from callwright.conversation import Call
-from callwright.custom import INPUT
 from callwright.errors import RequestError
-from callwright.jsontext import NotJsonError, decode
 from callwright.schema import validate
+from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["ReadyCall", "call_key", "check_decisions", "decided", "prepared"]
 

@@ -12,17 +12,17 @@ from contextvars import Context
 from datetime import date
 from typing import Any, Final
 
-from callwright.agent.agents import Agent
+from callwright.agent.agent import Agent
 from callwright.agent.calls import ReadyCall
 from callwright.agent.events import RunEnded, RunEvent, RunResult, Stop
 from callwright.agent.execution import Execution, abandon, call_function
 from callwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, Step
-from callwright.batches import each
+from callwright.aio import each
 from callwright.collect import Turn, collect
 from callwright.errors import UpstreamError
 from callwright.events import Event, Finished, Usage
-from callwright.tracing import RunSpan, with_spans
-from callwright.turn import Model, run_turn
+from callwright.turn.run import Model, run_turn
+from callwright.turn.tracing import RunSpan, with_spans
 
 __all__ = ["Driver"]
 

@@ -21,7 +21,7 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.wire.chat import write_messages
+from callwright.wire.chat.request import write_messages
 
 __all__ = [
     "ApprovalNeeded",

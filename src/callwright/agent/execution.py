@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright.agent.agents import Limits, OnError
+from callwright.agent.agent import Limits, OnError
 from callwright.agent.calls import ReadyCall
 from callwright.agent.events import RunEvent, Status, ToolEnded, ToolProgress, ToolStarted
 from callwright.agent.marks import Context, Failed, From, Result, Retry
@@ -24,7 +24,7 @@ from callwright.agent.state import NOT_RUN
 from callwright.agent.threads import in_thread
 from callwright.agent.tools import Tool
 from callwright.conversation import Item
-from callwright.tracing import tool_span
+from callwright.turn.tracing import tool_span
 
 __all__ = ["Execution", "abandon", "call_function"]
 

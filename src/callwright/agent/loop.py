@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from callwright.agent.agents import Agent
+from callwright.agent.agent import Agent
 from callwright.agent.calls import ReadyCall, call_key, check_decisions, decided, prepared
 from callwright.agent.events import (
     ApprovalNeeded,
@@ -30,6 +30,9 @@ from callwright.agent.events import (
     TurnEnded,
 )
 from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
+from callwright.calls.custom_tools import input_arguments
+from callwright.calls.history import with_readable_calls
+from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.collect import Turn
 from callwright.conversation import (
     Call,
@@ -41,11 +44,8 @@ from callwright.conversation import (
     Reasoning,
     TextPart,
 )
-from callwright.custom import input_arguments
 from callwright.events import Usage
-from callwright.history import with_readable_calls
-from callwright.jsontext import decode
-from callwright.toolsearch import SEARCH_TOOL
+from callwright.tolerant_json.codec import decode
 
 __all__ = ["Approve", "AskModel", "Interrupt", "Loop", "ReadyCall", "RunCalls", "Step"]
 

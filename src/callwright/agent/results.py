@@ -11,7 +11,7 @@ import msgspec
 
 from callwright.agent.marks import Result
 from callwright.conversation import MediaPart
-from callwright.jsontext import encode
+from callwright.tolerant_json.codec import encode
 
 __all__ = ["Output", "cut_text", "write_result"]
 

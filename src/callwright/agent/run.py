@@ -10,19 +10,19 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
-from callwright.agent.agents import Agent
+from callwright.agent.agent import Agent
 from callwright.agent.driver import Driver
 from callwright.agent.events import RunEnded, RunEvent, RunResult
 from callwright.agent.loop import Loop
 from callwright.agent.state import State, with_outputs
+from callwright.calls.history import with_readable_calls
 from callwright.conversation import Item, Message, TextPart
 from callwright.errors import RequestError
-from callwright.history import with_readable_calls
-from callwright.tracing import RunSpan
-from callwright.turn import SIMULATED, Model
-from callwright.upstreams.simulated import SimulatedUpstream
-from callwright.wire.chat import read_messages
-from callwright.wire.chat_history import mended
+from callwright.turn.run import SIMULATED, Model
+from callwright.turn.tracing import RunSpan
+from callwright.upstreams.simulated.model import SimulatedUpstream
+from callwright.wire.chat.mend_history import mended
+from callwright.wire.chat.request import read_messages
 
 __all__ = ["Input", "resume", "run", "run_sync", "stream"]
 

@@ -21,12 +21,12 @@ from callwright.agent.docstrings import read_docstring
 from callwright.agent.marks import Context, From, Hidden
 from callwright.agent.readers import Kind, MisfitError, UnknownTypeError, inside
 from callwright.agent.schema import Field, Kinds
+from callwright.calls.custom_tools import INPUT, custom_tool
 from callwright.conversation import FunctionTool, JsonObject
-from callwright.custom import INPUT, custom_tool
 from callwright.errors import RequestError, did_you_mean
-from callwright.grammar.user import Grammar
-from callwright.jsontext import NotJsonError, encode
+from callwright.grammar.grammar import Grammar
 from callwright.schema.strict import strict_problems
+from callwright.tolerant_json.codec import NotJsonError, encode
 
 __all__ = ["Approve", "HiddenParameter", "Tool", "ToolOptions", "bind", "tool"]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
 from callwright.api import parse
+from callwright.calls.history import with_readable_calls
 from callwright.conversation import (
     Call,
     CallOutput,
@@ -23,11 +24,10 @@ from callwright.conversation import (
 )
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
-from callwright.history import with_readable_calls
-from callwright.wire.chat import read_conversation, write_messages
-from callwright.wire.items import ItemReader
-from callwright.wire.offer import Offer
-from callwright.wire.pairing import paired
+from callwright.wire.chat.request import read_conversation, write_messages
+from callwright.wire.responses.input_items import ItemReader
+from callwright.wire.responses.pairing import paired
+from callwright.wire.tool_catalog import Offer
 
 __all__ = ["CHAT", "RESPONSES", "converted"]
 

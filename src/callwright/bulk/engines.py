@@ -15,7 +15,7 @@ import msgspec
 from callwright.bulk.files import Part
 from callwright.bulk.job import Done, Job
 from callwright.errors import ConfigError
-from callwright.processes import when_parent_ends
+from callwright.multiprocess import when_parent_ends
 
 __all__ = ["ENGINES", "Engine", "run"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from callwright.errors import ConfigError
-from callwright.jsontext import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = ["BadLine", "Format", "Part", "format_of", "half_of", "joined", "parts_of", "read_part", "write_part"]
 

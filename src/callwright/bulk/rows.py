@@ -19,15 +19,15 @@ from msgspec import Struct
 
 from callwright.api import parse, render
 from callwright.bulk.convert import CHAT, RESPONSES, converted
-from callwright.check import arguments_problem
+from callwright.calls.check import arguments_problem
+from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import ConfigError, RequestError
 from callwright.events import Problem
-from callwright.jsontext import encode
-from callwright.toolset import Toolset
-from callwright.wire.chat import read_request
-from callwright.wire.offer import read_offer
+from callwright.tolerant_json.codec import encode
+from callwright.wire.chat.request import read_request
+from callwright.wire.tool_catalog import read_offer
 
 __all__ = ["OPERATIONS", "Batch", "Operation", "Row", "Work"]
 

@@ -14,7 +14,7 @@ from callwright.bulk.engines import ENGINES, Engine, run
 from callwright.bulk.job import PART_BYTES, Done, Job
 from callwright.bulk.rows import OPERATIONS, Operation, Work
 from callwright.errors import ConfigError
-from callwright.jsontext import NotJsonError, decode
+from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["bulk"]
 

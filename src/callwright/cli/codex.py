@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 from callwright.errors import ConfigError, did_you_mean
-from callwright.jsontext import NotJsonError, decode
+from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["CATALOGUE", "CONFIG", "catalogue", "codex", "config"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from callwright.errors import ConfigError
-from callwright.gateway.config import load_config
-from callwright.gateway.config_schema import config_schema
-from callwright.gateway.models import build_models
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import load_config
+from callwright.gateway.config.schema import config_schema
 
 __all__ = ["config"]
 

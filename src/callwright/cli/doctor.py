@@ -11,13 +11,13 @@ from typing import Final
 import click
 import msgspec
 
-from callwright.cli.doctor_page import page
 from callwright.dialects.base import get_dialect
+from callwright.doctor.examine import probe
+from callwright.doctor.findings import GROUPS, Findings, Result, Status
+from callwright.doctor.page import page
+from callwright.doctor.recommend import Advice, advice
 from callwright.errors import ConfigError
-from callwright.gateway.addresses import check_url
-from callwright.probing.advice import Advice, advice
-from callwright.probing.examination import probe
-from callwright.probing.findings import GROUPS, Findings, Result, Status
+from callwright.gateway.config.urls import check_url
 from callwright.upstreams.http import without_credentials
 
 __all__ = ["doctor"]

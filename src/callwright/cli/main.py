@@ -15,19 +15,20 @@ import msgspec
 import callwright
 from callwright.api import Parser
 from callwright.cli.bulk import bulk
-from callwright.cli.chat import chat
+from callwright.cli.chat.command import chat
 from callwright.cli.codex import codex
 from callwright.cli.config import config as config_command
 from callwright.cli.doctor import doctor
 from callwright.cli.options import checked, option_of, server_options, told_as_options
 from callwright.cli.replay import replay
 from callwright.collect import collect
-from callwright.detection import by_name, by_template
 from callwright.dialects.base import dialect_names, get_dialect, read_options
+from callwright.dialects.detect import by_name, by_template
 from callwright.errors import CallwrightError, ConfigError, RequestError
 from callwright.events import FinishReason
-from callwright.gateway.callers import hash_of, new_key
-from callwright.gateway.config import (
+from callwright.gateway.access.keys import hash_of, new_key
+from callwright.gateway.config.build_models import build_models, default_name, detected, mode_of
+from callwright.gateway.config.config import (
     ANY_MODEL,
     Config,
     ModelConfig,
@@ -37,15 +38,14 @@ from callwright.gateway.config import (
     load_config,
     simulated_config,
 )
-from callwright.gateway.hosts import is_loopback
-from callwright.gateway.logs import configure as configure_logs
-from callwright.gateway.models import build_models, default_name, detected, mode_of
-from callwright.jsontext import NotJsonError, decode
-from callwright.response_template import ResponseTemplate
-from callwright.turn import AUTO, open_models
-from callwright.upstreams.gguf import is_file
+from callwright.gateway.config.hosts import is_loopback
+from callwright.gateway.observability.logs import configure as configure_logs
+from callwright.response_template.template import ResponseTemplate
+from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.turn.run import AUTO, open_models
+from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.http import without_credentials
-from callwright.wire.chat import read_conversation
+from callwright.wire.chat.request import read_conversation
 from callwright.wire.errors import json_fault
 
 __all__ = ["main"]
@@ -182,9 +182,9 @@ def _settings(
 
 def _run(config: Config, *, from_file: bool) -> None:
     from callwright.gateway.app import create_app  # here, so that the other commands start without it
-    from callwright.gateway.listeners import listen_for_each
-    from callwright.gateway.serving import serve as serve_app
-    from callwright.gateway.workers import check_workers, serve_by_workers
+    from callwright.gateway.process.serving import serve as serve_app
+    from callwright.gateway.process.sockets import listen_for_each
+    from callwright.gateway.process.workers import check_workers, serve_by_workers
 
     server = config.server
     configure_logs(server.log_level, server.log_format)
@@ -207,7 +207,7 @@ def _run(config: Config, *, from_file: bool) -> None:
 
 async def _check_store(config: StoreConfig | None) -> None:
     """Open the store once, so that what is wrong with it is told before anything is served."""
-    from callwright.gateway.store import Store
+    from callwright.gateway.store.store import Store
 
     if config is not None and config.url != "none":
         store = Store(config.url)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from callwright.collect import Turn
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
-from callwright.records import Record, RecordError, Reread, read_record, reread
+from callwright.turn.records import Record, RecordError, Reread, read_record, reread
 
 __all__ = ["replay"]
 

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from callwright.dialects._marked import MarkedReader
+from callwright.dialects.readers.marked import MarkedReader
 from callwright.events import Markup
-from callwright.source import Markers, Steps, gather
+from callwright.stream import Markers, Steps, gather
 
 __all__ = ["ANSWERS", "CITATIONS", "TURNS", "CohereReader", "turn"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Call
-from callwright.dialects._frame import Frame, Result, WriteCalls
-from callwright.dialects._marked import CallMarks
+from callwright.dialects.prompts.template import Frame, Result, WriteCalls
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["MARKS", "SEP", "frame", "write_calls"]

@@ -17,8 +17,10 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 from msgspec import Struct
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects._chat import (
+from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import (
     arguments_object,
     format_note,
     own_words,
@@ -26,13 +28,11 @@ from callwright.dialects._chat import (
     split_instructions,
     told_messages,
 )
-from callwright.dialects._parameters import ParameterReader, ParameterTags
-from callwright.dialects._values import ArgumentsWriter
-from callwright.dialects.base import RenderOptions
-from callwright.jsontext import NotJsonError, decode
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
+from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["DsmlForm", "DsmlOptions", "v4_form"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callwright.conversation import FunctionTool
-from callwright.dialects._notation import Notation, put_value
+from callwright.dialects.readers.notation import Notation, put_value
 from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 

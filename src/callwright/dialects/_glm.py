@@ -8,8 +8,8 @@ from typing import Final, assert_never
 import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._chat import format_note, plain_text, split_instructions
-from callwright.dialects._key_value_tags import KeyValueTags, put_calls, put_tools
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls, put_tools
 from callwright.prompt import PromptBuilder
 
 __all__ = ["CONTROLS", "GLM_ENDS", "glm_prompt"]

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from callwright.conversation import Conversation, Message, TextPart
-from callwright.dialects._chat import own_words
-from callwright.dialects._frame import Frame, Result, WriteCalls
+from callwright.dialects.prompts.chat_messages import own_words
+from callwright.dialects.prompts.template import Frame, Result, WriteCalls
 from callwright.prompt import PromptBuilder
 
 __all__ = ["END", "minimax_frame", "with_system"]

@@ -8,10 +8,10 @@ import json
 import re
 from typing import Final
 
+from callwright.calls.history import HistoryForm
 from callwright.conversation import Conversation
-from callwright.dialects._frame import Frame, Place, WriteCalls, WriteResults
-from callwright.dialects._marked import CallMarks
-from callwright.history import HistoryForm
+from callwright.dialects.prompts.template import Frame, Place, WriteCalls, WriteResults
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["HISTORY", "MARKS", "call_id", "frame"]

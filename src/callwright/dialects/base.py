@@ -28,12 +28,12 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from callwright import dialects
+from callwright.calls.toolset import Toolset
+from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation
 from callwright.errors import RequestError
 from callwright.prompt import Prompt
-from callwright.settings import SlipError, read_settings
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Dialect", "RenderOptions", "dialect_names", "get_dialect", "read_options"]
 
@@ -63,7 +63,7 @@ class Dialect(Protocol):
     def write(self, turn: AssistantTurn) -> str: ...
 
 
-_NOT_DIALECTS = {"base"}
+_NOT_DIALECTS = {"base", "detect", "prompts", "readers"}
 
 
 @cache

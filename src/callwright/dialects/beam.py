@@ -13,18 +13,18 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects._chat import arguments_object
-from callwright.dialects._frame import Frame, Result
-from callwright.dialects._parameters import ParameterReader, ParameterTags
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
+from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import CallStarted, Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Markers, Source, Steps, gather
-from callwright.toolset import Toolset
+from callwright.stream import Markers, Source, Steps, gather
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -10,13 +10,13 @@ from typing import Final, Literal
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
-from callwright.dialects._frame import Frame, Result, ThinkingOptions, call_object
-from callwright.dialects._marked import CallMarks
+from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_object
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

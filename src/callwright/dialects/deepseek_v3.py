@@ -6,11 +6,11 @@ which show no tools.
 
 from typing import Final
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
-from callwright.dialects._frame import ThinkingOptions
-from callwright.dialects._marked import MarkedReader
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.readers.marked import MarkedReader
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

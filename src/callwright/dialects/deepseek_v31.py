@@ -6,11 +6,11 @@ reasoning holds an empty thought; an answer that is not to think begins behind `
 
 from typing import Final, Literal
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
-from callwright.dialects._frame import ThinkingOptions
-from callwright.dialects._marked import MarkedReader
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.readers.marked import MarkedReader
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -8,16 +8,16 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects._chat import arguments_object, own_words
-from callwright.dialects._frame import Frame, Result, ThinkingOptions, tool_lines
-from callwright.dialects._marked_json import MarkedJson
-from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects.prompts.chat_messages import arguments_object, own_words
+from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
-from callwright.jsonspan import JsonStops
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
+from callwright.tolerant_json.passthrough import JsonStops
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

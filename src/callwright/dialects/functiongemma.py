@@ -9,14 +9,14 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects._gemma import declare
-from callwright.dialects._notation import Notation, NotationReader, put_call, put_value
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

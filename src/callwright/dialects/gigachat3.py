@@ -9,14 +9,14 @@ from typing import Final, Literal
 
 import msgspec
 
+from callwright.calls.history import HistoryForm
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects._frame import Frame, ThinkingOptions, call_object
-from callwright.dialects._marked import CallMarks, MarkedReader
-from callwright.history import HistoryForm
+from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
+from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

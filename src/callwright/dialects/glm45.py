@@ -6,14 +6,14 @@ reasoning's tags itself.
 
 from typing import Any, Final, Literal
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation
 from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from callwright.dialects._key_value_tags import LINES, KeyValueTags, said, told
-from callwright.dialects._key_values import KeyValueReader
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, said, told
+from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -1,8 +1,8 @@
 """Plain JSON calls, for any model: the tools are told in words, and a call is a fenced block of JSON.
 
 For servers without tool support, with a broken parser, or without a template for the model. What a reply may look
-like is wide; `callwright.recover` reads it. Text before the first thing that may be a call flows; from there on the
-reply is held, because what follows (a question, a record's output) may still make it text. Source of the forms:
+like is wide; `callwright.free_text.recover` reads it. Text before the first thing that may be a call flows; from there
+on the reply is held, because what follows (a question, a record's output) may still make it text. Source of the forms:
 docs/dialects.md.
 """
 
@@ -12,14 +12,20 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from callwright.dialects._chat import chat_message, choice_note, format_note, plain_text, split_instructions
-from callwright.dialects._prose import ProseReader
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import (
+    chat_message,
+    choice_note,
+    format_note,
+    plain_text,
+    split_instructions,
+)
+from callwright.dialects.readers.prose import ProseReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

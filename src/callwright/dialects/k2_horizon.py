@@ -9,14 +9,14 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._chat import format_note, plain_text, split_instructions
-from callwright.dialects._key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
-from callwright.dialects._key_values import KeyValueReader
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
+from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -9,15 +9,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
-from callwright.dialects._chat import arguments_object, choice_note, plain_text, told_messages
-from callwright.dialects._code import CodeContext
-from callwright.dialects._parameters import ParameterReader, ParameterTags, attributes
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import arguments_object, choice_note, plain_text, told_messages
+from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps, gather
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps, gather
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects._chat import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects._python_calls import PythonForm, PythonReader, python_call
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 
+from callwright.calls.history import HistoryForm
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects._frame import Frame, Result, call_object
-from callwright.dialects._marked import CallMarks, MarkedReader
 from callwright.dialects.base import RenderOptions
-from callwright.history import HistoryForm
+from callwright.dialects.prompts.template import Frame, Result, call_object
+from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -8,15 +8,15 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects._chat import arguments_object
-from callwright.dialects._frame import Frame, Result, ThinkingOptions, tool_lines
-from callwright.dialects._parameters import ParameterReader, ParameterTags
-from callwright.dialects._values import ArgumentsWriter
+from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Markers, Source, Steps, lane_of
-from callwright.toolset import Toolset
+from callwright.stream import Markers, Source, Steps, lane_of
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

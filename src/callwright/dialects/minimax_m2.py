@@ -8,15 +8,15 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects._chat import arguments_object
-from callwright.dialects._frame import ThinkingOptions
 from callwright.dialects._minimax import END, minimax_frame, with_system
-from callwright.dialects._parameters import ParameterReader, ParameterTags
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

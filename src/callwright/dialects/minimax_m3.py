@@ -16,17 +16,17 @@ from typing import Any, Final
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects._chat import arguments_object
-from callwright.dialects._frame import ThinkingOptions
 from callwright.dialects._minimax import END, minimax_frame, with_system
-from callwright.dialects._parameters import ParameterReader, ParameterTags, attributes
-from callwright.dialects._values import ArgumentsWriter, unwritten
+from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
 from callwright.events import Markup
-from callwright.jsontext import encode
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Markers, Source, Steps, lane_of
-from callwright.toolset import Toolset
+from callwright.stream import Markers, Source, Steps, lane_of
+from callwright.tolerant_json.codec import encode
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -8,13 +8,13 @@ Ministral-3-14B-Reasoning-2512.
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects._frame import Result, ThinkingOptions
-from callwright.dialects._marked import MarkedReader
 from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
+from callwright.dialects.prompts.template import Result, ThinkingOptions
+from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

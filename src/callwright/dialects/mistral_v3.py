@@ -8,14 +8,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects._frame import Result, WriteCalls
-from callwright.dialects._marked import MarkedReader
 from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
 from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.template import Result, WriteCalls
+from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -18,8 +18,10 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects._chat import (
+from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import (
     arguments_object,
     format_note,
     own_words,
@@ -27,13 +29,11 @@ from callwright.dialects._chat import (
     split_instructions,
     told_messages,
 )
-from callwright.dialects._code import CodeContext
-from callwright.dialects._parameters import ParameterReader, ParameterTags
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.source import Markers, Source, Steps, gather, may_come, stream_text
-from callwright.toolset import Toolset
+from callwright.stream import Markers, Source, Steps, gather, may_come, stream_text
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
-from callwright.dialects._frame import Frame, ThinkingOptions
-from callwright.dialects._marked import CallMarks, MarkedReader
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

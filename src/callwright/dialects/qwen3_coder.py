@@ -11,14 +11,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
-from callwright.dialects._chat import arguments_object, told_messages
-from callwright.dialects._frame import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
-from callwright.dialects._parameters import ParameterReader, ParameterTags
+from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
+from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -10,8 +10,10 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from callwright.dialects._chat import (
+from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import (
     arguments_object,
     format_note,
     own_words,
@@ -19,12 +21,10 @@ from callwright.dialects._chat import (
     split_instructions,
     told_messages,
 )
-from callwright.dialects._parameters import ParameterReader, ParameterTags
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties, required
-from callwright.source import Source, Steps
-from callwright.toolset import Toolset
+from callwright.stream import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

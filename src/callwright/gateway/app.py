@@ -17,32 +17,32 @@ from starlette.routing import Route, WebSocketRoute
 
 import callwright
 from callwright.errors import RequestError, UpstreamError, did_you_mean
-from callwright.gateway.answers import (
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.concurrency import Lane, LaneChooser
+from callwright.gateway.access.keys import Keys, caller
+from callwright.gateway.access.middleware import Guard
+from callwright.gateway.access.request_timeout import Received
+from callwright.gateway.access.shared_counters import Ledger
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
+from callwright.gateway.endpoints.chat import ChatEndpoint
+from callwright.gateway.endpoints.conversations import ConversationsEndpoint
+from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
+from callwright.gateway.endpoints.websocket import ResponsesSocket
+from callwright.gateway.http import (
     OUR_FAULT,
     ClientLeft,
     error_response,
     given_up,
     json_response,
 )
-from callwright.gateway.callers import Keys, caller
-from callwright.gateway.chat import ChatEndpoint
-from callwright.gateway.config import ANY_MODEL, Config, ModelConfig, StoreConfig
-from callwright.gateway.conversations import ConversationsEndpoint
-from callwright.gateway.exchanges import Watched, current
-from callwright.gateway.guard import Guard
-from callwright.gateway.lane import Lane, LaneChooser
-from callwright.gateway.ledger import Ledger
-from callwright.gateway.mcp_servers import McpServers
-from callwright.gateway.models import build_models
-from callwright.gateway.receiving import Received
-from callwright.gateway.responses import OPEN_RESPONSES, ResponsesEndpoint
-from callwright.gateway.store import Store, StoreError
-from callwright.gateway.traffic import Traffic
-from callwright.gateway.turns import Turns
-from callwright.gateway.watch import Watch
-from callwright.gateway.websocket import ResponsesSocket
-from callwright.jsontext import encode
-from callwright.turn import Model, open_models
+from callwright.gateway.observability.observability import Watch
+from callwright.gateway.request_context import Watched, current
+from callwright.gateway.responses.mcp_servers import McpServers
+from callwright.gateway.responses.turns import Turns
+from callwright.gateway.store.store import Store, StoreError
+from callwright.tolerant_json.codec import encode
+from callwright.turn.run import Model, open_models
 
 __all__ = ["create_app"]
 
@@ -302,7 +302,7 @@ class _Gateway:
         return model
 
     def _described_api(self) -> bytes:
-        from callwright.gateway.openapi import document  # its types are for nothing else, and take their time
+        from callwright.gateway.openapi.document import document  # its types are for nothing else, and take their time
 
         elsewhere = OPEN_RESPONSES.rstrip("/")
         return encode(document(self.endpoints(), has_keys=bool(self.keys), elsewhere=elsewhere))

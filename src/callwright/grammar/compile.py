@@ -11,9 +11,9 @@ from typing import Final
 
 from callwright.errors import GrammarError
 from callwright.grammar.engine import OPTION_LINES, Engine, RefusedError, Syntax, refusal
-from callwright.grammar.lark_tokens import Token, tokens
+from callwright.grammar.errors import refused, refused_at
+from callwright.grammar.lark_lexer import Token, tokens
 from callwright.grammar.lint import check_lark, check_regex
-from callwright.grammar.place import refused, refused_at
 
 __all__ = ["compiled"]
 

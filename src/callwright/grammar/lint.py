@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from callwright.errors import GrammarError
-from callwright.grammar.lark_rules import Alternatives, Definition, Lark, Use, read_lark
-from callwright.grammar.place import refused
+from callwright.grammar.errors import refused
+from callwright.grammar.lark_parser import Alternatives, Definition, Lark, Use, read_lark
 from callwright.grammar.regex_lint import regex_fault
 
 __all__ = ["check_lark", "check_regex"]

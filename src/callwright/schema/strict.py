@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
-from callwright.jsontext import encode
+from callwright.tolerant_json.codec import encode
 
 __all__ = ["MAX_LEVELS", "TOO_DEEP", "levels", "schema_problems", "strict_problems"]
 

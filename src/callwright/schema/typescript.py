@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from callwright.conversation import FunctionTool
-from callwright.jsontext import encode
 from callwright.schema.keywords import properties, required
+from callwright.tolerant_json.codec import encode
 
 __all__ = ["declaration"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from callwright.jsontext import encode
-from callwright.kept import kept_by_text
+from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_returns
+from callwright.tolerant_json.codec import encode
 
 __all__ = ["Fault", "faults", "is_valid", "unread"]
 

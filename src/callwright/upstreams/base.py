@@ -10,11 +10,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from callwright.constraint.shape import Constraint
+from callwright.constraints.shape import Constraint
 from callwright.conversation import Conversation
 from callwright.events import FinishReason, Usage
 from callwright.prompt import Prompt
-from callwright.upstreams.trip import Trip
+from callwright.upstreams.timings import Trip
 
 __all__ = [
     "Delta",

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from callwright.constraint.compile import Compiled
-from callwright.constraint.shape import Constraint
+from callwright.constraints.compile import Compiled
+from callwright.constraints.shape import Constraint
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
 from callwright.events import FinishReason, Usage

@@ -1,6 +1,6 @@
 """Servers that can be held to a grammar: it is made off the event loop, sent, and left out where it is refused.
 
-What a grammar says is `callwright.constraint`'s, in which fields it goes the subclass's. A server that refuses one is
+What a grammar says is `callwright.constraints`'s, in which fields it goes the subclass's. A server that refuses one is
 asked again without it: the answer is checked all the same.
 """
 
@@ -15,9 +15,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from callwright.constraint.compile import Compiled, Target, compiled, key_of, ready
-from callwright.constraint.lark import Vocabulary
-from callwright.constraint.shape import Constraint
+from callwright.constraints.compile import Compiled, Target, compiled, key_of, ready
+from callwright.constraints.lark import Vocabulary
+from callwright.constraints.shape import Constraint
 from callwright.errors import RequestError, UpstreamError
 from callwright.upstreams.base import Deltas, Generation
 from callwright.upstreams.http import HttpUpstream, Timeouts

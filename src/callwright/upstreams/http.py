@@ -17,7 +17,7 @@ import aiohttp
 from msgspec import Struct
 
 from callwright.errors import RequestError, UpstreamError
-from callwright.jsontext import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = [
     "HttpUpstream",

@@ -17,7 +17,7 @@ from typing import Final
 from callwright.errors import RequestError, UpstreamError
 from callwright.upstreams.affinity import fair_share, key_of, score
 from callwright.upstreams.base import Deltas, Generation, Upstream
-from callwright.upstreams.trip import ServerState
+from callwright.upstreams.timings import ServerState
 
 __all__ = ["Pool"]
 

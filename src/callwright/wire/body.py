@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from callwright.errors import RequestError
-from callwright.jsontext import NotJsonError, decode
-from callwright.kept import kept_by_text
+from callwright.schema.cache import kept_by_text
+from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.wire.errors import json_fault
 from callwright.wire.limits import Limits, check_depth, check_limits
 

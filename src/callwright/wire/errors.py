@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from callwright.errors import RequestError, UpstreamError
-from callwright.jsontext import NotJsonError
+from callwright.tolerant_json.codec import NotJsonError
 
 __all__ = [
     "error_body",

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from callwright.errors import RequestError
-from callwright.jsontext import decode, encode
-from callwright.kept import kept_by_text
+from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_parts, pattern_size, patterns
+from callwright.tolerant_json.codec import decode, encode
 
 __all__ = ["Limits", "check_depth", "check_items", "check_limits"]
 

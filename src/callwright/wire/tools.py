@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from callwright.calls.custom_tools import custom_tool
 from callwright.conversation import Call, FunctionTool
-from callwright.custom import custom_tool
 from callwright.errors import GrammarError, RequestError
-from callwright.grammar.user import Grammar
-from callwright.jsontext import decode, encode
-from callwright.kept import kept_by_text
+from callwright.grammar.grammar import Grammar
+from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
+from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.errors import listed, missing, typed, wrong_type
 
 __all__ = [

@@ -5,9 +5,9 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 `output` read. Sources: openai/harmony 0.0.8, the gpt-oss chat template, and what the models are seen to write.
 """
 
+from callwright.calls.history import HistoryForm
 from callwright.dialects.harmony.output import parse
 from callwright.dialects.harmony.prompt import Options, messages, render, write
-from callwright.history import HistoryForm
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.dialects.harmony.header import PARALLEL, resolve
 from callwright.dialects.harmony.tokens import CALL, CONTROLS, END, ENDOFTEXT, RETURN, START
@@ -18,11 +19,10 @@ from callwright.events import (
     ProblemKind,
     ReasoningDelta,
 )
-from callwright.jsonspan import JsonStops, gather_json, json_text
-from callwright.jsontext import NotJsonError, decode, without
-from callwright.recover import Found, Prose, recover
-from callwright.source import Markers, Source, Steps, gather, stream
-from callwright.toolset import Toolset
+from callwright.free_text.recover import Found, Prose, recover
+from callwright.stream import Markers, Source, Steps, gather, stream
+from callwright.tolerant_json.codec import NotJsonError, decode, without
+from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
 

@@ -8,9 +8,9 @@ import re
 
 from msgspec import Struct
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects.harmony.tokens import CHANNEL, CHANNELS, CONSTRAIN, START
 from callwright.events import ProblemKind
-from callwright.toolset import Toolset
 
 __all__ = ["NO_RECIPIENT", "PARALLEL", "Header", "read_header", "resolve"]
 

@@ -12,13 +12,13 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, Bodies, json_value
 from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
 from callwright.events import Markup, Problem, ProblemKind
-from callwright.source import Markers, Source, Steps, gather
-from callwright.toolset import Toolset
+from callwright.stream import Markers, Source, Steps, gather
 
 __all__ = ["parse"]
 

@@ -23,7 +23,6 @@ from callwright.conversation import (
     ResponseFormat,
     ToolTurn,
 )
-from callwright.dialects._chat import chat_content, chat_message, choice_note, plain_text, split_instructions
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.harmony.builtin import BuiltinName, is_builtin, namespace_section, section
 from callwright.dialects.harmony.tokens import (
@@ -35,6 +34,13 @@ from callwright.dialects.harmony.tokens import (
     MESSAGE,
     RETURN,
     START,
+)
+from callwright.dialects.prompts.chat_messages import (
+    chat_content,
+    chat_message,
+    choice_note,
+    plain_text,
+    split_instructions,
 )
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf

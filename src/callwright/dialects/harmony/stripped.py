@@ -7,12 +7,12 @@ which `assistant` is glued to a channel word, is read this way; prose that merel
 import re
 from typing import Final, Literal
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
 from callwright.dialects.harmony.header import NO_RECIPIENT, resolve
 from callwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from callwright.events import Problem, ProblemKind
-from callwright.source import Markers, Source, Steps, gather, may_come
-from callwright.toolset import Toolset
+from callwright.stream import Markers, Source, Steps, gather, may_come
 
 __all__ = ["begins_stripped", "holds_stripped", "read_stripped"]
 

@@ -1,0 +1,376 @@
+"""The connection to one MCP server: one task owns the client, and a broken one is made anew.
+
+The client of the SDK must be left by the task that entered it, and a refused connection ends it for good (mcp 2.3). So
+a task enters it, lists the tools and waits; calls come from any task. What goes wrong in a call is `Failed`, in words
+for the model; what goes wrong at the start is `ConfigError`. A call that may have reached the server is made again only
+where the server says that this does no harm.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TextIO, TypeAlias
+
+from msgspec import Struct
+
+from callwright.agent.execution import abandon
+from callwright.agent.mcp.results import failure
+from callwright.errors import ConfigError
+from callwright.turn.tracing import note_mcp
+from callwright.upstreams.http import without_credentials
+
+__all__ = ["Command", "Connection", "Url"]
+
+log = logging.getLogger("callwright.mcp")
+
+Progress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
+
+# Codes of JSON-RPC errors. A legacy server that was started anew answers the first of them.
+_UNKNOWN_SESSION: Final = -32600
+_CLOSED: Final = -32000
+_TIMEOUT: Final = -32001
+_PAUSES_S: Final = (0.0, 0.25, 1.0)  # before each attempt to connect again
+_CLOSING_S: Final = 10.0  # the SDK gives a process 4 s to end
+_MAX_PAGES: Final = 100
+_MAX_EVENT: Final = 64 * 1024 * 1024  # characters of one answer; the SDK's own limit of 1 MiB is less than one image
+_LAST_LINES: Final = 5
+_UNREACHABLE: Final = "The tool's server cannot be reached. The call was not run."
+_BROKE: Final = "The connection to the tool's server broke. The call may still have taken effect."
+
+
+class Command(Struct, frozen=True):
+    """A server that is started here and speaks over its standard input and output.
+
+    It gets HOME, PATH and the like, and `env`; nothing else of this process's environment.
+    """
+
+    words: tuple[str, ...]
+    env: Mapping[str, str] = {}
+    cwd: str | None = None
+
+    def __str__(self) -> str:
+        return repr(self.words[0])  # there may be keys in the arguments
+
+
+class Url(Struct, frozen=True):
+    """A server that is there, asked over streamable HTTP."""
+
+    url: str
+    headers: Mapping[str, str] = {}
+
+    def __str__(self) -> str:
+        return without_credentials(self.url)
+
+
+class _UnreachableError(Exception):
+    """No connection came about, however often it was tried."""
+
+
+class Connection:
+    """A server that can be called. `tools` are the SDK's, sorted by name, as they were at the start."""
+
+    def __init__(self, target: Command | Url, connect_timeout_s: float) -> None:
+        self._target = target
+        self._timeout_s = connect_timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._lock = asyncio.Lock()
+        self._owner: _Owner | None = None
+        self._pinned: dict[str, str] = {}
+        self.tools: list[Any] = []
+        self.server_name = ""
+
+    async def open(self) -> None:
+        """Connect. Raises `ConfigError`."""
+        self._owner = owner = await _Owner.started(self._target, self._timeout_s)
+        self._take(owner)
+        self.server_name = owner.server_name
+
+    async def refresh(self) -> None:
+        """List the tools again, over a new connection where the old one broke. Raises `ConfigError`."""
+        async with self._lock:
+            owner = self._owner
+            if owner is not None and not owner.is_over:
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        await owner.list_tools()
+                except Exception as error:
+                    log.info("listing the tools again failed: %s", type(error).__name__)
+                else:
+                    self._take(owner)
+                    return
+            if owner is not None:
+                await self._drop(owner)
+            await self.open()
+
+    def _take(self, owner: "_Owner") -> None:
+        self.tools = sorted(owner.tools, key=lambda tool: str(tool.name))
+        self._pinned = owner.forms
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the tools may be others than those that were listed: it broke, or was made anew."""
+        return self._owner is None or self._owner.is_over or self._owner.forms != self._pinned
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+        return self._owner is None or not self._owner.calls
+
+    async def close(self) -> None:
+        """End it, and the process where it was started here."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            await owner.stop()
+
+    def note_call(self) -> None:
+        """Say on the span of a tool's run where it is run."""
+        version = None if self._owner is None or self._owner.is_over else self._owner.protocol_version
+        note_mcp("tools/call", version, self._target.url if isinstance(self._target, Url) else None)
+
+    async def call(self, name: str, arguments: dict[str, Any], *, is_repeatable: bool, progress: Progress) -> Any:
+        """The server's answer. Raises `Failed`."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise failure("These tools belong to the event loop in which they were made; use `await run(…)` there.")
+        was_sent = False
+        for _ in range(2):
+            try:
+                owner = await self._connected(name)
+            except _UnreachableError as error:
+                raise failure(_BROKE if was_sent else str(error)) from error
+            went_on: list[None] = []
+            turn = self._loop.call_soon(went_on.append, None)
+            owner.begin_call()
+            try:
+                answer = await owner.client.call_tool(name, arguments, progress_callback=progress)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    owner.end_call()
+                    raise
+                is_unknown = False
+            except Exception as error:
+                code = getattr(error, "code", None)
+                is_unknown = code == _UNKNOWN_SESSION and "session" in str(error).lower()
+                if not is_unknown and code != _CLOSED and not owner.is_over:
+                    owner.end_call()
+                    raise failure(_words(error)) from error
+            else:
+                owner.end_call()
+                return answer
+            finally:
+                turn.cancel()
+            await self._drop(owner)
+            # A connection that was closed before refuses without a turn of the event loop.
+            is_unsent = is_unknown or owner.was_refused or not went_on
+            was_sent = was_sent or not is_unsent
+            if was_sent and not is_repeatable:
+                break
+        raise failure(_BROKE if was_sent else _UNREACHABLE)
+
+    async def _connected(self, name: str) -> "_Owner":
+        """The client, made anew if it must be; the tool must still be what it was."""
+        async with self._lock:
+            if self._owner is not None and self._owner.is_over:
+                await self._drop(self._owner)
+            if self._owner is None:
+                self._owner = await self._again()
+            if self._owner.forms.get(name) != self._pinned.get(name):
+                raise failure("The server has changed or removed this tool since it was connected. It was not run.")
+            return self._owner
+
+    async def _again(self) -> "_Owner":
+        for pause in _PAUSES_S:
+            await asyncio.sleep(pause)
+            try:
+                return await _Owner.started(self._target, self._timeout_s)
+            except ConfigError as error:
+                log.info("connecting again failed: %s", error)
+        raise _UnreachableError(_UNREACHABLE)
+
+    async def _drop(self, owner: "_Owner") -> None:
+        if self._owner is owner:
+            self._owner = None
+        await owner.stop()
+
+
+class _Owner:
+    """One client, and the task that entered it. `was_refused`: no TCP connection came about."""
+
+    def __init__(self, target: Command | Url) -> None:
+        self._target = target
+        self._stop = asyncio.Event()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._reader: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._calls = 0
+        self._is_shared = False  # by calls that run at the same time
+        self.client: Any = None
+        self.tools: list[Any] = []
+        self.forms: dict[str, str] = {}  # each tool as one text
+        self.server_name = ""
+        self.protocol_version: str | None = None
+        self._task = asyncio.create_task(self._own(), name=f"callwright mcp {target}")
+
+    @staticmethod
+    async def started(target: Command | Url, timeout_s: float) -> "_Owner":
+        """A client that is connected and has its list of tools. Raises `ConfigError`."""
+        owner = _Owner(target)
+        try:
+            await asyncio.wait({owner._task, owner._ready}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not owner._ready.done():
+                was_over = owner.is_over
+                await owner.stop()
+        if owner._ready.done():
+            return owner
+        why = owner._why() if was_over else f"it did not answer within {timeout_s:g} s"
+        if owner._reader is not None:
+            await asyncio.to_thread(owner._reader.join, 0.5)
+        error = ConfigError(f"The MCP server {target} cannot be used: {why}.")
+        if owner._last_lines:  # a note, for who runs the server: whoever else is told the message is not told its keys
+            error.add_note(f"Its last words: {' | '.join(owner._last_lines)}")
+        raise error
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it can answer nothing more."""
+        return self._task.done()
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether it ended because no connection came about, and there was one call only: then nothing was sent."""
+        return type(self._error).__name__ == "ConnectError" and not self._is_shared
+
+    @property
+    def calls(self) -> int:
+        """How many are under way."""
+        return self._calls
+
+    async def list_tools(self) -> None:
+        """Take what the server has."""
+        self.tools = await _listed(self.client)
+        self.forms = {tool.name: tool.model_dump_json() for tool in self.tools}
+
+    def begin_call(self) -> None:
+        """Before each call."""
+        self._calls += 1
+        self._is_shared = self._is_shared or self._calls > 1
+
+    def end_call(self) -> None:
+        """Behind each call that the connection outlived."""
+        self._calls -= 1
+        self._is_shared = self._is_shared and self._calls > 0
+
+    async def stop(self) -> None:
+        """Leave the client, within a time. However often it is called."""
+        self._stop.set()
+        if not self._ready.done():
+            self._task.cancel()
+        await asyncio.wait({self._task}, timeout=_CLOSING_S)
+        if not self._task.done():
+            self._task.cancel()
+            abandon(self._task)
+
+    async def _own(self) -> None:
+        try:
+            await self._serve()
+        except BaseException as error:
+            self._error = _innermost(error)
+            log.info("MCP server %s: connection ended: %s", self._target, type(self._error).__name__)
+
+    async def _serve(self) -> None:
+        import mcp
+        from mcp.client import Client
+
+        with self._errors() as errors:
+            if isinstance(self._target, Url):
+                transport = _http(self._target)
+            else:
+                program, *arguments = self._target.words
+                wanted = mcp.StdioServerParameters(
+                    command=program, args=arguments, env=dict(self._target.env), cwd=self._target.cwd
+                )
+                transport = mcp.stdio_client(wanted, errlog=errors)
+            async with Client(transport) as client:
+                errors.close()  # the process has its own
+                self.client = client
+                self.server_name = client.server_info.name if client.server_info else ""
+                self.protocol_version = str(client.protocol_version)
+                await self.list_tools()
+                self._ready.set_result(None)
+                await self._stop.wait()
+
+    def _errors(self) -> TextIO:
+        """What a process writes to as its standard error: it goes to the log, its last lines are kept."""
+        reading, writing = os.pipe()
+
+        def read() -> None:
+            with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    self._last_lines.append(line.rstrip()[:500])
+                    log.debug("%s: %s", self._target, line.rstrip())
+
+        self._reader = threading.Thread(target=read, name="callwright mcp stderr", daemon=True)
+        self._reader.start()
+        return os.fdopen(writing, "w")
+
+    def _why(self) -> str:
+        error = self._error
+        if isinstance(error, FileNotFoundError):
+            return "there is no such program, or no such folder to start it in"
+        if isinstance(error, asyncio.CancelledError) or error is None:
+            return "it ended the connection"
+        return _words(error).rstrip(".")
+
+
+@asynccontextmanager
+async def _http(target: Url) -> AsyncGenerator[Any, None]:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    # How long an answer may take is the runtime's matter.
+    timeout = httpx2.Timeout(30.0, read=None)
+    async with (
+        httpx2.AsyncClient(headers=dict(target.headers), timeout=timeout) as http,
+        streamable_http_client(target.url, http_client=http, max_sse_event_size=_MAX_EVENT) as streams,
+    ):
+        yield streams
+
+
+async def _listed(client: Any) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return found
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What went wrong, out of the groups that it comes in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _words(error: BaseException) -> str:
+    """An error of the SDK in words for a model."""
+    kind = type(error).__name__
+    if getattr(error, "code", None) == _TIMEOUT:
+        return "The tool's server did not answer in time. The call may still have taken effect."
+    if kind == "ValidationError":
+        return "The tool's server answered something that is not of the protocol."
+    if kind == "InputRequiredRoundsExceededError":
+        return "The tool asks a person for more, and nobody is there to answer."
+    with suppress(Exception):
+        if words := str(error):
+            return words
+    return kind

@@ -1,0 +1,82 @@
+"""What an MCP server answered to a call, as a result of the runtime. It knows the shapes and nothing of the protocol.
+
+Source of the shapes: `CallToolResult` of the Model Context Protocol, 2026-07-28 and before.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from callwright.agent.marks import Failed, Result
+from callwright.agent.results import cut_text
+from callwright.tolerant_json.codec import encode
+
+__all__ = ["failure", "result_of"]
+
+_AUDIO: Final[Mapping[str, str]] = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_MAX_FAULT: Final = 2_000
+
+
+class _ToolError(Failed):
+    """The tool itself says that it failed; traces call it as the conventions do."""
+
+    error_type = "tool_error"
+
+
+def result_of(answer: Any, *, tells_media: bool = False) -> Any:
+    """The value of a call: structured where there is one (the text mostly repeats it), else the text; with images and
+    sounds both in a `Result`, or with words in their place (`tells_media`). Raises `Failed` for an answer that is an
+    error.
+    """
+    parts = [_part(block, tells_media=tells_media) for block in answer.content]
+    texts = [part for part in parts if isinstance(part, str)]
+    if answer.is_error:
+        raise _ToolError(str(failure("\n".join(texts) or "The tool says that it failed, and not why.")))
+    structured = answer.structured_content
+    if structured is None and len(texts) == len(parts):
+        return "\n".join(texts) if parts else None
+    if structured is None:
+        return Result(content=parts)
+    media = [part for part, block in zip(parts, answer.content, strict=True) if block.type in ("image", "audio")]
+    return Result(content=[_text(structured), *media], data=structured) if media else structured
+
+
+def failure(words: str) -> Failed:
+    """A failure that the model reads about, in a few words."""
+    return Failed(cut_text(words, _MAX_FAULT))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def _part(block: Any, *, tells_media: bool) -> str | dict[str, Any]:
+    """Text, or a part in the Chat shape; words for what no part can hold."""
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "image" | "audio" if tells_media:
+            return f"[{block.mime_type}, {_size(block.data)}]"
+        case "image":
+            url = f"data:{block.mime_type};base64,{block.data}"
+            return {"type": "image_url", "image_url": {"url": url}}
+        case "audio" if block.mime_type in _AUDIO:
+            return {"type": "input_audio", "input_audio": {"data": block.data, "format": _AUDIO[block.mime_type]}}
+        case "audio":
+            return f"[{block.mime_type}, {_size(block.data)}]"
+        case "resource_link":
+            return f"{block.title or block.name}: {block.uri}"
+        case "resource":
+            return _resource(block.resource)
+        case kind:
+            return f"[{kind}]"
+
+
+def _resource(resource: Any) -> str:
+    text = getattr(resource, "text", None)
+    if text is not None:
+        return str(text)
+    return f"[{resource.uri}: {resource.mime_type or 'binary data'}, {_size(resource.blob)}]"
+
+
+def _size(base64: Sequence[Any]) -> str:
+    return f"{len(base64) * 3 // 4:,} bytes"

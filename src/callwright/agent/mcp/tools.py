@@ -1,0 +1,157 @@
+"""The tools of an MCP server as tools of an agent: over the standard streams of a process, or streamable HTTP.
+
+    async with mcp_tools("uvx mcp-server-time") as tools:
+        result = await callwright.run(callwright.Agent(model="simulated", tools=tools), "What time is it in Oslo?")
+
+It needs the official SDK: `pip install 'callwright[mcp]'`. Arguments are checked against the tool's schema before the
+server hears of the call. What a server says of its tools are words of a stranger: a person must approve all calls but
+those of tools that say they only read, unless `approve` says otherwise.
+"""
+
+import hashlib
+import importlib.util
+import re
+import shlex
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Literal, TypeAlias
+
+from callwright.agent.marks import Context
+from callwright.agent.mcp.connection import Command, Connection, Url
+from callwright.agent.mcp.results import result_of
+from callwright.agent.tools import HiddenParameter, Tool, ToolOptions
+from callwright.conversation import FunctionTool
+from callwright.errors import ConfigError
+
+__all__ = ["ApproveMcp", "mcp_command", "mcp_tools", "needs_sdk", "server_tool"]
+
+# Which calls a person must approve: all, none, or those of tools that do not say that they only read.
+ApproveMcp: TypeAlias = bool | Literal["writes"]
+
+_MAX_NAME: Final = 64
+_OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+# Where the function of a tool gets its context: no argument of a server can have that name.
+_CONTEXT: Final = " context"
+
+
+@asynccontextmanager
+async def mcp_tools(
+    server: str | Sequence[str],
+    *,
+    name: str | None = None,
+    approve: ApproveMcp = "writes",
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    connect_timeout_s: float = 30.0,
+    timeout_s: float | None = None,
+    deferred: bool = False,
+) -> AsyncGenerator[list[Tool], None]:
+    """The tools of a server, sorted by name, each called `name__tool`; by default `name` is what the server says it is.
+
+    `server` is a URL, or a command as one would type it (`KEY=value` before it goes into its environment, as does
+    `env`), or the words of one. `timeout_s` is for each call; without it the agent's limit holds. `deferred`: the
+    model has to search for them. Raises `ConfigError`
+    when the server cannot be used, or the SDK is missing.
+    """
+    needs_sdk()
+    connection = Connection(_target(server, dict(env or {}), cwd, dict(headers or {})), connect_timeout_s)
+    await connection.open()
+    try:
+        prefix = _OTHER.sub("_", name or connection.server_name or "mcp")
+        yield _tools(connection, prefix, approve, timeout_s, deferred=deferred)
+    finally:
+        await connection.close()
+
+
+def needs_sdk() -> None:
+    """Raises `ConfigError` where the SDK is missing."""
+    if importlib.util.find_spec("mcp") is None:
+        raise ConfigError("Tools of MCP servers need the official SDK: pip install 'callwright[mcp]'.")
+
+
+def _target(
+    server: str | Sequence[str], env: dict[str, str], cwd: str | None, headers: dict[str, str]
+) -> Command | Url:
+    if isinstance(server, str) and server.startswith(("http://", "https://")):
+        if env or cwd:
+            raise ConfigError("env and cwd are for servers that are started by a command, not for a URL.")
+        return Url(server, headers)
+    if headers:
+        raise ConfigError("headers are for servers with a URL; a command gets its keys by env.")
+    return mcp_command(server, env, cwd)
+
+
+def mcp_command(server: str | Sequence[str], env: Mapping[str, str], cwd: str | None = None) -> Command:
+    """A command as one would type it, or its words. Raises `ConfigError`."""
+    env = dict(env)
+    try:
+        words = shlex.split(server) if isinstance(server, str) else list(server)
+    except ValueError as error:
+        raise ConfigError(f"The command of an MCP server cannot be read: {error}.") from error
+    if isinstance(server, str):
+        while words and (found := _ASSIGNMENT.fullmatch(words[0])):
+            env[found[1]] = found[2]
+            words.pop(0)
+    if not words:
+        raise ConfigError("Expected an MCP server: a command such as 'uvx mcp-server-time', or a URL. Got nothing.")
+    return Command(tuple(words), env, cwd)
+
+
+def _tools(
+    connection: Connection, prefix: str, approve: ApproveMcp, timeout_s: float | None, *, deferred: bool
+) -> list[Tool]:
+    tools: dict[str, Tool] = {}
+    for listed in connection.tools:
+        name = _named(f"{prefix}__{listed.name}", tools)
+        hints = listed.annotations
+        only_reads = bool(hints and hints.read_only_hint)
+        definition = FunctionTool(name, listed.description or listed.title, {"type": "object", **listed.input_schema})
+        options = ToolOptions(
+            approve=approve if isinstance(approve, bool) else not only_reads, timeout_s=timeout_s, deferred=deferred
+        )
+        tools[name] = server_tool(connection, listed, definition, options)
+    return list(tools.values())
+
+
+def server_tool(
+    connection: Connection, listed: Any, definition: FunctionTool, options: ToolOptions, *, tells_media: bool = False
+) -> Tool:
+    """A tool of a server, which is `listed` so, as one that a model may call by another name. `tells_media`: its images
+    and sounds are told in words.
+    """
+    return Tool(
+        _function(connection, listed, tells_media=tells_media),
+        definition,
+        None,
+        (HiddenParameter(_CONTEXT, "context", is_optional=True),),
+        options,
+    )
+
+
+def _named(wanted: str, taken: Mapping[str, Tool]) -> str:
+    """A name that OpenAI takes and no other tool has: a mark of the real one stands at its end where it was changed."""
+    name = _OTHER.sub("_", wanted)
+    if len(name) <= _MAX_NAME and name not in taken:
+        return name
+    mark = hashlib.sha256(wanted.encode()).hexdigest()[:8]
+    return f"{name[: _MAX_NAME - 9]}_{mark}"
+
+
+def _function(connection: Connection, listed: Any, *, tells_media: bool) -> Any:
+    name, hints = listed.name, listed.annotations
+    is_repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
+
+    async def call(**arguments: Any) -> Any:
+        context: Context = arguments.pop(_CONTEXT)
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            context.progress({"progress": done, "total": total, "message": message})
+
+        connection.note_call()
+        answer = await connection.call(name, arguments, is_repeatable=is_repeatable, progress=progress)
+        return result_of(answer, tells_media=tells_media)
+
+    call.__name__ = call.__qualname__ = name
+    return call

@@ -1,0 +1,200 @@
+"""The check between a parser and its consumer: what goes out as a call obeys the request, and what is wrong is named.
+
+It knows the tools and the choice, not the format the call was written in. Text and arguments pass through as they come.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.streaming_input import LiveInput
+from callwright.calls.toolset import Toolset
+from callwright.conversation import FunctionTool, NamedTool
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = ["Check", "arguments_problem"]
+
+_MAX_TOLD: Final = 3
+
+
+class _Open(msgspec.Struct):
+    """A call that is being written: its arguments as they are mended, or the texts of one that goes out as it is.
+
+    A custom tool's arguments become its input.
+
+    `index` is ours, None where the call does not leave.
+    """
+
+    started: CallStarted
+    arguments: LiveArguments | LiveInput | None
+    texts: list[str] = []
+    index: int | None = None
+    told: list[Problem] = []  # what is wrong with it, for its end: until then some of its arguments may be held
+
+
+class Check:
+    """Takes the events of one turn in order and passes on those that may leave.
+
+    Calls that the choice forbids do not leave: under `none` no call, under a named choice no other tool's, without
+    parallel calls only the first. A call of an unknown tool, or with arguments that do not fit, leaves with a problem:
+    its intent is beyond doubt, and the client answers it with an error the model learns from.
+    """
+
+    def __init__(self, tools: Toolset) -> None:
+        self._tools = tools
+        self._choice = tools.choice
+        self._parallel = tools.parallel
+        self._calls = 0
+        self._open: dict[int, _Open] = {}  # by the parser's index
+        self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
+        self._early: list[Problem] = []  # of the call that comes next
+        self._waiting: dict[int, list[Event]] = {}  # calls that began while another was open: they come one by one
+
+    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+        """Check some events; what may leave is appended to `out`."""
+        for event in events:
+            if isinstance(event, ArgumentsDelta):  # by far the most frequent: not by pattern
+                call = self._open.get(event.index)
+                if call is None:
+                    self._waiting[event.index].append(event)
+                    continue
+                text = call.arguments.feed(event.text) if call.arguments else event.text
+                if call.arguments is None:
+                    call.texts.append(text)
+                if text and call.index is not None:
+                    same = text is event.text and call.index == event.index
+                    out.append(event if same else ArgumentsDelta(call.index, text))
+            elif isinstance(event, ContentDelta | ReasoningDelta | Markup):
+                out.append(event)
+            else:
+                self._judge_event(event, out)
+
+    def _judge_event(self, event: Event, out: list[Event]) -> None:
+        match event:
+            case CallStarted(index) if self._open:
+                self._waiting[index] = [event]
+            case CallEnded(index) | Problem(call=int(index)) if index in self._waiting:
+                self._waiting[index].append(event)
+            case CallStarted():
+                self._start(event, out)
+            case CallEnded(index, complete):
+                self._end(index, complete, out)
+                while self._waiting and not self._open:
+                    self.push(self._waiting.pop(next(iter(self._waiting))), out)
+            case Problem(call=int(index)) if index in self._open and self._open[index].index is not None:
+                self._open[index].told.append(event)
+            case Problem(call=int(index)) if index in self._index:
+                out.append(msgspec.structs.replace(event, call=self._index[index]))
+            case Problem(call=int()):
+                self._early.append(event)
+            case _:
+                out.append(event)
+
+    def finish(self, reason: FinishReason, out: list[Event]) -> None:
+        """The output is over: say how the turn ended. `reason` is `stop` unless the model was stopped."""
+        self._tell_early(None, out)
+        if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
+            out.append(Problem("call_missing", "the request asks for a call and the model made none"))
+        out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
+
+    def _start(self, started: CallStarted, out: list[Event]) -> None:
+        name = self._tools.resolve(started.name)
+        if name != started.name and name in self._tools:
+            if self._tools.is_respelled(started.name, name):
+                detail = f"{started.name!r} means {name!r}"
+                self._early.append(Problem("tool_name_repaired", detail, call=started.index))
+            started = msgspec.structs.replace(started, name=name)
+        leaves = self._lets_out(started.name)
+        tool = self._tools.get(started.name) if leaves else None
+        if tool is not None and tool.custom is not None:
+            started = msgspec.structs.replace(started, kind="custom")
+        call = _Open(started, self._live(tool) if tool else None)
+        self._open[started.index] = call
+        if not leaves:
+            self._index[started.index] = None
+            self._tell_early(None, out)
+            return
+        ours = self._index[started.index] = call.index = self._calls
+        self._calls += 1
+        self._tell_early(ours, out)
+        out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
+        if started.name not in self._tools:
+            out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
+
+    def _live(self, tool: FunctionTool) -> LiveArguments | LiveInput:
+        return LiveInput(tool, self._tools) if tool.custom else LiveArguments(tool.name, self._tools)
+
+    def _tell_early(self, call: int | None, out: list[Event]) -> None:
+        out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
+        self._early.clear()
+
+    def _lets_out(self, name: str) -> bool:
+        if isinstance(self._choice, NamedTool) and name != self._choice.name:
+            return False
+        if self._tools.allowed is not None and name in self._tools and name not in self._tools.allowed:
+            return False
+        return self._choice != "none" and (self._parallel or not self._calls)
+
+    def _end(self, index: int, complete: bool, out: list[Event]) -> None:
+        call = self._open.pop(index)
+        ours = call.index
+        name = call.started.name
+        if ours is None:
+            text = "".join(call.texts)
+            out.append(Problem("call_not_allowed", f"call of {name!r}: {self._refusal(name)}", text=text))
+            return
+        problems: list[Problem] = []
+        arguments = "".join(call.texts)
+        if call.arguments is not None:
+            rest = call.arguments.finish(cut=not complete)
+            if rest:
+                out.append(ArgumentsDelta(ours, rest))
+            complete = complete and call.arguments.complete
+            problems, arguments = call.arguments.problems, call.arguments.text
+        out.append(CallEnded(ours, complete))
+        out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
+        if not complete:
+            out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
+        elif call.started.kind == "function":
+            if wrong := arguments_problem(name, arguments, self._tools, ours):
+                out.append(wrong)
+            elif unread := self._tools.unread(name):
+                out.append(
+                    Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=ours)
+                )
+
+    def _refusal(self, name: str) -> str:
+        if self._choice == "none":
+            return "calls are switched off"
+        if isinstance(self._choice, NamedTool) and name != self._choice.name:
+            return f"a call of {self._choice.name!r} was asked for"
+        if self._tools.allowed is not None and name not in self._tools.allowed:
+            return f"only these may be called: {', '.join(sorted(self._tools.allowed))}"
+        return "one call at most was asked for"
+
+
+def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | None = None) -> Problem | None:
+    """What is wrong with the arguments of a call: they are no JSON, or do not fit the tool, where it is known."""
+    try:
+        value = decode(arguments)
+    except NotJsonError as error:
+        return Problem("non_json_arguments", f"the arguments of {name!r} are no JSON: {error}", call=call)
+    faults = tools.faults(name, value) if name in tools else []
+    if not faults:
+        return None
+    told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
+    return Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}", call=call)

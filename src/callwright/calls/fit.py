@@ -1,0 +1,162 @@
+"""The arguments of one call against its tool: unwrapped, mended, checked. The one judgement, however a call came in."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from callwright.calls.coerce import text_of
+from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS
+from callwright.calls.repair import Repair, RepairRule, mend
+from callwright.calls.toolset import Toolset
+from callwright.conversation import FunctionTool
+from callwright.events import Problem, ProblemKind
+from callwright.schema.keywords import properties
+from callwright.schema.validate import Fault
+from callwright.tolerant_json.codec import NotJsonError, encode
+from callwright.tolerant_json.reader import JsonRepair, read_json
+from callwright.tolerant_json.tree import Member, Node
+
+__all__ = ["Fitted", "fit_arguments", "json_problems", "step_problems", "tools_taking"]
+
+_KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
+    "alias": "argument_renamed",
+    "spelling": "argument_renamed",
+    "letter": "argument_renamed",
+    "same_twice": "argument_dropped",
+    "null_left_out": "argument_dropped",
+    "unwrapped": "arguments_unwrapped",
+}
+# Calls in calls are opened so many times.
+_MAX_WRAPPERS: Final = 5
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """Arguments as they may go out, where they still do not fit, and the steps that were taken."""
+
+    node: Node
+    faults: list[Fault]
+    steps: list[Repair]
+
+    @property
+    def text(self) -> str:
+        """The arguments as JSON text; what was not written as a whole value stands there as it was written."""
+        return self.node.text()
+
+
+def step_problems(steps: Iterable[Repair]) -> list[Problem]:
+    """Steps that were taken, as problems."""
+    return [Problem(_kind(step), f"{step.rule.replace('_', ' ')} at {step.path}") for step in steps]
+
+
+def _kind(step: Repair) -> ProblemKind:
+    is_whole = step.rule == "json_in_text" and step.path == "$"
+    return "arguments_decoded" if is_whole else _KINDS.get(step.rule, "argument_coerced")
+
+
+def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) -> list[Problem]:
+    """What the tolerant reader repaired, as problems of a call."""
+    return [
+        Problem("json_repaired", rule.replace("_", " ") + (f", {times} times" if times > 1 else ""), call)
+        for rule, times in repairs.items()
+    ]
+
+
+def fit_arguments(node: Node, name: str, tools: Toolset) -> Fitted:
+    """Arguments of the tool of this name, as its schema wants them, as far as that is safe."""
+    tool = tools.get(name)
+    if tool is None:
+        return Fitted(node, _unwritten(node), [])
+    steps: list[Repair] = []
+    inner, fault = _unwrapped(node, tool, tools, steps)
+    made, repairs = mend(inner, tool.parameters or {}, tools.hints.aliases)
+    faults = [fault] if fault else _unwritten(made) or _faults(made, name, tools)
+    return Fitted(made, faults, steps + repairs)
+
+
+def tools_taking(node: Node, tools: Toolset) -> list[str]:
+    """The names of the tools that take these arguments, mended if need be, and declare each name in them."""
+    found: list[str] = []
+    for tool in tools:
+        own = properties(tool.parameters)
+        made, _ = mend(node, tool.parameters or {}, tools.hints.aliases)
+        declared = own and {member.name for member in made.members} <= own.keys()
+        if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
+            found.append(tool.name)
+    return found
+
+
+def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repair]) -> tuple[Node, Fault | None]:
+    """The arguments without what was put around them, and why that cannot be told."""
+    own = properties(tool.parameters)
+    for _ in range(_MAX_WRAPPERS):
+        text = text_of(node)
+        if text is not None:
+            inside = read_json(text.strip()) if text.strip()[:1] in ("{", "[", '"') else None
+            if inside is None or inside.kind not in ("object", "array", "string"):
+                return _parameter(node, own, steps), None
+            steps.append(Repair("json_in_text", "$"))
+        elif node.kind == "array" and len(node.items) == 1 and node.items[0].value.kind == "object":
+            inside = node.items[0].value
+            steps.append(Repair("item_of_list", "$"))
+        else:
+            inside, other = _inner_call(node, tool, tools)
+            if other:
+                return node, Fault("$", f"a call of {other!r} stands in the arguments of {tool.name!r}")
+            if inside is None:
+                break
+            steps.append(Repair("unwrapped", "$"))
+        node = inside
+    return node, None
+
+
+def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
+    """The arguments of a call that stands where arguments should, or the other tool that it calls."""
+    own = properties(tool.parameters)
+    keys = {member.name for member in node.members}
+    names = [key for key in NAME_KEYS if key in keys - own.keys()]
+    wrappers = [key for key in ARGUMENT_KEYS if key in keys - own.keys()]
+    if names and wrappers and keys <= {names[0], wrappers[0], *IGNORED_KEYS}:
+        inner = tools.resolve(text_of(node.get(names[0]) or node) or "")
+        if inner == tool.name:
+            return node.get(wrappers[0]), ""
+        return None, inner if inner in tools else ""
+    is_free = not own and (tool.parameters or {}).get("additionalProperties") is not False
+    if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and not is_free:
+        inside = node.members[-1].value
+        if inside.kind == "object" or (text_of(inside) or "").strip().startswith("{"):
+            return inside, ""
+    return None, ""
+
+
+def _parameter(node: Node, own: Mapping[str, object], steps: list[Repair]) -> Node:
+    """A bare text as the one parameter of a tool, which must want a text."""
+    if len(own) != 1 or node.kind != "string":
+        return node
+    ((key, schema),) = own.items()
+    if not isinstance(schema, Mapping) or schema.get("type") != "string":
+        return node
+    steps.append(Repair("text_to_parameter", "$"))
+    return Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)])
+
+
+def _faults(node: Node, name: str, tools: Toolset) -> list[Fault]:
+    try:
+        return tools.faults(name, node.value())
+    except NotJsonError as error:
+        return [Fault("$", f"no JSON: {error}")]
+
+
+def _unwritten(node: Node) -> list[Fault]:
+    """Faults of values that were never written, or only by half."""
+    waiting = [("$", node)]
+    faults: list[Fault] = []
+    while waiting:
+        path, part = waiting.pop()
+        if part.kind == "missing":
+            faults.append(Fault(path, "no value was written"))
+        elif part.kind == "half":
+            faults.append(Fault(path, f"{part.json!r} is half a value"))
+        waiting += [(f"{path}.{member.name}", member.value) for member in part.members]
+        waiting += [(f"{path}[{number}]", item.value) for number, item in enumerate(part.items)]
+    return faults

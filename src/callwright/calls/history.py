@@ -1,0 +1,150 @@
+"""What stands in a conversation and no template could show: arguments that are no JSON object, and what is no text.
+
+Models write such calls, clients send them back, and servers fail at them in every later turn. What is done depends on
+nothing but the item itself, so that the prompt keeps its prefix.
+
+A server that renders natively does it with its model's chat template, and templates are choosy: what one asks of the
+calls in a history is a `HistoryForm`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, TextPart
+from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.reader import read_json
+
+__all__ = ["HistoryForm", "shaped", "with_readable_calls", "with_told_media"]
+
+
+class HistoryForm(Struct, frozen=True):
+    """What the chat template of a model family asks of the calls in a history.
+
+    `single_calls`: it shows one call in a message, and drops or refuses more. `call_id` makes the id that it expects,
+    of a tool's name and the number of the call in the conversation.
+    """
+
+    single_calls: bool = False
+    call_id: Callable[[str, int], str] | None = None
+
+
+def shaped(items: Sequence[Item], form: HistoryForm) -> tuple[Item, ...]:
+    """The items with calls as a template takes them, and outputs in the order of their calls: many templates show no
+    ids.
+    """
+    found: list[Item] = []
+    number = 0
+    for calls, outputs, behind in _runs(items):
+        ids = {call.id: form.call_id(call.name, n) if form.call_id else call.id for n, call in enumerate(calls, number)}
+        number += len(calls)
+        if len(ids) == len(calls):
+            found += _together(calls, outputs, ids, single=form.single_calls)
+        else:  # ids that do not tell calls apart: nothing can be put behind its own
+            found += [*calls, *outputs]
+        found += behind
+    return tuple(found)
+
+
+def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
+    """Calls made at once and their outputs, with their ids to be; `single`: each output right behind its call."""
+    own: dict[str, list[CallOutput]] = {call.id: [] for call in calls}
+    others: list[CallOutput] = []
+    for output in outputs:
+        new = ids.get(output.call_id, output.call_id)
+        shown = output if new == output.call_id else msgspec.structs.replace(output, call_id=new)
+        own.get(output.call_id, others).append(shown)
+    pairs: list[list[Item]] = [
+        [call if call.id == ids[call.id] else msgspec.structs.replace(call, id=ids[call.id]), *own[call.id]]
+        for call in calls
+    ]
+    if single:
+        return [*(item for pair in pairs for item in pair), *others]
+    return [*(pair[0] for pair in pairs), *(item for pair in pairs for item in pair[1:]), *others]
+
+
+def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput], list[Item]]]:
+    """Calls made at once, the outputs behind them, and what follows up to the next calls."""
+    calls: list[Call] = []
+    outputs: list[CallOutput] = []
+    behind: list[Item] = []
+    for item in items:
+        if isinstance(item, Call):
+            if outputs or behind:
+                yield calls, outputs, behind
+                calls, outputs, behind = [], [], []
+            calls.append(item)
+        elif isinstance(item, CallOutput) and not behind:
+            outputs.append(item)
+        else:
+            behind.append(item)
+    yield calls, outputs, behind
+
+
+def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items, with arguments of functions that are JSON objects; a call whose arguments cannot be read is told in
+    words, and its output with it.
+    """
+    found: list[Item] = []
+    told: set[str] = set()
+    calls: list[Call] = []  # those of a run that can be read: they stay next to their outputs
+    late: list[Item] = []  # outputs that are told in words: they come behind the others
+    for item in items:
+        if not isinstance(item, Call):
+            found += calls
+            calls = []
+        if not isinstance(item, CallOutput):
+            found += late
+            late = []
+        if isinstance(item, Call) and item.kind == "function":
+            arguments = _arguments(item.arguments)
+            if arguments is None:
+                told.add(item.id)
+                words = f"I called {item.name} with arguments that cannot be read: {item.arguments}"
+                found.append(Message("assistant", (TextPart(words),)))
+                continue
+            told.discard(item.id)
+            changed = arguments != item.arguments
+            calls.append(msgspec.structs.replace(item, arguments=arguments) if changed else item)
+        elif isinstance(item, CallOutput) and item.call_id in told:
+            late.append(Message("user", (TextPart("The output of that call: "), *item.parts)))
+        else:
+            found.append(item)
+    return (*found, *calls, *late)
+
+
+def with_told_media(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items, with words in the place of what is no text: for models that are shown text only."""
+    found: list[Item] = []
+    for item in items:
+        if isinstance(item, Message | CallOutput) and any(isinstance(part, MediaPart) for part in item.parts):
+            item = msgspec.structs.replace(item, parts=tuple(map(_told, item.parts)))
+        found.append(item)
+    return tuple(found)
+
+
+def _told(part: Part) -> Part:
+    if isinstance(part, TextPart):
+        return part
+    return TextPart(f"[Here was something that this model is not shown: {part.value.get('type')}]")
+
+
+def _arguments(text: str) -> str | None:
+    """The arguments as the text of a JSON object: as they are if they are one; None when they cannot be read."""
+    if text.strip() in ("", "null"):
+        return "{}"
+    try:
+        value = decode(text)
+        if isinstance(value, str):  # encoded twice
+            return value if isinstance(decode(value), dict) else None
+        return text if isinstance(value, dict) else None
+    except NotJsonError:
+        node = read_json(text.strip())
+    if node is None or node.kind != "object":
+        return None
+    try:
+        node.value()  # what was not written as a whole is not made up
+    except NotJsonError:
+        return None
+    return node.text()

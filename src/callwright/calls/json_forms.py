@@ -1,0 +1,148 @@
+"""The forms in which models write a call as JSON, read from the tree of a value.
+
+`{"name": …, "arguments": {…}}` and its relatives: other keys, any order, wrappers, envelopes of several calls,
+arguments as a JSON string, parameters beside the name. The arguments keep the model's bytes. Nothing here decides
+whether there is a call at all; `callwright.free_text.recover` weighs that for free text, a dialect's own markers say
+it for marked calls.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from callwright.calls.coerce import text_of
+from callwright.calls.toolset import Toolset
+from callwright.events import Problem
+from callwright.schema.keywords import properties
+from callwright.tolerant_json.codec import fold
+from callwright.tolerant_json.tree import Node
+
+__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeys", "Form", "read_forms"]
+
+NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "tool_call", "action", "recipient_name")
+ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
+_WRAPPER_KEYS: Final = ("function", "function_call", "tool_call")
+_ENVELOPE_KEYS: Final = ("tool_calls", "tool_uses")
+# Beside a call these mean nothing.
+IGNORED_KEYS: Final = frozenset(("id", "type", "call_id", "index", "role", "content"))
+# Beside a call these say that it was made already, or that a tool is being described.
+_RECORD_KEYS: Final = frozenset(("result", "output", "response", "error", "status", "description"))
+_MAX_WRAPPERS: Final = 5
+
+
+class Form(msgspec.Struct, frozen=True):
+    """One call as written. `arguments` is None when none were given.
+
+    `explicit`: an argument key was there. `flat`: the parameters stood beside the name. `exact`: the name is spelled as
+    the tool's. `closed`: the model wrote the end of the arguments itself. `content`: the text that an envelope carried
+    beside the call.
+    """
+
+    name: str
+    arguments: Node | None
+    explicit: bool
+    flat: bool = False
+    exact: bool = True
+    closed: bool = True
+    content: str = ""
+
+    def name_problems(self) -> list[Problem]:
+        """What was repaired in the name."""
+        return [] if self.exact else [Problem("tool_name_repaired", f"the name {self.name!r} in other words")]
+
+
+class CallKeys:
+    """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments."""
+
+    def __init__(self, tools: Toolset) -> None:
+        self._tools = tools
+
+    @cached_property
+    def _folded(self) -> frozenset[str]:
+        tools = self._tools
+        if not len(tools):
+            return frozenset()
+        own = {key for tool in tools for key in properties(tool.parameters)}
+        related = {key for group in tools.hints.aliases if group & own for key in group}
+        forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS}
+        return frozenset(map(fold, own | related | forms | set(tools.names())))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and fold(key) in self._folded
+
+
+def read_forms(node: Node, tools: Toolset) -> list[Form] | None:
+    """The calls that a value holds; None when anything in it is no call."""
+    return _from_value(node, tools, _MAX_WRAPPERS)
+
+
+def _from_value(node: Node, tools: Toolset, depth: int) -> list[Form] | None:
+    if not depth:
+        return None
+    if node.kind == "array":
+        return _from_values((item.value for item in node.items), tools, depth - 1)
+    return _from_object(node, tools, depth) if node.kind == "object" else None
+
+
+def _from_values(nodes: Iterable[Node], tools: Toolset, depth: int) -> list[Form] | None:
+    found: list[Form] = []
+    for node in nodes:
+        forms = _from_value(node, tools, depth)
+        if not forms:
+            return None
+        found += forms
+    return found or None
+
+
+def _from_object(node: Node, tools: Toolset, depth: int) -> list[Form] | None:
+    given = {member.name: member.value for member in node.members}
+    keys = given.keys()
+    for key in _ENVELOPE_KEYS:
+        if key in keys and keys <= {key, *IGNORED_KEYS}:
+            forms = _from_value(given[key], tools, depth - 1)
+            content = text_of(given["content"]) if "content" in given else None
+            if forms and content:
+                forms[0] = msgspec.structs.replace(forms[0], content=content)
+            return forms
+    for key in _WRAPPER_KEYS:
+        if key in keys and keys <= {key, *IGNORED_KEYS} and given[key].kind == "object":
+            return _from_value(given[key], tools, depth - 1)
+    return _from_call(node, given, tools)
+
+
+def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[Form] | None:
+    name_key = next((key for key in NAME_KEYS if key in given and given[key].kind in ("string", "word")), None)
+    if name_key is None:
+        return None
+    written = text_of(given[name_key]) or ""
+    name = tools.resolve(written)
+    tool = tools.get(name)
+    own = properties(tool.parameters if tool else None)
+    if given.keys() & _RECORD_KEYS - own.keys():
+        return None
+    form = Form(
+        name,
+        None,
+        explicit=False,
+        exact=not tools.is_respelled(written, name),
+        closed=node.closed,
+    )
+    rest = [member for member in node.members if member.name != name_key]
+    others = {member.name for member in rest} - IGNORED_KEYS
+    argument_key = next((key for key in ARGUMENT_KEYS if key in others), None)
+    if argument_key is None:
+        flat = [member for member in rest if member.name not in IGNORED_KEYS or member.name in own]
+        if not others:
+            return [form]
+        flat[0] = msgspec.structs.replace(flat[0], before="", after="")
+        return [msgspec.structs.replace(form, arguments=Node("object", members=flat), flat=True)]
+    if others != {argument_key}:
+        return None
+    arguments = given[argument_key]
+    is_null = arguments.kind == "literal" and arguments.json == "null"
+    text = text_of(arguments)
+    if is_null or (text is not None and not text.strip()):
+        return [msgspec.structs.replace(form, explicit=True)]
+    return [msgspec.structs.replace(form, arguments=arguments, explicit=True, closed=node.closed or arguments.closed)]

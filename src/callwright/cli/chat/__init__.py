@@ -1,0 +1,1 @@
+"""`callwright chat`: talk to a model with tools in the terminal."""

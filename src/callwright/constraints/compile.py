@@ -1,0 +1,126 @@
+"""From a constraint to what one kind of server is told, kept by content.
+
+It takes 0.1 ms a tool and more, so the caller does it off the event loop; `ready` answers at once.
+"""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from llguidance import LLMatcher
+
+from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.json_schema import calls_schema
+from callwright.constraints.lark import Vocabulary, lark
+from callwright.constraints.schema_subset import Engine
+from callwright.constraints.shape import Constraint, marks_answers, sentence, shape_of
+from callwright.constraints.structural_tag import structural_tag
+from callwright.conversation import Conversation, FunctionTool, NamedTool
+from callwright.prompt import Prompt
+from callwright.tolerant_json.codec import encode
+
+__all__ = ["Compiled", "Target", "compiled", "constraint_of", "key_of", "ready"]
+
+# What a constraint is written for: an engine, or any server that holds an answer to a JSON Schema.
+Target: TypeAlias = Engine | Literal["json"]
+
+_KEPT: Final = 256
+# What is longer takes a server seconds to read, and is not sent.
+_MAX_CHARS: Final = 1_000_000
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """What a server is told: Lark, the JSON text of a structural tag or of a schema, or GBNF.
+
+    `trigger`: it holds only from this text on; for GBNF, the others say it themselves.
+    """
+
+    text: str
+    trigger: str = ""
+
+
+_kept: OrderedDict[tuple[bytes, Target], Compiled | None] = OrderedDict()
+_lock: Final = threading.Lock()
+
+
+def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | None) -> Constraint | None:
+    """What the request asks of the answer; None where it may be any text, or a call that nobody guarantees.
+
+    Without a `prompt` the answer is a message of a chat server: only a call that is demanded is constrained, and only
+    where the format does not mark its answers, which such a server does and undoes itself.
+    """
+    choice = conversation.tool_choice
+    tools = conversation.tools
+    if isinstance(choice, NamedTool):
+        tools = tuple(tool for tool in tools if tool.name == choice.name)
+    elif conversation.allowed_tools is not None:
+        tools = tuple(tool for tool in tools if tool.name in conversation.allowed_tools)
+    demanded = choice == "required" or isinstance(choice, NamedTool)
+    all_strict = all(tool.strict for tool in tools) and conversation.response_format is None
+    if not tools or choice == "none" or not (demanded or all_strict):
+        return None
+    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]
+    if prompt is None:
+        held = demanded and not marks_answers(dialect)
+        return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message") if held else None
+    prefill = prompt.prefill if demanded else ""
+    return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill)
+
+
+def key_of(constraint: Constraint) -> bytes:
+    """What equal constraints share."""
+    fields = (constraint.dialect, constraint.demanded, constraint.parallel, constraint.start, constraint.prefill)
+    return hashlib.blake2b(encode((fields, [_content(tool) for tool in constraint.tools])), digest_size=16).digest()
+
+
+def ready(key: bytes, target: Target) -> bool:
+    """Whether the constraint of this key is compiled."""
+    return (key, target) in _kept
+
+
+def compiled(
+    constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
+) -> Compiled | None:
+    """The constraint, of this key, for a target; None when the dialect's format has no shape, it gets too long, or
+    llguidance does not take it. `vocabulary` is for llguidance; for another one there is another key.
+    """
+    place = (key, target)
+    with _lock:
+        if place in _kept:
+            _kept.move_to_end(place)
+            return _kept[place]
+    found = _compile(constraint, target, vocabulary)
+    if found is not None and len(found.text) > _MAX_CHARS:
+        found = None
+    with _lock:
+        _kept[place] = found
+        while len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    return found
+
+
+def _compile(constraint: Constraint, target: Target, vocabulary: Vocabulary | None) -> Compiled | None:
+    if target == "json":
+        return Compiled(encode(calls_schema(constraint.tools, parallel=constraint.parallel)).decode())
+    shape = shape_of(constraint)
+    stop = target == "llguidance" and not (vocabulary and vocabulary.ends)
+    node = sentence(shape, stop=stop) if shape is not None else None
+    if node is None:
+        return None
+    match target:
+        case "llguidance":
+            text = lark(node, vocabulary)
+            return Compiled(text) if not LLMatcher.validate_grammar(text) else None
+        case "xgrammar":
+            return Compiled(encode(structural_tag(node)).decode())
+        case "llamacpp":
+            grammar = gbnf(node)
+            return Compiled(grammar.grammar, grammar.trigger)
+
+
+def _content(tool: FunctionTool) -> tuple[object, ...]:
+    """All of a tool that a constraint depends on."""
+    grammar = tool.custom.grammar if tool.custom else None
+    return tool.name, tool.parameters, grammar and (grammar.syntax, grammar.definition)

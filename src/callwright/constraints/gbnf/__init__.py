@@ -1,0 +1,1 @@
+"""Constraints in llama.cpp's grammar language, GBNF."""

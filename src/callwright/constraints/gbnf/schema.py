@@ -1,0 +1,167 @@
+"""JSON Schema as rules of GBNF, for schemas that `callwright.constraints.schema_subset` has made ready for llama.cpp.
+
+Strings are spelled out by their ranges, because an open negated class would let invalid UTF-8 through. A blank behind
+comma and colon is free, others are not.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from callwright.constraints.gbnf.regex import expression
+from callwright.constraints.gbnf.text import other_keys, quoted
+from callwright.constraints.rust_regex import whole_pattern
+
+__all__ = ["SchemaRules", "integers"]
+
+_SHARED: Final = {
+    "char": r'[ !#-\[\]-~\u00A0-\uD7FF\uE000-\uFFFC\U00010000-\U0010FFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})',
+    "string": r'"\"" char* "\""',
+    "integer": r'"-"? ("0" | [1-9] [0-9]*)',
+    "natural": r'"0" | [1-9] [0-9]*',
+    "number": r'integer ("." [0-9]+)? ([eE] [-+]? [0-9]+)?',
+    "boolean": '"true" | "false"',
+    "null": '"null"',
+    "comma": '"," " "?',
+    "colon": '":" " "?',
+    "object": r'"{" (string colon value (comma string colon value)*)? "}"',
+    "array": r'"[" (value (comma value)*)? "]"',
+    "value": "object | array | string | number | boolean | null",
+}
+# So many integers are written out.
+_FEW: Final = 256
+_USES: Final = {
+    "string": ("char",),
+    "number": ("integer",),
+    "object": ("string", "colon", "comma", "value"),
+    "array": ("comma", "value"),
+    "value": ("object", "array", "string", "number", "boolean", "null"),
+}
+
+
+def _members(values: Iterable[object]) -> str:
+    """Each of these values, with and without blanks behind comma and colon."""
+    wide = [json.dumps(value, ensure_ascii=False) for value in values]
+    narrow = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
+    return " | ".join(map(quoted, dict.fromkeys(wide + narrow)))
+
+
+def integers(schema: Mapping[str, Any]) -> tuple[int | None, range]:
+    """The least integer of a schema, if there is one, and all of them where they are few."""
+    lows = [schema[name] + more for name, more in (("minimum", 0), ("exclusiveMinimum", 1)) if name in schema]
+    highs = [schema[name] - less for name, less in (("maximum", 0), ("exclusiveMaximum", 1)) if name in schema]
+    few = range(max(lows), min(highs) + 1) if lows and highs else range(0)
+    return max(lows, default=None), few if len(few) <= _FEW else range(0)
+
+
+class SchemaRules:
+    """Adds the rules of schemas to `rules`, which it shares with its caller."""
+
+    def __init__(self, rules: dict[str, str]) -> None:
+        self._rules = rules
+        self._root: Mapping[str, Any] = {}
+        self._known: dict[str, str] = {}  # references of this schema
+        self._prefix = ""
+
+    def add(self, schema: Mapping[str, Any], name: str) -> str:
+        """The name of the rule for a whole schema."""
+        self._root, self._known, self._prefix = schema, {"#": name}, name
+        self._rules[name] = ""  # its place, before those that it needs
+        self._rules[name] = self._body(schema, name)
+        return name
+
+    def shared(self, name: str) -> str:
+        """One of the rules that every grammar may use."""
+        if name not in self._rules:
+            self._rules[name] = _SHARED[name]
+            for other in _USES.get(name, ()):
+                self.shared(other)
+        return name
+
+    def _of(self, schema: Mapping[str, Any], name: str) -> str:
+        """A rule, or an expression, for a schema below the root."""
+        if "$ref" in schema:
+            return self._reference(schema["$ref"])
+        if not schema:
+            return self.shared("value")
+        if schema.keys() == {"type"} and schema["type"] not in ("object", "array"):
+            return self.shared(schema["type"])
+        body = self._body(schema, name)
+        self._rules[name] = body
+        return name
+
+    def _reference(self, reference: str) -> str:
+        if reference not in self._known:
+            _, group, key = reference.split("/")
+            schema = self._root[group][key.replace("~1", "/").replace("~0", "~")]
+            self._known[reference] = name = f"{self._prefix}-d{len(self._known)}"
+            self._rules[name] = ""
+            self._rules[name] = self._body(schema, name)
+        return self._known[reference]
+
+    def _body(self, schema: Mapping[str, Any], name: str) -> str:
+        if "$ref" in schema:
+            return self._reference(schema["$ref"])
+        if "enum" in schema:
+            return _members(schema["enum"])
+        if "anyOf" in schema:
+            return " | ".join(self._of(branch, f"{name}-{number}") for number, branch in enumerate(schema["anyOf"]))
+        match schema.get("type"):
+            case "object":
+                return self._object(schema, name)
+            case "array":
+                return self._array(schema, name)
+            case "string" if "pattern" in schema:
+                return rf'"\"" {expression(whole_pattern(schema["pattern"]) or "", in_json=True).text} "\""'
+            case "string" if len(schema) > 1:
+                times = f"{{{schema.get('minLength', 0)},{schema.get('maxLength', '')}}}"
+                return rf'"\"" {self.shared("char")}{times} "\""'
+            case "integer":
+                return self._integer(schema)
+            case str(kind):
+                return self.shared(kind)
+        return self.shared("value")
+
+    def _integer(self, schema: Mapping[str, Any]) -> str:
+        """Few integers one by one; of many it is held only that they are not negative."""
+        low, few = integers(schema)
+        return _members(few) if few else self.shared("natural" if low is not None and low >= 0 else "integer")
+
+    def _array(self, schema: Mapping[str, Any], name: str) -> str:
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        if most == 0:
+            return '"[]"'
+        item = self._of(schema["items"], f"{name}-i") if "items" in schema else self.shared("value")
+        comma = self.shared("comma")
+        times = "*" if least < 2 and most is None else f"{{{max(least - 1, 0)},{'' if most is None else most - 1}}}"
+        items = f"{item} ({comma} {item}){times}"
+        return f'"[" {items} "]"' if least else f'"[" ({items})? "]"'
+
+    def _object(self, schema: Mapping[str, Any], name: str) -> str:
+        declared = schema.get("properties", {})
+        needed = set(schema.get("required", ()))
+        others = schema.get("additionalProperties", True)
+        comma, colon = self.shared("comma"), self.shared("colon")
+        firsts: list[str] = []
+        rest = ""
+        if others is not False:
+            value = self.shared("value") if others is True else self._of(others, f"{name}-o")
+            self.shared("char")
+            key = other_keys(self._rules, f"{name}-k", declared) if declared else self.shared("string")
+            other = f"{key} {colon} {value}"
+            self._rules[f"{name}-more"] = f"({comma} {other})*"
+            firsts, rest = [f"{other} {name}-more"], f"{name}-more"
+        for number, (key, inner) in reversed(list(enumerate(declared.items()))):
+            pair = f"{name}-p{number}"
+            self._rules[pair] = f"{quoted(json.dumps(key, ensure_ascii=False))} {colon} {self._of(inner, f'{pair}-v')}"
+            tail = f"{pair} {rest}".rstrip()
+            if key in needed:
+                firsts = []
+            firsts.insert(0, tail)
+            behind = f"{comma} {pair}" if key in needed else f"({comma} {pair})?"
+            self._rules[f"{name}-r{number}"] = f"{behind} {rest}".rstrip()
+            rest = f"{name}-r{number}"
+        if not firsts:
+            return '"{}"'
+        members = " | ".join(firsts)
+        return f'"{{" ({members}) "}}"' if needed & declared.keys() else f'"{{" ({members})? "}}"'

@@ -1,0 +1,171 @@
+"""A shape as GBNF, for llama.cpp.
+
+All marks are written as text: literals match a control token by its text, and text works whatever the vocabulary has
+for tokens. The stop token behind the last call is left out: end-of-generation tokens may not stand in a grammar.
+Free text with calls in it is a lazy grammar, which begins where its trigger is written.
+"""
+
+import json
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from callwright.calls.custom_tools import INPUT
+from callwright.constraints.format_pieces import Fixed, Number
+from callwright.constraints.gbnf.lark import lark_rules
+from callwright.constraints.gbnf.pieces import UnsayableError
+from callwright.constraints.gbnf.regex import expression
+from callwright.constraints.gbnf.schema import SchemaRules
+from callwright.constraints.gbnf.text import IN_TEXTS, class_of, quoted, without
+from callwright.constraints.schema_subset import projected
+from callwright.constraints.tree import (
+    Choice,
+    Json,
+    Later,
+    Literal,
+    Maybe,
+    Node,
+    Pattern,
+    Repeated,
+    Row,
+    Text,
+    Triggered,
+    Until,
+    Values,
+    Words,
+)
+from callwright.prompt import Control
+
+__all__ = ["Gbnf", "gbnf"]
+
+
+_QUOTE: Final = r'"\""'
+
+
+class Gbnf(Struct, frozen=True):
+    """A grammar. `trigger`: it holds only from this text on, and not before."""
+
+    grammar: str
+    trigger: str = ""
+
+
+def gbnf(node: Node) -> Gbnf:
+    """The grammar of a tree."""
+    last = node.nodes[-1] if isinstance(node, Row) and node.nodes else node
+    if isinstance(last, Triggered):  # reasoning before it is free text, too
+        begin, more = Literal((Control(last.trigger),)), () if last.again is None else (last.again,)
+        return Gbnf(_Writer().write(Row((begin, last.rest, Literal(last.end), *more))), last.trigger)
+    return Gbnf(_Writer().write(node))
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._rules: dict[str, str] = {}
+        self._names: dict[int, str] = {}  # by the node
+        self._ends: dict[str, str] = {}  # by the text that ends a free one
+        self._schemas = SchemaRules(self._rules)
+
+    def write(self, node: Node) -> str:
+        root = self._of(node)
+        return "\n".join([f"root ::= {root}", *(f"{name} ::= {body}" for name, body in self._rules.items())]) + "\n"
+
+    def _of(self, node: Node) -> str:
+        if isinstance(node, Literal):
+            return _fixed(node.fixed)
+        if isinstance(node, Until) and id(node) not in self._names:
+            end = "".join(piece.text for piece in node.end if not isinstance(piece, Number))
+            held = self._words(node.words, in_json=False) if node.words is not None else None
+            self._names[id(node)] = self._until(end) if held is None else f"{held} {quoted(end)}"
+        if id(node) not in self._names:
+            self._names[id(node)] = name = f"n{len(self._names)}"
+            if isinstance(node, Json):
+                self._json(node, name)
+            else:
+                self._rules[name] = ""
+                self._rules[name] = self._body(node)
+        return self._names[id(node)]
+
+    def _body(self, node: Node) -> str:
+        match node:
+            case Text():
+                return f"{class_of(IN_TEXTS)}*"
+            case Pattern(pattern, words):
+                held = self._words(words, in_json=True) if words is not None else None
+                return expression(pattern, in_json=False).text if held is None else f"{_QUOTE} {held} {_QUOTE}"
+            case Later(inner) | Values(inner):
+                return self._of(inner)
+            case Row(nodes):
+                return " ".join(map(self._of, nodes)) or '""'
+            case Choice(nodes):
+                return " | ".join(self._of(inner) for inner in nodes)
+            case Maybe(inner):
+                return f"({self._of(inner)})?"
+            case Repeated(inner):
+                return f"({self._of(inner)})*"
+            case Triggered() | Literal() | Json() | Until():
+                raise AssertionError
+            case _:
+                assert_never(node)
+
+    def _json(self, node: Json, name: str) -> None:
+        held = self._words(node.words, in_json=True) if node.words is not None else None
+        if held is None:
+            self._schemas.add(projected(node.schema, "llamacpp"), name)
+            return
+        key = quoted(json.dumps(INPUT))
+        self._rules[name] = f'"{{" {key} {self._schemas.shared("colon")} {_QUOTE} {held} {_QUOTE} "}}"'
+
+    def _words(self, words: Words, *, in_json: bool) -> str | None:
+        """The rule of a text that is held to an expression or a grammar; None where that cannot be said."""
+        name = f"w{len(self._rules)}"
+        try:
+            if words.lark is not None:
+                return lark_rules(words.lark, self._rules, name, in_json=in_json)
+            if words.pattern is not None:
+                self._rules[name] = expression(words.pattern, in_json=in_json).text
+                return name
+        except UnsayableError:
+            pass
+        return None
+
+    def _until(self, end: str) -> str:
+        """Free text up to the first `end`: a rule for each part of `end` that may have been read."""
+        if end in self._ends:
+            return self._ends[end]
+        name = f"u{len(self._ends)}"
+        self._ends[end] = f"{name}-0"
+        fallback = _fallbacks(end)
+        known = sorted(set(end))
+        others = class_of(without(IN_TEXTS, known))
+        for state in range(len(end)):
+            ways = [f"{others} {name}-0"]
+            for character in known:
+                after = _after(end, fallback, state, character)
+                ways.append(quoted(character) if after == len(end) else f"{quoted(character)} {name}-{after}")
+            self._rules[f"{name}-{state}"] = " | ".join(ways)
+        return f"{name}-0"
+
+
+def _fallbacks(end: str) -> list[int]:
+    """For each part of `end`: the longest shorter part that it ends with (Knuth, Morris, Pratt)."""
+    found = [0] * (len(end) + 1)
+    for at in range(1, len(end)):
+        found[at + 1] = _after(end, found, found[at], end[at])
+    return found
+
+
+def _after(end: str, fallback: list[int], state: int, character: str) -> int:
+    """How much of `end` is read behind this character."""
+    while state and end[state] != character:
+        state = fallback[state]
+    return state + (end[state] == character)
+
+
+def _fixed(fixed: Fixed) -> str:
+    out = []
+    for piece in fixed:
+        if isinstance(piece, Number):
+            out.append(f"[0-9]{{{piece.digits}}}" if piece.digits else "[0-9]+")
+        else:
+            out.append(quoted(piece.text))
+    return " ".join(out) or '""'

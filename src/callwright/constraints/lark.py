@@ -1,0 +1,178 @@
+"""A shape as Lark for llguidance: in-process, vLLM and SGLang with that backend, llama.cpp built with it.
+
+Literals that are special tokens in the engine's vocabulary are written as tokens: neither text nor JSON ever swallows
+one, and a text never matches one.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from callwright.calls.custom_tools import INPUT
+from callwright.constraints.format_pieces import Fixed, Number
+from callwright.constraints.schema_subset import projected
+from callwright.constraints.tree import (
+    Choice,
+    Json,
+    Later,
+    Literal,
+    Maybe,
+    Node,
+    Pattern,
+    Repeated,
+    Row,
+    Text,
+    Triggered,
+    Until,
+    Values,
+    Words,
+)
+from callwright.prompt import Control
+
+__all__ = ["Vocabulary", "lark"]
+
+# One blank is free between two parts, or none: unbounded ones are a known way to never end. (The separators that newer
+# versions take as expressions are literal texts in older ones, which llama.cpp is built with.)
+_SPACING: Final[Mapping[str, Any]] = {"whitespace_flexible": True, "whitespace_pattern": " ?"}
+_TEXT: Final = "TEXT"
+
+
+class Vocabulary(msgspec.Struct, frozen=True):
+    """What is known of an engine's tokens: how literals are written that are special tokens (`<|call|>`, `<[257]>`),
+    and how the tokens with which the model ends. Where none are given the engine knows its end by itself.
+    """
+
+    specials: Mapping[str, str] = {}
+    ends: tuple[str, ...] = ()
+
+
+def lark(node: Node, vocabulary: Vocabulary | None = None) -> str:
+    """The grammar; its first line says what it is, which llama.cpp needs."""
+    return _Writer(vocabulary or Vocabulary()).write(node)
+
+
+class _Writer:
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._tokens = vocabulary.specials
+        self._ends = vocabulary.ends
+        self._rules: dict[int, str] = {}  # by the node
+        self._lines: list[str] = []
+
+    def write(self, node: Node) -> str:
+        start = self._of(node)
+        if self._ends:
+            start = f"{start} ({' | '.join(self._ends)})"
+        return "\n".join(["%llguidance {}", f"start: {start}", f"{_TEXT}: /(.|\\n)*/", *self._lines]) + "\n"
+
+    def _of(self, node: Node) -> str:
+        if isinstance(node, Literal):
+            return self._fixed(node.fixed)
+        if id(node) not in self._rules:
+            self._rules[id(node)] = name = f"n{len(self._rules)}"
+            self._rule(name, node)
+        return self._rules[id(node)]
+
+    def _rule(self, name: str, node: Node) -> None:
+        match node:
+            case Json(schema, words):
+                self._say(name, f"%json {json.dumps(self._schema(schema, words), ensure_ascii=False)}")
+            case Until(end, words):
+                self._until(name, end, words)
+            case Text():
+                self._say(name, _TEXT)
+            case Pattern(expression, _):
+                self._say(name, f"/{_between_slashes(expression)}/")
+            case Later(inner) | Values(inner):
+                self._say(name, self._of(inner) or '""')
+            case Row(nodes):
+                self._say(name, " ".join(filter(None, map(self._of, nodes))) or '""')
+            case Choice(nodes):
+                self._say(name, "\n  | ".join(self._of(inner) or '""' for inner in nodes))
+            case Maybe(inner):
+                self._say(name, f"({self._of(inner)})?")
+            case Repeated(inner):
+                self._say(name, f"({self._of(inner)})*")
+            case Triggered(trigger, rest, end, again):
+                self._triggered(name, trigger, f"{self._of(rest)} {self._fixed(end)}".rstrip(), "*" if again else "?")
+            case Literal():
+                raise AssertionError
+            case _:
+                assert_never(node)
+
+    def _say(self, name: str, body: str) -> None:
+        self._lines.append(f"{name}: {body}")
+
+    def _until(self, name: str, end: Fixed, words: Words | None) -> None:
+        """Free text before a special token ends by itself; before a text it has to be lazy, or must not hold that."""
+        texts: list[str] = []
+        rest = list(end)
+        while rest and not isinstance(rest[0], Number) and rest[0].text not in self._tokens:
+            texts.append(rest.pop(0).text)  # type: ignore[union-attr]
+        behind, mark = self._fixed(tuple(rest)), _escaped("".join(texts))
+        if words is not None:
+            free = f" & ~/(.|\\n)*{mark}(.|\\n)+/" if mark else ""
+            self._say(f"{name.upper()}_TEXT", f"/(?:{_expression(words)}){mark}/{free}")
+            self._say(f"{name}_text", f"{name.upper()}_TEXT")
+        elif texts:
+            self._say(f"{name}_text[lazy]", f"/(.|\\n)*{mark}/")
+        else:
+            self._say(f"{name}_text", _TEXT)
+        self._say(name, f"{name}_text {behind}".rstrip())
+
+    def _triggered(self, name: str, trigger: str, rest: str, times: str) -> None:
+        if trigger in self._tokens:
+            self._say(name, f"({_TEXT} {self._tokens[trigger]} {rest}){times} {_TEXT}")
+            return
+        mark = _escaped(trigger)
+        self._say(f"{name.upper()}_REST", f"/(.|\\n)*/ & ~/(.|\\n)*{mark}(.|\\n)*/")
+        self._say(f"{name}_head[lazy]", f"/(.|\\n)*{mark}/")
+        self._say(name, f"({name}_head {rest}){times} {name.upper()}_REST")
+
+    def _fixed(self, fixed: Fixed) -> str:
+        out: list[str] = []
+        text = ""
+        for piece in fixed:
+            if isinstance(piece, Number):
+                out += [_quoted(text), f"/[0-9]{f'{{{piece.digits}}}' if piece.digits else '+'}/"]
+                text = ""
+            elif isinstance(piece, Control) and piece.text in self._tokens:
+                out += [_quoted(text), self._tokens[piece.text]]
+                text = ""
+            else:
+                text += piece.text
+        return " ".join(filter(None, [*out, _quoted(text)]))
+
+    def _schema(self, schema: Mapping[str, Any], words: Words | None) -> dict[str, Any]:
+        if words is not None and words.pattern is not None:
+            # `\d` and its like mean ASCII here, and Unicode in a custom tool's expression: narrower, on purpose.
+            schema = {**schema, "properties": {INPUT: {"type": "string", "pattern": f"^(?:{words.pattern})$"}}}
+        return {**projected(schema, "llguidance"), "x-guidance": _SPACING}
+
+
+def _expression(words: Words) -> str:
+    """A whole text as an expression. A custom tool's Lark is any text: it may hold what ends the text, and JSON escapes
+    it.
+    """
+    if words.pattern is None:
+        return f"(.|\\n){{{words.least},{'' if words.most is None else words.most}}}"
+    return _between_slashes(words.pattern)
+
+
+def _between_slashes(expression: str) -> str:
+    return re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], expression, flags=re.DOTALL)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if text else ""
+
+
+def _escaped(text: str) -> str:
+    """A text in a regular expression between slashes."""
+    special = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return "".join(
+        special.get(character) or (f"\\{character}" if character in "\\/.^$|?*+()[]{}-&~" else character)
+        for character in text
+    )

@@ -1,0 +1,341 @@
+"""Arguments that look like a program: `city="Paris", days=[1, True]`, `city:<|"|>Paris<|"|>,days:[1,true]`.
+
+Which one a dialect has is found out from what it writes. A string in quotation marks escapes them; one between
+delimiters cannot hold them. Both are wider than a schema: the order of members is held, of other members than the
+declared ones any key goes, numbers are bounded as in GBNF, and a pattern that may read what has to be escaped is left
+out.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeAlias
+
+from callwright.calls.custom_tools import INPUT
+from callwright.constraints.format import written
+from callwright.constraints.format_pieces import Fixed, Splitter
+from callwright.constraints.gbnf.regex import may_read
+from callwright.constraints.gbnf.schema import integers
+from callwright.constraints.rust_regex import whole_pattern
+from callwright.constraints.schema_subset import projected
+from callwright.constraints.text_values import Member, in_order, input_words
+from callwright.constraints.tree import (
+    Choice,
+    Later,
+    Literal,
+    Maybe,
+    Node,
+    Pattern,
+    Repeated,
+    Row,
+    Until,
+    Values,
+    Words,
+)
+from callwright.conversation import Call, FunctionTool, JsonObject
+from callwright.dialects.base import Dialect
+from callwright.prompt import Text
+
+__all__ = ["Notation", "notation_of"]
+
+# Longer strings and lists are not counted: llama.cpp takes no larger repetitions.
+_MAX_COUNTED: Final = 150
+_MAX_ITEMS: Final = 32
+# Letters that may stand in a key without quotation marks.
+_LETTERS: Final = (
+    r"A-Za-z_\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{400}-\u{481}\u{48A}-\u{52F}"
+    r"\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
+)
+_BARE: Final = rf"[{_LETTERS}0-9.$-]+"
+_IS_BARE: Final = re.compile(r"[\w.$-]+\Z").match
+_INTEGER: Final = r"-?(?:0|[1-9][0-9]*)"
+_NATURAL: Final = r"(?:0|[1-9][0-9]*)"
+_NUMBER: Final = rf"{_INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+# A character of a string in quotation marks, and those that no short escape can write.
+_PLAIN: Final = r"[^%s\\\x00-\x1F]"
+_ESCAPES: Final = r"\\[\x22'\\/nrtbf]|\\x[0-9a-fA-F][0-9a-fA-F]|\\u[0-9a-ce-fA-CE-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]"
+_LONG_ESCAPES: Final = (
+    r"\\u[dD][0-7][0-9a-fA-F][0-9a-fA-F]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|\\U000[1-9a-fA-F][0-9a-fA-F]{4}"
+)
+# What a string in quotation marks holds in escapes only.
+_ESCAPED: Final = ((0, 31), (34, 34), (39, 39), (92, 92))
+_Schema: TypeAlias = Mapping[str, Any]
+
+
+class Notation:
+    """How a family writes values. One object makes the nodes of all its tools, so that they share what is the same."""
+
+    words: ClassVar[Mapping[object, tuple[str, ...]]] = {True: ("true",), False: ("false",), None: ("null",)}
+
+    def __init__(self, comma: Node) -> None:
+        self.comma = comma
+        self.string = self.text({})
+        self.boolean = _choice([self.constant(True), self.constant(False)])
+        self.null = self.constant(None)
+        self.integer = Pattern(_INTEGER)
+        self.natural = Pattern(_NATURAL)
+        self.number = Pattern(_NUMBER)
+        self.any = Later(self.null)
+        self.object = self.braces(in_order([], self.member(self.key(None), self.any)))
+        self.array = self.items(self.any, 0, None)
+        self.any.node = Choice((self.object, self.array, self.string, self.number, self.boolean, self.null))
+
+    def arguments(self, schema: JsonObject, tool: FunctionTool) -> Node:
+        """The arguments of a tool, without the brackets around them."""
+        return Values(_Arguments(self, schema, input_words(tool)).whole())
+
+    # --- what differs ---
+
+    def ordered(self, names: Sequence[str]) -> Sequence[str]:
+        """The names of members in the order in which they are written."""
+        return names
+
+    def text(self, schema: _Schema, words: Words | None = None) -> Node:
+        """Any string of this schema, as far as it is held."""
+        raise NotImplementedError
+
+    def said(self, text: str) -> Node:
+        """This string."""
+        raise NotImplementedError
+
+    def key(self, name: str | None) -> Node:
+        """A key with what stands behind it; None = any."""
+        raise NotImplementedError
+
+    def argument(self, name: str | None) -> Node:
+        """The same for the name of an argument."""
+        return self.key(name)
+
+    # --- what is made of it ---
+
+    def member(self, key: Node, value: Node, *, needed: bool = False) -> Member:
+        """A member of an object."""
+        first = Row((key, value))
+        return Member(first, Row((self.comma, first)), needed)
+
+    def braces(self, members: Node) -> Node:
+        """An object."""
+        return Row((_literal("{"), members, _literal("}")))
+
+    def items(self, item: Node, least: int, most: int | None) -> Node:
+        """A list with so many items."""
+        if most == 0:
+            return _literal("[]")
+        behind = Row((self.comma, item))
+        least = min(least, _MAX_ITEMS)
+        rest: Node = Literal(())
+        if most is None or most > _MAX_ITEMS:
+            rest = Repeated(behind)
+        else:
+            for _ in range(most - max(least, 1)):
+                rest = Maybe(Row((behind, rest)))
+        some = Row((item, *[behind] * (least - 1), rest))
+        return Row((_literal("["), some if least else Maybe(some), _literal("]")))
+
+    def constant(self, value: object) -> Node:
+        """This value."""
+        match value:
+            case str():
+                return self.said(value)
+            case bool() | None:
+                return _choice([_literal(word) for word in self.words[value]])
+            case Mapping():
+                keys = self.ordered(list(value))
+                members = [self.member(self.key(key), self.constant(value[key]), needed=True) for key in keys]
+                return self.braces(in_order(members))
+            case list():
+                inner = in_order([self.member(Literal(()), self.constant(item), needed=True) for item in value])
+                return Row((_literal("["), inner, _literal("]")))
+        return _literal(json.dumps(value))
+
+
+class _Python(Notation):
+    """Python's literals, with strings in either quotation mark; JSON's words go as well."""
+
+    words: ClassVar[Mapping[object, tuple[str, ...]]] = {
+        True: ("True", "true"),
+        False: ("False", "false"),
+        None: ("None", "null"),
+    }
+
+    def __init__(self) -> None:
+        super().__init__(_choice([_literal(", "), _literal(",")]))
+
+    def text(self, schema: _Schema, words: Words | None = None) -> Node:
+        pattern = _pattern(schema, words)
+        if pattern is not None and not may_read(pattern, _ESCAPED):
+            return Pattern(f"\"(?:{pattern})\"|'(?:{pattern})'")
+        least, most = schema.get("minLength", 0), schema.get("maxLength")
+        counted = (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED
+        times = f"{{{least},{'' if most is None else most}}}" if counted else "*"
+        escapes = _ESCAPES if counted else f"{_ESCAPES}|{_LONG_ESCAPES}"
+        each = [rf"{quote}(?:{_PLAIN % quote}|{escapes}){times}{quote}" for quote in (r"\x22", "'")]
+        return Pattern("|".join(each), words)
+
+    def said(self, text: str) -> Node:
+        return _choice([_literal(form) for form in dict.fromkeys((json.dumps(text, ensure_ascii=False), repr(text)))])
+
+    def key(self, name: str | None) -> Node:
+        behind = _choice([_literal(": "), _literal(":")])
+        return Row((self.string if name is None else self.said(name), behind))
+
+    def argument(self, name: str | None) -> Node:
+        if name is None:
+            return Row((Pattern(_BARE), _literal("=")))
+        return _literal(f"{name if _IS_BARE(name) else json.dumps(name, ensure_ascii=False)}=")
+
+
+class _Delimited(Notation):
+    """Strings between delimiters, keys as they are, no blanks; keys are sorted."""
+
+    def __init__(self, quote: Fixed) -> None:
+        self._quote = quote
+        super().__init__(_literal(","))
+
+    def ordered(self, names: Sequence[str]) -> Sequence[str]:
+        return sorted(names, key=str.lower)
+
+    def text(self, schema: _Schema, words: Words | None = None) -> Node:
+        least, most = schema.get("minLength", 0), schema.get("maxLength")
+        if (pattern := _pattern(schema, words)) is not None:
+            words = Words(pattern=pattern)
+        elif words is None and (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED:
+            words = Words(least, most)
+        return Row((Literal(self._quote), Until(self._quote, words)))
+
+    def said(self, text: str) -> Node:
+        return Row((Literal(self._quote), _literal(text), Literal(self._quote)))
+
+    def key(self, name: str | None) -> Node:
+        if name is None:
+            return Row((Choice((Pattern(_BARE), self.string)), _literal(":")))
+        return _literal(f"{name}:") if _IS_BARE(name) else Row((self.said(name), _literal(":")))
+
+
+class _Arguments:
+    """The arguments of one tool; `words`: what a custom tool's grammar makes of its input."""
+
+    def __init__(self, notation: Notation, schema: JsonObject, words: Words | None) -> None:
+        self._notation = notation
+        self._words = words
+        # It is the same tree for all engines, so it holds what all of them can.
+        self._root = projected(schema, "llamacpp")
+        self._closed = not (schema.get("additionalProperties") or schema.get("patternProperties"))
+        self._known: dict[str, Later] = {}  # by reference
+
+    def whole(self) -> Node:
+        """All arguments."""
+        return self._arguments(self._root)
+
+    def _arguments(self, schema: _Schema) -> Node:
+        if "anyOf" in schema:
+            return _choice([self._arguments(branch) for branch in schema["anyOf"]])
+        if schema.get("$ref", "#") != "#":
+            return self._arguments(self._target(schema["$ref"]))
+        closed = self._closed and schema.get("properties")
+        held = {**schema, "additionalProperties": False} if closed else schema
+        return self._members(held, self._notation.argument)
+
+    def _members(self, schema: _Schema, key: Callable[[str | None], Node]) -> Node:
+        notation, declared = self._notation, schema.get("properties", {})
+        needed, open_ = schema.get("required", ()), schema.get("additionalProperties", True)
+        members = [
+            notation.member(key(name), self._argument(name, declared[name]), needed=name in needed)
+            for name in notation.ordered(list(declared))
+        ]
+        others = None
+        if open_ is not False:
+            others = notation.member(key(None), notation.any if open_ is True else self._value(open_))
+        return in_order(members, others)
+
+    def _argument(self, name: str, schema: _Schema) -> Node:
+        if self._words is not None and name == INPUT:
+            return self._notation.text({}, self._words)
+        return self._value(schema)
+
+    def _value(self, schema: _Schema) -> Node:
+        notation = self._notation
+        if "$ref" in schema:
+            return self._reference(schema["$ref"])
+        if "enum" in schema:
+            return _choice([notation.constant(member) for member in schema["enum"]])
+        if "anyOf" in schema:
+            return _choice([self._value(branch) for branch in schema["anyOf"]])
+        match schema.get("type"):
+            case "object":
+                is_any = not schema.get("properties") and schema.get("additionalProperties", True) is True
+                return notation.object if is_any else notation.braces(self._members(schema, notation.key))
+            case "array":
+                return self._array(schema)
+            case "string":
+                return notation.text(schema) if len(schema) > 1 else notation.string
+            case "integer":
+                return self._integer(schema)
+            case "number":
+                return notation.number
+            case "boolean":
+                return notation.boolean
+            case "null":
+                return notation.null
+        return notation.any
+
+    def _array(self, schema: _Schema) -> Node:
+        item = self._value(schema.get("items", {}))
+        if len(schema) == 1 or schema == {"type": "array", "items": {}}:
+            return self._notation.array
+        return self._notation.items(item, schema.get("minItems", 0), schema.get("maxItems"))
+
+    def _integer(self, schema: _Schema) -> Node:
+        low, few = integers(schema)
+        if few:
+            return _choice([_literal(str(number)) for number in few])
+        return self._notation.natural if low is not None and low >= 0 else self._notation.integer
+
+    def _reference(self, reference: str) -> Node:
+        if reference not in self._known:
+            self._known[reference] = later = Later(self._notation.any)
+            later.node = self._value(self._target(reference))
+        return self._known[reference]
+
+    def _target(self, reference: str) -> _Schema:
+        if reference == "#":
+            return {name: value for name, value in self._root.items() if name not in ("$defs", "definitions")}
+        _, group, name = reference.split("/")
+        found: _Schema = self._root[group][name.replace("~1", "/").replace("~0", "~")]
+        return found
+
+
+def notation_of(dialect: Dialect, cut: Splitter) -> Notation | None:
+    """The notation in which a dialect writes arguments; None where it is another one."""
+    plain, string, nested = (_inner(dialect, {"k": value}) for value in (7, "v", [True, {"m": None}]))
+    if plain is None or string is None or nested is None:
+        return None
+    found = re.fullmatch(r"k(?P<end>[=:])(?P<quote>.+)v(?P=quote)", string)
+    if found is None or plain != f"k{found['end']}7":
+        return None
+    if found["end"] == "=" and nested in ('k=[True, {"m": None}]', "k=[True, {'m': None}]"):
+        return _Python()
+    if found["end"] == ":" and nested == "k:[true,{m:null}]":
+        return _Delimited(cut.fixed(cut.atoms(found["quote"])))
+    return None
+
+
+def _inner(dialect: Dialect, arguments: JsonObject) -> str | None:
+    """What of a written call are its arguments."""
+    empty, whole = (written(dialect, Call("f", json.dumps(given))) for given in ({}, arguments))
+    at = next((n for n, (a, b) in enumerate(zip(empty, whole, strict=False)) if a != b), min(len(empty), len(whole)))
+    behind = empty[at:]
+    return whole[at : len(whole) - len(behind)] if len(whole) >= len(empty) and whole.endswith(behind) else None
+
+
+def _pattern(schema: _Schema, words: Words | None) -> str | None:
+    return words.pattern if words is not None else whole_pattern(schema.get("pattern", ""))
+
+
+def _literal(text: str) -> Node:
+    return Literal((Text(text),) if text else ())
+
+
+def _choice(nodes: Sequence[Node]) -> Node:
+    return nodes[0] if len(nodes) == 1 else Choice(tuple(nodes))

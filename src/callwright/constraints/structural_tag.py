@@ -1,0 +1,98 @@
+"""A shape as a structural tag, for xgrammar: vLLM, SGLang, TensorRT-LLM.
+
+Control tokens are written as text, which their tokens match. The stop token behind the last call is left out: the
+engine allows it by itself once the grammar is complete. Arguments that are not JSON are a grammar in the tag.
+"""
+
+from typing import Any, assert_never
+
+from callwright.constraints.format_pieces import Fixed, Number
+from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.schema_subset import projected
+from callwright.constraints.tree import (
+    Choice,
+    Json,
+    Later,
+    Literal,
+    Maybe,
+    Node,
+    Pattern,
+    Repeated,
+    Row,
+    Text,
+    Triggered,
+    Until,
+    Values,
+)
+
+__all__ = ["structural_tag"]
+
+
+def structural_tag(node: Node) -> dict[str, Any]:
+    """The tag as a value."""
+    return {"type": "structural_tag", "format": _format(node)}
+
+
+def _format(node: Node) -> dict[str, Any]:
+    match node:
+        case Literal(fixed):
+            return _sequence(_fixed(fixed))
+        case Json(schema):
+            return {"type": "json_schema", "json_schema": projected(schema, "xgrammar")}
+        case Until(end):
+            return {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": _text(end)}
+        case Text():
+            return {"type": "any_text"}
+        case Pattern(expression, _):
+            return {"type": "regex", "pattern": expression}
+        case Values(inner):
+            return {"type": "grammar", "grammar": gbnf(inner).grammar}
+        case Later():
+            raise AssertionError
+        case Row(nodes):
+            return _sequence([_format(inner) for inner in nodes])
+        case Choice(nodes):
+            return {"type": "or", "elements": [_format(inner) for inner in nodes]}
+        case Maybe(inner):
+            return {"type": "optional", "content": _format(inner)}
+        case Repeated(inner):
+            return {"type": "star", "content": _format(inner)}
+        case Triggered(trigger, rest, end, again):
+            tag = {"type": "tag", "begin": trigger, "content": _format(rest), "end": _text(end)}
+            return {
+                "type": "triggered_tags",
+                "triggers": [trigger],
+                "tags": [tag],
+                "at_least_one": False,
+                "stop_after_first": again is None,
+            }
+        case _:
+            assert_never(node)
+
+
+def _sequence(elements: list[dict[str, Any]]) -> dict[str, Any]:
+    """Rows in rows as one, neighbouring texts joined."""
+    flat: list[dict[str, Any]] = []
+    for element in elements:
+        for part in element["elements"] if element["type"] == "sequence" else [element]:
+            if flat and part["type"] == flat[-1]["type"] == "const_string":
+                flat[-1] = {"type": "const_string", "value": flat[-1]["value"] + part["value"]}
+            else:
+                flat.append(part)
+    return flat[0] if len(flat) == 1 else {"type": "sequence", "elements": flat or [_const("")]}
+
+
+def _fixed(fixed: Fixed) -> list[dict[str, Any]]:
+    return [_number(piece) if isinstance(piece, Number) else _const(piece.text) for piece in fixed]
+
+
+def _number(piece: Number) -> dict[str, Any]:
+    return {"type": "regex", "pattern": f"[0-9]{{{piece.digits}}}" if piece.digits else "[0-9]+"}
+
+
+def _const(text: str) -> dict[str, Any]:
+    return {"type": "const_string", "value": text}
+
+
+def _text(fixed: Fixed) -> str:
+    return "".join(piece.text for piece in fixed if not isinstance(piece, Number))

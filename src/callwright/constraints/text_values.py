@@ -1,0 +1,231 @@
+"""Calls whose values are written as texts: `<parameter=city>\\nParis\\n</parameter>`.
+
+A text flows up to what closes it; values of other types are JSON, which is checked by writing one of each. Of a format
+that writes them another way (its own literals, elements in elements), and of a tool that says that it takes any
+parameter, only the envelope is known: what is in it is free text up to its end.
+
+Narrower than the schema, on purpose: only declared parameters, in the schema's order.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.constraints.format import MARK, written
+from callwright.constraints.format_pieces import Atoms, Splitter, shared_start
+from callwright.constraints.rust_regex import whole_pattern, without_anchors
+from callwright.constraints.schema_subset import enumerated, projected
+from callwright.constraints.tree import Choice, Json, Literal, Maybe, Node, Repeated, Row, Until, Words
+from callwright.conversation import Call, FunctionTool, JsonObject
+from callwright.dialects.base import Dialect
+from callwright.prompt import Text
+from callwright.schema.keywords import properties, required
+from callwright.schema.resolve import TYPE_NAMES, branches, wanted
+
+__all__ = ["Member", "TextCalls", "in_order", "input_words"]
+
+# The engine counts characters by states: a longer text is not counted.
+_MAX_COUNTED: Final = 2_000
+_TEXT: Final = 'a "b" \\c/\n\td'  # what a text has to be written as: itself
+_SAMPLES: Final[Mapping[str, Any]] = {
+    "integer": 7391,
+    "number": 7391.5,
+    "boolean": True,
+    "null": None,
+    "array": ["v", 7391],
+    "object": {"k": ["v", True]},
+}
+
+
+def input_words(tool: FunctionTool) -> Words | None:
+    """What the grammar of a custom tool makes of its input."""
+    grammar = tool.custom.grammar if tool.custom else None
+    if grammar is None:
+        return None
+    if grammar.syntax == "lark":
+        return Words(lark=grammar.definition)
+    return Words(pattern=without_anchors(grammar.definition))
+
+
+class TextCalls:
+    """The arguments of one tool, as texts. `mark` is how `MARK` is written; None when it is not written so at all."""
+
+    def __init__(self, dialect: Dialect, cut: Splitter, tool: FunctionTool) -> None:
+        self._dialect = dialect
+        self._cut = cut
+        self._tool = tool
+        self._empty = cut.atoms(self._write({}))
+        marked = cut.atoms(self._write(json.loads(MARK)))
+        self._start = shared_start(self._empty, marked)
+        self._behind = len(self._empty) - self._start
+        self.mark = self._inner(marked)
+
+    def arguments(self) -> Node | None:
+        """The parameters as nodes; None when there is no saying how they are written."""
+        schema = self._tool.parameters or {}
+        declared = properties(schema)
+        if schema.get("additionalProperties") or schema.get("patternProperties") or self.mark is None:
+            return None
+        if not declared:
+            return Literal(()) if self._tool.parameters is None or "properties" in schema else None
+        separator = self._separator([*declared])
+        if separator is None:
+            return None
+        found: list[Member] = []
+        for name, inner in declared.items():
+            first = self._parameter(name, inner, "")
+            later = self._parameter(name, inner, separator) if separator else first
+            if first is None or later is None:
+                return None
+            found.append(Member(first, later, name in required(schema)))
+        return in_order(found, separated=bool(separator))
+
+    def _write(self, arguments: Mapping[str, Any]) -> str:
+        return written(self._dialect, Call(self._tool.name, json.dumps(arguments, ensure_ascii=False)))
+
+    def _inner(self, atoms: Atoms) -> str | None:
+        """What of a written call are its arguments."""
+        end = len(atoms) - self._behind
+        start, behind = atoms[: self._start], atoms[end:]
+        if end <= self._start or start != self._empty[: self._start] or behind != self._empty[self._start :]:
+            return None
+        return "".join(map(str, atoms[self._start : end]))
+
+    def _separator(self, names: list[str]) -> str | None:
+        """What stands between two parameters."""
+        names = [*names, "another_key"][:2]
+        one, other = (self._inner(self._cut.atoms(self._write({name: "x"}))) for name in names)
+        both = self._inner(self._cut.atoms(self._write(dict.fromkeys(names, "x"))))
+        if not (one and other and both and both.startswith(one) and both.endswith(other)):
+            return None
+        return both[len(one) : len(both) - len(other)] if len(both) >= len(one) + len(other) else None
+
+    def _parameter(self, name: str, schema: object, lead: str) -> Node | None:
+        """One parameter; `lead` stands before it."""
+        ways: dict[tuple[str, str], Node] = {}
+        types = list(self._types(schema))
+        for type_, branch in types:
+            sides = self._sides(name, type_)
+            if sides is None:
+                return None
+            sides = lead + sides[0], sides[1]
+            if type_ == "string" and not branch.get("enum"):
+                # Any text: what else begins like this is one, too. So it is bounded only where it stands alone.
+                ways[sides] = self._text(sides, self._words(branch) if len(types) == 1 else None)
+            elif sides not in ways or not isinstance(_last(ways[sides]), Until):
+                node = self._value(sides, type_, branch)
+                ways[sides] = Choice((ways[sides], node)) if sides in ways else node
+        return Choice(tuple(ways.values())) if ways else None
+
+    def _types(self, schema: object) -> Iterator[tuple[str, JsonObject]]:
+        root = self._tool.parameters or {}
+        for branch in branches(schema if isinstance(schema, Mapping) else {}, root):
+            type_ = wanted(branch)
+            if members := enumerated(branch):
+                types = [type_] if type_ in TYPE_NAMES else dict.fromkeys(map(_type_of, members))
+                yield from ((kind, _members_of(kind, members)) for kind in types)
+                continue
+            kinds = sorted(TYPE_NAMES) if type_ not in TYPE_NAMES else [type_]
+            for kind in kinds:
+                yield kind, branch if len(kinds) == 1 else {"type": kind}
+
+    def _sides(self, name: str, type_: str) -> tuple[str, str] | None:
+        """What stands before and behind a value of this type."""
+        if type_ != "string":
+            return self._around(name, _SAMPLES[type_])
+        plain, odd = self._around(name, "words"), self._around(name, _TEXT)
+        if plain and odd and odd[0].startswith(plain[0]) and odd[1].endswith(plain[1]):
+            return plain  # the others have marks of their own in it
+        return None
+
+    def _around(self, name: str, value: object) -> tuple[str, str] | None:
+        inner = self._inner(self._cut.atoms(self._write({name: value})))
+        forms = [json.dumps(value), json.dumps(value, separators=(",", ":"))]
+        for form in [value] if isinstance(value, str) else forms:
+            before, found, behind = (inner or "").rpartition(form)
+            if found and behind:
+                return before, behind
+        return None
+
+    def _text(self, sides: tuple[str, str], words: Words | None) -> Node:
+        before, behind = (self._cut.fixed(self._cut.atoms(side)) for side in sides)
+        return Row((Literal(before), Until(behind, words)))
+
+    def _words(self, schema: JsonObject) -> Words | None:
+        """What a text of this schema may be, as far as an engine can be told; None = any."""
+        if self._tool.custom is not None:
+            return input_words(self._tool)
+        bounds = projected(schema, "llguidance")
+        if "pattern" in bounds and (pattern := whole_pattern(bounds["pattern"])) is not None:
+            return Words(pattern=pattern)
+        least, most = bounds.get("minLength", 0), bounds.get("maxLength")
+        if max(least, most or 0) > _MAX_COUNTED or (not least and most is None):
+            return None
+        return Words(least, most)
+
+    def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject) -> Node:
+        before, behind = (Literal(self._cut.fixed(self._cut.atoms(side))) for side in sides)
+        if type_ == "string":
+            texts = [Literal((Text(member),)) for member in branch["enum"] if isinstance(member, str)]
+            return Row((before, Choice(tuple(texts)), behind))
+        definitions = {key: value for key, value in (self._tool.parameters or {}).items() if key in _DEFINITIONS}
+        return Row((before, Json({**branch, "type": type_, **definitions}), behind))
+
+
+_DEFINITIONS: Final = ("$defs", "definitions")
+
+
+def _type_of(value: object) -> str:
+    """The JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _members_of(kind: str, members: Sequence[object]) -> JsonObject:
+    """The schema of those members that are of one type; of all its values where there are none."""
+    kinds = ("integer", "number") if kind == "number" else (kind,)
+    own = [member for member in members if _type_of(member) in kinds]
+    return {"type": kind, "enum": own} if own else {"type": kind}
+
+
+def _last(node: Node) -> Node:
+    return node.nodes[-1] if isinstance(node, Row) else node
+
+
+class Member(Struct, frozen=True):
+    """A parameter, or a member of an object. `first` and `later`: without and with what separates it from the one
+    before it.
+    """
+
+    first: Node
+    later: Node
+    needed: bool
+
+
+def in_order(members: Sequence[Member], others: Member | None = None, *, separated: bool = True) -> Node:
+    """Members in order, those that may be left out as such, and any number of others behind them."""
+    if not separated:
+        return Row(tuple(one.first if one.needed else Maybe(one.first) for one in members))
+    rest: tuple[Node, ...] = (Repeated(others.later),) if others else ()
+    firsts: list[Node] = [Row((others.first, *rest))] if others else []
+    for one in reversed(members):
+        if one.needed:
+            firsts = []
+        firsts.insert(0, Row((one.first, *rest)))
+        rest = (one.later if one.needed else Maybe(one.later), *([Row(rest)] if rest else []))
+    if not firsts:
+        return Literal(())
+    choice = Choice(tuple(firsts))
+    return choice if any(one.needed for one in members) else Maybe(choice)

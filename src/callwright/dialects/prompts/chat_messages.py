@@ -1,0 +1,179 @@
+"""What prompts of several dialects share: the system texts, the choice in words, text out of message parts."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, assert_never
+
+import msgspec
+
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    Item,
+    MediaPart,
+    Message,
+    NamedTool,
+    Part,
+    TextPart,
+    ToolTurn,
+    text_of,
+)
+from callwright.errors import RequestError
+from callwright.prompt import PromptBuilder, neutralise, neutralise_json
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = [
+    "arguments_object",
+    "chat_content",
+    "chat_message",
+    "choice_note",
+    "format_note",
+    "own_words",
+    "plain_text",
+    "split_instructions",
+    "told_messages",
+]
+
+
+def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The texts of the system and developer messages at the start, and everything behind them."""
+    texts: list[str] = []
+    for item in items:
+        if not (isinstance(item, Message) and item.role in ("system", "developer")):
+            break
+        texts.append(item.text)
+    return texts, tuple(items[len(texts) :])
+
+
+def choice_note(conversation: Conversation) -> list[str]:
+    """What the choice asks for, in words, for prompts that cannot say it otherwise; empty when it asks for nothing, or
+    there is no tool to choose.
+    """
+    if not conversation.tools:
+        return []
+    if conversation.allowed_tools is not None and conversation.tool_choice in ("auto", "required"):
+        names = ", ".join(conversation.allowed_tools)
+        if conversation.tool_choice == "required":
+            return [f"For this answer call at least one of these tools, and no other: {names}; do not answer in text."]
+        return [f"For this answer call no other tools than {names}."]
+    match conversation.tool_choice:
+        case "none":
+            return ["For this answer the tools are switched off: answer in text, without calling a tool."]
+        case "required":
+            return ["For this answer call at least one tool; do not answer in text."]
+        case NamedTool(name):
+            return [f"For this answer call the tool {name}; do not answer in text."]
+    return []
+
+
+def format_note(conversation: Conversation) -> list[str]:
+    """What text must look like, in words; empty when nothing is asked for."""
+    wanted = conversation.response_format
+    if wanted is None:
+        return []
+    when = "When you answer in text instead of calling a tool, answer" if conversation.tools else "Answer"
+    if wanted.schema is None:
+        return [f"{when} with one JSON object and nothing else."]
+    schema = json.dumps(wanted.schema, ensure_ascii=False)
+    about = f"{wanted.name}: {wanted.description}" if wanted.description else wanted.name
+    return [f"# Answer format\n\n{when} with JSON that fits this schema ({about}) and nothing else:\n\n{schema}"]
+
+
+def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
+    """Append text of a dialect's own, in which control tokens are what they look like."""
+    for words, control in _by_controls(text, tuple(controls)):
+        out.text(words).control(control)
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _by_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Pairs of ordinary text and the control token behind it, the last without one."""
+    found = "|".join(map(re.escape, sorted(controls, key=len, reverse=True))) or "(?!)"
+    pieces = re.split(f"({found})", text)
+    return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
+
+
+def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:
+    """A message behind the first ones. What the developer says there goes out in a marked block of the user: few
+    templates know the role, and fewer a system message so late.
+    """
+    if message.role == "developer":
+        return {"role": "user", "content": f"<system>\n{neutralise(message.text, controls)}\n</system>"}
+    return {"role": message.role, "content": chat_content(message.parts, controls)}
+
+
+def plain_text(parts: Sequence[Part], number: int) -> str:
+    """The text of a message for a prompt that holds text only. Raises `RequestError` for other parts."""
+    for part in parts:
+        if isinstance(part, MediaPart):
+            where = part.param or f"turn {number}"
+            raise RequestError(
+                f"This model is prompted with text only, got a part of type {part.value.get('type')!r} at {where}. "
+                "Send text, or use a model in native mode.",
+                param=part.param or "messages",
+                code="unsupported_value",
+            )
+    return text_of(tuple(parts))
+
+
+def chat_content(parts: Sequence[Part], controls: Sequence[str]) -> Any:
+    """Content of a chat message; text that looks like one of `controls` is broken."""
+    if all(isinstance(part, TextPart) for part in parts):
+        return neutralise(text_of(tuple(parts)), controls)
+    return [
+        {"type": "text", "text": neutralise(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
+        for part in parts
+    ]
+
+
+def told_messages(
+    conversation: Conversation,
+    *,
+    controls: Sequence[str],
+    tools: str,
+    write: Callable[[AssistantTurn], str],
+    results: Callable[[Sequence[tuple[str, str]]], str],
+) -> list[dict[str, Any]]:
+    """Chat messages of mode prompt: `tools` (text without live control tokens) stands in the system message behind the
+    instructions, calls are written by `write`, outputs (pairs of tool and text) by `results` in the user's name.
+    """
+    instructions, items = split_instructions(conversation.items)
+    system = [neutralise(text, controls) for text in instructions]
+    if conversation.tools:
+        system += [tools.strip("\n"), *choice_note(conversation)]
+    system += format_note(conversation)
+    chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+        match turn:
+            case Message():
+                chat.append(chat_message(turn, controls))
+            case AssistantTurn(_, message, calls):
+                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+                said = neutralise(message.text, controls) if message else ""
+                safe = [_safe(call, controls) for call in calls]
+                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
+                chat.append({"role": "assistant", "content": text})
+            case ToolTurn(outputs):
+                texts = [(name, neutralise(plain_text(output.parts, number), controls)) for name, output in outputs]
+                chat.append({"role": "user", "content": results(texts)})
+            case _:
+                assert_never(turn)
+    return chat
+
+
+def _safe(call: Call, controls: Sequence[str]) -> Call:
+    """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
+    return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, controls))
+
+
+def arguments_object(call: Call) -> Mapping[str, Any]:
+    """The arguments of a call in a conversation, which are a JSON object; empty for anything else."""
+    try:
+        value = decode(call.arguments or "{}")
+    except NotJsonError:
+        return {}
+    return value if isinstance(value, dict) else {}

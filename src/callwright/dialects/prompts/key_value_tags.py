@@ -1,0 +1,113 @@
+"""How formats with a name and elements for keys and values are written: their tags, calls and list of tools."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
+from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
+from callwright.prompt import Prompt, PromptBuilder
+
+__all__ = ["LINES", "KeyValueTags", "put_calls", "put_tools", "said", "told"]
+
+LINES: Final = ("\n", "\n", "\n")
+
+
+class KeyValueTags(Struct, frozen=True):
+    """How one format writes its elements. `name_end` stands behind a name, `blocks` around calls, `types` (a pair)
+    around a type between key and value; any of the three may be missing.
+
+    `gaps` are written before a key, a value and the end of a call, `name_gap` behind a name, `between` between calls.
+    `LINES` puts each on its line.
+    """
+
+    call: str = "<tool_call>"
+    call_end: str = "</tool_call>"
+    key: str = "<arg_key>"
+    key_end: str = "</arg_key>"
+    value: str = "<arg_value>"
+    value_end: str = "</arg_value>"
+    name_end: str = ""
+    types: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, str], ...] = ()
+    gaps: tuple[str, str, str] = ("", "", "")
+    name_gap: str = ""
+    between: str = ""
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """All tags, which are tokens in the vocabularies of these models."""
+        frames = (*(tag for block in self.blocks for tag in block), self.call, self.call_end)
+        elements = (self.key, self.key_end, self.value, self.value_end, *self.types)
+        return (*frames, *filter(None, (self.name_end,)), *elements)
+
+
+def put_call(out: PromptBuilder, tags: KeyValueTags, name: str, arguments: Iterable[tuple[str, object]]) -> None:
+    """Write a call."""
+    before_key, before_value, before_end = tags.gaps
+    out.control(tags.call).text(name).control(tags.name_end).text(tags.name_gap)
+    for key, value in arguments:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        out.text(before_key).control(tags.key).text(key).control(tags.key_end)
+        out.text(before_value).control(tags.value).text(text).control(tags.value_end)
+    out.text(before_end).control(tags.call_end)
+
+
+def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Iterable[Call]) -> None:
+    """Write calls as the model does, in their block if there is one."""
+    for begin, _ in tags.blocks:
+        out.control(begin).text(tags.between)
+    for number, call in enumerate(calls):
+        put_call(out.text(tags.between if number else ""), tags, call.name, arguments_object(call).items())
+    for _, end in tags.blocks:
+        out.text(tags.between).control(end)
+
+
+def said(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> Prompt:
+    """A turn as the model writes it."""
+    out = PromptBuilder()
+    if turn.reasoning:
+        out.control(f"<{think}>").text(turn.reasoning).control(f"</{think}>").text(tags.between)
+    out.text(turn.text)
+    if turn.calls:
+        put_calls(out.text(tags.between if turn.text else ""), tags, turn.calls)
+    return Prompt(out.pieces(), tags.literals)
+
+
+def put_tools(
+    out: PromptBuilder,
+    tags: KeyValueTags,
+    tools: Iterable[FunctionTool],
+    lead: str = "For each function call, output",
+) -> None:
+    """Write the tools as JSON lines, and how they are called."""
+    out.text("# Tools\n\nYou may call one or more functions to assist with the user query.\n\n")
+    out.text("You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n")
+    for tool in tools:
+        out.text(tool.openai_json + "\n")
+    out.text(f"</tools>\n\n{lead} the function name and arguments within the following XML format:\n")
+    for begin, _ in tags.blocks:
+        out.control(begin).text(tags.between)
+    before_key, before_value, before_end = tags.gaps
+    out.control(tags.call).text("{function-name}").control(tags.name_end)
+    for number in (1, 2):
+        out.text(before_key).control(tags.key).text(f"{{arg-key-{number}}}").control(tags.key_end)
+        out.text(before_value).control(tags.value).text(f"{{arg-value-{number}}}").control(tags.value_end)
+    out.text(f"{before_key}...{before_end}").control(tags.call_end)
+    for _, end in tags.blocks:
+        out.text(tags.between).control(end)
+
+
+def told(conversation: Conversation, tags: KeyValueTags, controls: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    out = PromptBuilder()
+    put_tools(out, tags, conversation.tools)
+    return told_messages(
+        conversation,
+        controls=controls,
+        tools=Prompt(out.pieces(), controls).wire_text,
+        write=lambda turn: Prompt(said(turn, tags).pieces, controls).wire_text,
+        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
+    )

@@ -1,0 +1,309 @@
+"""Prompts of formats whose turns stand between fixed texts, declared: what begins and ends a turn, where the tools go.
+
+A `Frame` renders whole prompts, writes what the model would write, and makes the chat messages of mode prompt: there
+the tools are told in the same words for every format, with an example call in the format's own form.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from callwright.conversation import AssistantTurn, Call, Conversation, ConversationTurn, Message, ToolTurn
+from callwright.dialects.base import RenderOptions
+from callwright.dialects.prompts.chat_messages import (
+    choice_note,
+    format_note,
+    own_words,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
+from callwright.prompt import Prompt, PromptBuilder
+
+__all__ = [
+    "Frame",
+    "Place",
+    "Result",
+    "ThinkingOptions",
+    "WriteCalls",
+    "WriteResults",
+    "WriteTools",
+    "call_list",
+    "call_object",
+    "tell_tools",
+    "tool_lines",
+]
+
+# Where the tools stand: in the system turn behind its text or before it, in a turn of their own, in the user's words.
+Place: TypeAlias = Literal[
+    "system", "system first", "before system", "after system", "before last user", "in first user"
+]
+
+_EXAMPLE: Final = Call("function_name", '{"parameter_name": "value"}')
+
+
+class ThinkingOptions(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
+    one.
+    """
+
+    thinking: Literal["model", "open", "off"] = "model"
+
+
+class Result(Struct, frozen=True):
+    """The output of a call: its tool, the number of the call in the conversation, and the text."""
+
+    name: str
+    number: int
+    text: str
+
+
+WriteCalls: TypeAlias = Callable[[PromptBuilder, Sequence[Call], int], object]
+WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
+WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
+
+
+def _plain_results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    out.text("\n".join(result.text for result in results))
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """How one family puts a conversation into its prompt. Pairs of texts stand around the turn of a role; the literals
+    of `controls` in them are control tokens. `said` stands around the text of an assistant.
+
+    `calls` writes the calls of a turn and is told how many came before it in the conversation; `gap` stands between a
+    turn's text and its calls, `calls_begin` begins a turn of the history that does nothing but call. `results` writes
+    the outputs of a turn between `tool`, or each of its own when `each`. `resumes`: behind outputs the answer goes on,
+    without the begin of a turn; `reopens`: the one that the model is to write begins a turn all the same. `calls_end`
+    ends a turn with calls, where that is not what ends any.
+
+    `tools` writes the section that shows the tools; `seam` stands between it and the text of the system.
+    `without_tools` stands behind the system turn where there are none.
+    `preamble` stands before that text whatever it is, `preamble_tools` where there are tools (None: the same).
+    `default_system` is the system's text when a conversation has none, with tools or without; `with_tools` is it where
+    there are tools; `empty_system`: its turn is there without any text. Without `system` its text begins a user turn:
+    the one with the tools, else the first.
+
+    `thought` stands around reasoning. It is shown behind the last user turn, in `all` turns or in none (`thoughts`);
+    `no_thought` begins a running turn without one, `past_thought` a turn before the last user's (None: the same), `off`
+    an answer that is not to think (None: `no_thought`, or an empty thought).
+    """
+
+    controls: tuple[str, ...]
+    calls: WriteCalls
+    user: tuple[str, str]
+    assistant: tuple[str, str]
+    tool: tuple[str, str]
+    system: tuple[str, str] | None
+    begin: str = ""
+    preamble: str = ""
+    preamble_tools: str | None = None
+    default_system: str = ""
+    with_tools: str | None = None
+    empty_system: bool = False
+    without_tools: str = ""
+    seam: str = "\n\n"
+    said: tuple[str, str] = ("", "")
+    gap: str = ""
+    calls_begin: str = ""
+    place: Place = "system"
+    tools: WriteTools | None = None
+    results: WriteResults = _plain_results
+    each: bool = False
+    thought: tuple[str, str] = ("<think>\n", "\n</think>\n\n")
+    thoughts: Literal["running", "all", "none"] = "running"
+    no_thought: str = ""
+    past_thought: str | None = None
+    off: str | None = None
+    resumes: bool = False
+    reopens: bool = False
+    calls_end: str | None = None
+
+    def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
+        """The whole prompt, up to where the model's answer begins."""
+        out = PromptBuilder()
+        self._fixed(out, self.begin)
+        instructions, items = split_instructions(conversation.items)
+        instructions += [*choice_note(conversation), *format_note(conversation)]
+        turns = msgspec.structs.replace(conversation, items=items).turns()
+        users = [n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"]
+        asked = users[-1] if users else -1
+        lead = self._lead(conversation, instructions)
+        host = users[-1:] if self.place == "before last user" else users[:1]
+        self._system(out, conversation, lead, has_users=bool(users))
+        numbers = {item.id: n for n, item in enumerate(item for item in items if isinstance(item, Call))}
+        written = 0
+        for number, turn in enumerate(turns):
+            match turn:
+                case Message(role):
+                    hosts = host == [number]
+                    if conversation.tools and self.place == "before last user" and hosts:
+                        self._tools(out, conversation)
+                    before, after = self.user if role == "user" or self.system is None else self.system
+                    self._fixed(out, before)
+                    if conversation.tools and self.place == "in first user" and hosts:
+                        self._tools(out, conversation)
+                    if self.system is None and lead and hosts:
+                        out.text(lead, "\n\n")
+                    out.text(plain_text(turn.parts, number))
+                    self._fixed(out, after)
+                case AssistantTurn():
+                    begins = self._begin(out, turns[:number])
+                    self._answer(out, turn, written, past=number < asked, begins=begins)
+                    written += len(turn.calls)
+                case ToolTurn(outputs):
+                    results = [
+                        Result(name, numbers.get(output.call_id, n), plain_text(output.parts, number))
+                        for n, (name, output) in enumerate(outputs)
+                    ]
+                    following = turns[number + 1 : number + 2]
+                    answered = isinstance(following[0], AssistantTurn) if following else self.reopens
+                    self._outputs(out, results, answered=answered)
+                case _:
+                    assert_never(turn)
+        start = self._generation(out, turns, options) if options.add_generation_prompt else "assistant"
+        return Prompt(out.pieces(), self.controls, start=start)
+
+    def _lead(self, conversation: Conversation, instructions: Sequence[str]) -> str:
+        """The text of the system."""
+        default = self.with_tools if conversation.tools and self.with_tools is not None else self.default_system
+        preamble = self.preamble_tools if conversation.tools and self.preamble_tools is not None else self.preamble
+        return preamble + "\n\n".join(instructions or filter(None, [default]))
+
+    def _answer(self, out: PromptBuilder, turn: AssistantTurn, written: int, *, past: bool, begins: bool) -> None:
+        """A turn of the assistant in the history, behind its begin."""
+        hidden = self.thoughts == "none" or (past and self.thoughts == "running")
+        shown = None if hidden else turn.reasoning
+        if begins and not shown:
+            self._fixed(out, self.past_thought if past and self.past_thought is not None else self.no_thought)
+        self._fixed(out, self.calls_begin if turn.calls and not turn.text and not shown else "")
+        self._turn(out, AssistantTurn(shown, turn.message, turn.calls), written)
+        self._fixed(out, self.assistant[1] if self.calls_end is None or not turn.calls else self.calls_end)
+
+    def _outputs(self, out: PromptBuilder, results: Sequence[Result], *, answered: bool) -> None:
+        for some in [[result] for result in results] if self.each else [results]:
+            self._fixed(out, self.tool[0])
+            self.results(out, some)
+            self._fixed(out, self.tool[1])
+        if self.calls_end == "" and not answered:
+            self._fixed(out, self.assistant[1])
+
+    def _generation(self, out: PromptBuilder, turns: Sequence[ConversationTurn], options: RenderOptions) -> str:
+        """Begin the answer; says where it starts."""
+        begins = self._begin(out, [] if self.reopens else turns)
+        thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
+        if thinking == "off":
+            self._fixed(out, self.off if self.off is not None else self.no_thought or "".join(self.thought))
+        elif thinking == "open":
+            self._fixed(out, self.thought[0])
+            return "reasoning"
+        return "assistant"
+
+    def write(self, turn: AssistantTurn) -> str:
+        """A turn as the model writes it."""
+        out = PromptBuilder()
+        self._turn(out, turn, 0)
+        return Prompt(out.pieces(), ()).text
+
+    def _wire_text(self, turn: AssistantTurn) -> str:
+        """The same, with look-alikes of control tokens in its text broken."""
+        out = PromptBuilder()
+        self._turn(out, turn, 0)
+        return Prompt(out.pieces(), self.controls).wire_text
+
+    def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
+        """Chat messages with the tools in the system message, calls in the format's own form, outputs in words."""
+        out = PromptBuilder()
+        tell_tools(out, conversation, self.calls)
+        return told_messages(
+            conversation,
+            controls=self.controls,
+            tools=Prompt(out.pieces(), self.controls).wire_text,
+            write=self._wire_text,
+            results=lambda outputs: "\n\n".join(f"Result of {name or 'the tool'}:\n{text}" for name, text in outputs),
+        )
+
+    def _system(self, out: PromptBuilder, conversation: Conversation, text: str, *, has_users: bool) -> None:
+        """The system turn, and the tools where they stand in it or beside it, or nobody asks anything."""
+        tools = bool(conversation.tools)
+        if tools and self.place == "before system":
+            self._tools(out, conversation)
+        inside = tools and self.place in ("system", "system first")
+        if self.system is not None and (text or inside or self.empty_system):
+            self._fixed(out, self.system[0])
+            if inside and self.place == "system first":
+                self._tools(out, conversation)
+                out.text(self.seam if text else "")
+            out.text(text)
+            if inside and self.place == "system":
+                out.text(self.seam if text else "")
+                self._tools(out, conversation)
+            self._fixed(out, self.system[1])
+        self._fixed(out, "" if tools else self.without_tools)
+        if tools and (self.place == "after system" or (not has_users and self.place.endswith("user"))):
+            self._tools(out, conversation)
+
+    def _begin(self, out: PromptBuilder, before: Sequence[ConversationTurn]) -> bool:
+        """Begin the turn of the assistant behind these turns; False where it goes on with one that has begun."""
+        if self.resumes and before and isinstance(before[-1], ToolTurn):
+            return False
+        self._fixed(out, self.assistant[0])
+        return True
+
+    def _tools(self, out: PromptBuilder, conversation: Conversation) -> None:
+        if self.tools is None:
+            tell_tools(out, conversation, self.calls)
+        else:
+            self.tools(out, conversation)
+
+    def _turn(self, out: PromptBuilder, turn: AssistantTurn, written: int) -> None:
+        if turn.reasoning:
+            self._fixed(out, self.thought[0])
+            out.text(turn.reasoning.strip())
+            self._fixed(out, self.thought[1])
+        if turn.message and turn.text:
+            self._fixed(out, self.said[0])
+            out.text(plain_text(turn.message.parts, 0))
+            self._fixed(out, self.said[1])
+        if turn.calls:
+            self._fixed(out, self.gap if turn.text else "")
+            self.calls(out, turn.calls, written)
+
+    def _fixed(self, out: PromptBuilder, text: str) -> None:
+        """Append a text of the format: its control tokens as such."""
+        own_words(out, text, self.controls)
+
+
+def tell_tools(out: PromptBuilder, conversation: Conversation, calls: WriteCalls) -> None:
+    """The tools and the form of a call in words, for templates that tell neither."""
+    out.text(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nThe functions, one a line:\n",
+        tool_lines(conversation),
+        "\n\nTo call a function, write exactly this, with its name and arguments, and nothing behind it:\n",
+    )
+    calls(out, [_EXAMPLE], 0)
+
+
+def tool_lines(conversation: Conversation) -> str:
+    """The tools as JSON, one a line."""
+    return "\n".join(tool.openai_json for tool in conversation.tools)
+
+
+def call_object(
+    out: PromptBuilder, call: Call, name: str = "name", arguments: str = "arguments", lead: str = ""
+) -> None:
+    """A call as a JSON object with these keys; `lead` stands before them."""
+    out.text(f'{{{lead}"{name}": {json.dumps(call.name, ensure_ascii=False)}, "{arguments}": ')
+    out.json(call.arguments or "{}").text("}")
+
+
+def call_list(out: PromptBuilder, calls: Sequence[Call], name: str = "name", arguments: str = "arguments") -> None:
+    """Calls as a JSON list of such objects."""
+    out.text("[")
+    for count, call in enumerate(calls):
+        out.text(", " if count else "")
+        call_object(out, call, name, arguments)
+    out.text("]")

@@ -1,0 +1,1 @@
+"""What readers of formats are composed of: one file per kind of body."""

@@ -1,0 +1,225 @@
+"""Calls as a name with elements for keys and values: `f<arg_key>k</arg_key><arg_value>v</arg_value>` in a block.
+
+The frame and the values are read as `_parameters` reads them. What differs: the name is bare text, a key has its own
+element, and a call may hold its arguments as a JSON object instead, or be one whole JSON object. Line feeds between
+elements are structure, also those that models write as a backslash and an `n`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from callwright.calls.toolset import Toolset
+from callwright.dialects.prompts.key_value_tags import KeyValueTags
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.events import Markup
+from callwright.stream import Markers, Source, Steps, gather
+from callwright.tolerant_json.passthrough import JsonStops
+
+__all__ = ["KeyValueReader"]
+
+# A name or a key is at most so long.
+_MAX_HEAD: Final = 1_000
+_GAP = re.compile(r"(?:\s|\\n)*+")
+_GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
+_NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++)*+)""")
+
+
+class KeyValueReader(ParameterReader):
+    """Prose, and calls of key/value elements in it. `also` are literals that open a call in another spelling of the
+    tags; a format's own reader says which by `_spelling`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        tools: Toolset,
+        tags: KeyValueTags = KeyValueTags(),  # noqa: B008  # frozen
+        *,
+        thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),),
+        ends: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
+    ) -> None:
+        form = ParameterTags(
+            call=tags.call,
+            call_end=tags.call_end,
+            parameter=tags.key,
+            parameter_end=tags.value_end,
+            blocks=tags.blocks,
+            end=tags.key_end,
+        )
+        super().__init__(source, tools, form, thoughts=thoughts, ends=ends, also=also)
+        self._also = also
+        self._elements = tags
+        closers = (tags.call_end, *self._block_ends, *self._ends)
+        self._over = (tags.call, *closers)  # what ends a call
+        self._follows: Sequence[str] = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
+        self._behind_name = Markers(*self._follows, tags.call)
+        self._behind_key = Markers(tags.key_end, tags.value, *self._over)
+        self._stops = JsonStops(tags.call, *closers, then=(tags.call, *closers))
+
+    # --- where a call begins ---
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        if tag in self._also:
+            yield from self._in_other_tags(blanks, tag)
+        elif tag != self._form.call:
+            yield from super()._marked(blanks, tag)
+        elif (yield from self._names_call()) and not (yield from self._mentioned(blanks)):
+            self.markup(blanks)
+            yield from self._calls(tag)
+        else:
+            opening = blanks + tag + (yield from self._held_blanks())
+            if (yield from self._comes(self._form.call_end)):
+                self._empty_call(opening, self._form.call_end)
+            else:
+                self.emit(Markup(opening) if (yield from self._comes(tag)) else self._say(opening))
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        if tag not in self._also:
+            return (yield from super()._may_begin_call(tag))
+        spelled = yield from self._spelling(tag)
+        if spelled is None:
+            return False
+        rest, tags = spelled
+        self.source.take(self.source.at + len(rest))
+        begins = yield from KeyValueReader(self.source, self.tools, tags)._may_begin_call(tag + rest)
+        self.source.unread(rest)
+        return begins
+
+    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+        """The rest of an opening tag that begins with one of `also`, and the tags of its spelling; it stays unread."""
+        yield from ()
+        return None
+
+    def _in_other_tags(self, blanks: str, opener: str) -> Steps[None]:
+        """A call in another spelling, read by a reader of that spelling in this one's place."""
+        spelled = yield from self._spelling(opener)
+        if spelled is None:
+            self.emit(self._say(blanks + opener))
+            return
+        rest, tags = spelled
+        self.source.take(self.source.at + len(rest))
+        other = KeyValueReader(self.source, self.tools, tags, ends=self._ends)
+        for state in ("calls", "_make", "_code", "_before", "_apart"):
+            setattr(other, state, getattr(self, state))
+        yield from other._marked(blanks, opener + rest)
+        for state in ("calls", "_code", "_before", "_apart"):
+            setattr(self, state, getattr(other, state))
+
+    def _names_call(self) -> Steps[bool]:
+        """See `ParameterReader`: behind the tag stands a name and what belongs to a call, or a JSON object."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_HEAD)
+            found = _NAME.match(ahead)
+            if found is None:
+                begin = ahead.lstrip()
+                if begin not in ("", "[") or not source.more(_MAX_HEAD):
+                    return begin.startswith(("{", "[{"))
+            else:
+                known = self.tools.resolve(found["name"]) in self.tools
+                behind = self._behind_blanks(ahead[found.end() :])
+                if behind.startswith(tuple(self._follows)):
+                    return known or " " not in found["name"]
+                waits = any(literal.startswith(behind) for literal in (*self._follows, self._form.call))
+                if not waits or not source.more(_MAX_HEAD):
+                    return known and ((not behind and source.ended) or behind.startswith(self._form.call))
+            yield
+
+    def _mentioned(self, blanks: str) -> Steps[bool]:
+        """Whether a call of an unknown tool without arguments stands within a line: somebody writes about it."""
+        source, end = self.source, self._form.call_end
+        while True:
+            ahead = source.ahead(_MAX_HEAD)
+            name, closed, behind = ahead.partition(end)
+            if closed and (self._at_line_start(blanks) or self.tools.resolve(name) in self.tools):
+                return False
+            if any(mark in name for mark in self._follows if mark != end):
+                return False
+            if closed and behind:
+                return behind[0] not in "\n<"
+            if not source.more(_MAX_HEAD):
+                return False
+            yield
+
+    def _call_follows(self) -> Steps[bool]:
+        if not (yield from self._comes(self._form.call)):
+            return False
+        self.source.take(self.source.at + len(self._form.call))
+        follows = yield from self._names_call()
+        self.source.unread(self._form.call)
+        return follows
+
+    def _goes_on_as_call(self, text: str) -> bool | None:
+        text = self._behind_blanks(text)
+        return not text.startswith("<") if text else None  # a name, or JSON
+
+    # --- calls ---
+
+    def _call(self) -> Steps[None]:
+        yield from self._skip_blanks()
+        if not self.source.text.startswith(("{", "["), self.source.at):
+            yield from super()._call()
+            return
+        yield from self._json_block("", self._stops, (self._form.call_end,))
+
+    def _read_name(self) -> Steps[tuple[str, str]]:
+        head, marker = yield from gather(self.source, self._behind_name, _MAX_HEAD)
+        if marker == self._elements.name_end:
+            head += marker
+        elif marker:
+            self.source.unread(marker)
+        name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip()
+        return name, head
+
+    def _arguments(self, index: int, name: str) -> Steps[None]:
+        self.markup((yield from self._gap()))
+        yield from super()._arguments(index, name)
+
+    # --- keys ---
+
+    def _read_key(self) -> Steps[tuple[str, Mapping[str, str]] | None]:
+        tags, source = self._elements, self.source
+        key, marker = yield from gather(source, self._behind_key, _MAX_HEAD)
+        rest: dict[str, str] = {}
+        written, given = key + marker, marker != ""
+        if marker in self._over:
+            source.unread(marker)
+            written, given = key, False
+        elif marker == tags.key_end:
+            written += yield from self._gap()
+            if tags.types and (yield from self._comes(tags.types[0])):
+                kind, end = yield from gather(source, Markers(tags.types[1]), _MAX_HEAD)
+                rest["type"] = kind.removeprefix(tags.types[0]).strip()
+                written += kind + end + (yield from self._gap())
+            if (yield from self._comes(tags.value)):
+                written += source.take(source.at + len(tags.value))
+            else:  # the begin of a value may be missing, but where the call ends there is none
+                given = not (yield from self._comes(tags.call_end))
+        self.emit(Markup(written))
+        while source.more(1):
+            yield
+        return (key.strip(), rest) if given and not source.done else None
+
+    def _key_ahead(self, ahead: str) -> str | None:
+        head, closed, _ = ahead.partition(self._form.end)
+        if "\n" in head or "<" in (head if closed else head[: self._tag_end.hold(head, 0)]):
+            return ""
+        return head.strip() if closed else None
+
+    def _gap(self) -> Steps[str]:
+        """Read what may stand between elements."""
+        gap, source = "", self.source
+        while True:
+            found = _GAP.match(source.text, source.at)
+            assert found is not None  # it matches always
+            gap += source.take(found.end())
+            if source.ended or source.text[source.at :] not in ("", "\\"):
+                return gap
+            yield
+
+    @staticmethod
+    def _behind_blanks(text: str) -> str:
+        found = _GAP_SO_FAR.match(text)
+        return text[found.end() :] if found else text

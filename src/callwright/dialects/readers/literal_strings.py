@@ -1,0 +1,256 @@
+"""Strings in notations that look like programs, passed on as JSON while they come.
+
+A delimiter that nothing can escape ends its string. A quotation mark ends one where what follows is a part of the
+notation: models forget to escape. What ends a call ends a string that was never closed.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, key_patterns, unescaped
+from callwright.events import Markup
+from callwright.stream import Markers, Source, Steps
+from callwright.tolerant_json.codec import encode
+
+__all__ = ["CLOSERS", "QUOTES", "Level", "StringReader"]
+
+CLOSERS: Final = frozenset("}])")
+QUOTES: Final = ('"""', "'''", '"', "'")
+# What stands behind a possible end of a string is looked at so far.
+_MAX_AHEAD: Final = 1_000
+_PREFIX = re.compile(r"[rRbBuUfF]{0,2}(?=[\"'])")
+_MAY_BE_PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
+_RUN = re.compile(r"[\s)\]}]*+")
+_NAME = re.compile(r"[\w./-]*+\Z").match
+_CALLED = re.compile(r"[\w./-]++\(").match
+# The closers that a string without its end has swallowed, and blanks between them.
+_MAX_SWALLOWED: Final = 64
+_SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
+_SWALLOWABLE: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + ")]}"
+
+
+class Level(msgspec.Struct):
+    """An open bracket: what closes it, and what it is in JSON."""
+
+    closer: str
+    kind: Literal["object", "array"]
+    separator: str = ":"
+    begun: bool = False
+
+
+class StringReader:
+    """Reads strings inside the brackets of a call, which are `_levels`; see `LiteralReader` for what it is told."""
+
+    def __init__(
+        self,
+        source: Source,
+        put: Callable[[str], object],
+        verbatim: tuple[str, ...],
+        ends: tuple[str, ...],
+        begins: tuple[str, ...],
+    ) -> None:
+        self._source = source
+        self._put = put
+        self._verbatim = verbatim
+        self._ends = ends
+        self._begins = begins
+        self._levels: list[Level] = []
+        self._raw = False
+        self._in_string = {quote: Markers(quote, *ends) for quote in verbatim}
+        self._in_string |= {quote: Markers(quote, "\\", *ends) for quote in QUOTES}
+
+    def _quote(self) -> Steps[str]:
+        """The quotation mark that opens a string here, with a prefix before it or not; `""` for none."""
+        source = self._source
+        if (yield from self._at(self._verbatim)):
+            return self._taken(self._verbatim)
+        while source.more(5) and _MAY_BE_PREFIX.match(source.ahead(5)):
+            yield
+        prefix = _PREFIX.match(source.ahead(5))
+        if prefix is None:
+            return ""
+        while source.more(prefix.end() + 3):
+            yield
+        self._raw = "r" in prefix.group().lower()
+        source.markup(source.take(source.at + prefix.end()))
+        return self._taken(QUOTES)
+
+    def _taken(self, quotes: tuple[str, ...]) -> str:
+        """Read an opening quotation mark."""
+        source = self._source
+        quote = next(quote for quote in quotes if source.text.startswith(quote, source.at))
+        source.emit(Markup(source.take(source.at + len(quote))))
+        return quote
+
+    def _next_part(self) -> Steps[str]:
+        """The opening mark of a string that goes on behind white space; `""` when it is over."""
+        blanks = yield from self._blanks()
+        source = self._source
+        if source.text.startswith(('"', "'"), source.at):
+            source.markup(blanks)
+            return (yield from self._quote())
+        source.unread(blanks)
+        return ""
+
+    def _string(self, quote: str) -> Steps[bool]:
+        """A string up to its end; False when it has none."""
+        source, held, markers = self._source, "", self._in_string[quote]
+
+        def lane(text: str) -> bool:
+            nonlocal held
+            said = text.rstrip(_SWALLOWABLE)
+            if not said or len(text) - len(said) > _MAX_SWALLOWED or markers.first(text):
+                return False
+            self._text(held + said)
+            held = text[len(said) :]
+            return True
+
+        while True:
+            text, marker = source.scan(markers)
+            if marker == "\\":
+                source.unread(marker)
+                self._text(held + text)
+                held = ""
+                self._text((yield from self._escape()))
+                continue
+            text, held = held + text, ""
+            if marker == quote and (quote in self._verbatim or (yield from self._closes(quote))):
+                self._text(text)
+                source.emit(Markup(quote))
+                return True
+            if marker and marker != quote and (yield from self._ends_call(marker, quote)):
+                source.unread(marker)
+                self._swallowed(text)
+                return False
+            text += marker
+            if source.done:
+                if source.cut:
+                    self._text(text)
+                else:
+                    self._swallowed(text)
+                return False
+            if found := _SWALLOWED.search(text, max(0, len(text) - _MAX_SWALLOWED)):
+                text, held = text[: found.start()], found.group()
+            self._text(text)
+            if not marker:
+                source.pass_through(lane)
+                yield
+
+    def _text(self, text: str) -> None:
+        if text:
+            self._put(encode(text).decode()[1:-1])
+
+    def _swallowed(self, text: str) -> None:
+        """The end of a string that was never closed: as many closers as are open belong to the notation."""
+        listed = self._levels[0].closer == ")" and text.rstrip().endswith("]")  # the end of a list of calls, too
+        found = re.search(rf"[)\]}}]{{1,{len(self._levels) + listed}}}\s*\Z", text[-_MAX_AHEAD:])
+        end = len(text) - (len(found.group()) if found else 0)
+        self._text(text[:end])
+        self._source.markup(text[end:])
+
+    def _closes(self, quote: str) -> Steps[bool]:
+        """Whether a quotation mark that was read ends its string, by what follows."""
+        while True:
+            more = self._source.more(_MAX_AHEAD)
+            closes = self._closes_before(self._source.ahead(_MAX_AHEAD).lstrip(), more=more)
+            if closes is not None:
+                return closes
+            yield
+
+    def _closes_before(self, behind: str, *, more: bool) -> bool | None:
+        """The same for what stands behind the mark; None when that is not known yet, which needs `more` to come."""
+        level = self._levels[-1]
+        if not behind:
+            return None if more else True
+        if behind[0] == ",":
+            whole, part = key_patterns(level.separator, self._verbatim)
+            rest = behind[1:].lstrip()
+            if level.kind == "array" or whole(rest) or rest.startswith(("}", "]", ")")):
+                return True
+            return None if more and part(rest) else not rest
+        if behind[0] in CLOSERS:
+            return self._ends_members(behind, more=more)
+        if more and any(end.startswith(behind) for end in self._ends):
+            return None
+        return behind[0] in QUOTES or behind.startswith(self._ends)
+
+    def _ends_members(self, behind: str, *, more: bool) -> bool | None:
+        """Whether the brackets with which a text begins are the notation's: code goes on behind its own."""
+        run = _RUN.match(behind)
+        assert run is not None  # it matches always
+        rest = behind[run.end() :]
+        if not rest:
+            return None if more else True
+        if not (rest[0] in QUOTES or rest[0].isalnum()):
+            return True
+        if self._levels[0].closer != ")":
+            return behind[1].isspace()
+        if more and _NAME(rest):
+            return None
+        return "]" in run.group() or _CALLED(rest) is not None
+
+    def _ends_call(self, end: str, quote: str) -> Steps[bool]:
+        """Whether a literal in a string ends the call after all: the output ends behind it, or another call begins, and
+        the next quotation mark is not one that ends a string.
+        """
+        source = self._source
+        while True:
+            ahead = source.ahead(_MAX_AHEAD)
+            behind = ahead.lstrip()
+            full = not source.more(_MAX_AHEAD)
+            if not behind and full:
+                return not source.cut
+            if behind and not behind.startswith((*self._begins, *self._ends)):
+                may_come = any(literal.startswith(behind) for literal in (*self._begins, *self._ends))
+                if full or not may_come:
+                    return False
+            elif quote in ahead:
+                rest = ahead.partition(quote)[2].lstrip()
+                if rest or full:
+                    return rest[:1] not in (",", "}", "]", ")")
+            elif full:
+                return True
+            yield
+
+    def _escape(self) -> Steps[str]:
+        """The text of an escape that begins here; in a raw string it is its own."""
+        source = self._source
+        if self._raw:
+            while source.more(2):
+                yield
+            return source.take(min(source.at + 2, len(source.text)))
+        while source.more(MAX_ESCAPE):
+            begin = source.ahead(MAX_ESCAPE)
+            if len(begin) > 1 and begin[1] not in "uUx01234567":
+                break
+            yield
+        found = ESCAPE.match(source.text, source.at)
+        if found is None:
+            return source.take(source.at + 1)
+        source.emit(Markup(found.group()))
+        return unescaped(source.take(found.end()))
+
+    # --- reading ---
+
+    def _blanks(self) -> Steps[str]:
+        blanks, source = "", self._source
+        while True:
+            blanks += source.blanks()
+            if source.at < len(source.text) or source.ended:
+                return blanks
+            yield
+
+    def _at(self, literals: tuple[str, ...]) -> Steps[bool]:
+        """Whether one of the literals comes next."""
+        source = self._source
+        longest = max(map(len, literals), default=0)
+        while True:
+            begin = source.ahead(longest)
+            if begin.startswith(literals):
+                return True
+            if not source.more(longest) or not any(literal.startswith(begin) for literal in literals):
+                return False
+            yield

@@ -1,0 +1,317 @@
+"""Calls that a format marks, declared: which markers stand around them, and where the name stands.
+
+Between its markers a call is JSON: an object with its name and arguments, a list of these, or the arguments alone
+behind a header that names the tool. One reader reads all such formats by their `CallMarks`; arguments flow as they
+come. A marker that is named in a sentence, in code or in a closed thought is text.
+"""
+
+import re
+from functools import cache, partial
+from typing import Final
+
+from msgspec import Struct
+
+from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.free_text.intent import in_a_sentence, introduces_no_call
+from callwright.stream import Markers, Source, Steps, gather
+from callwright.tolerant_json.find import TRAILING
+from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
+
+__all__ = ["CallMarks", "MarkedReader"]
+
+# A call that is shown in a sentence is at most so long, and what is behind it is looked at so far.
+_MAX_SHOWN: Final = 2_000
+_MAX_BEHIND: Final = 64
+_MAX_HEADER: Final = 400
+_MAX_BETWEEN: Final = 400
+_MAX_VALUE: Final = 4_194_304
+_BEGINS_JSON: Final = ("{", "[", "`")
+_MAX_FENCE: Final = 64
+_FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
+_MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
+# More closers than were opened, and the end of a fence.
+_SURPLUS = re.compile(r"[\s}\],;]*+(?:```)?\s*+").match
+
+
+class CallMarks(Struct, frozen=True):
+    """The markers of one format. Any of `opens` begins a call or a block of calls, any of `closes` ends it; without
+    these the last bracket does. `around` are markers that mean nothing themselves: of sections, of the answer's text.
+
+    `header` matches what stands between an opening marker and the arguments; its last group is the name. Without one
+    the name stands in the JSON: under `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may begin
+    with its calls, without a marker.
+
+    `special`: the markers are control tokens, which nobody types: thoughts open within a line, too, and the first call
+    in a thought that is never closed ends it.
+    """
+
+    opens: tuple[str, ...] = ()
+    closes: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
+    header: re.Pattern[str] | None = None
+    keyed: bool = False
+    bare: bool = False
+    special: bool = True
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    ends: tuple[str, ...] = ()
+
+
+class MarkedReader(ProseReader):
+    """Prose, and marked calls in it."""
+
+    def __init__(self, source: Source, tools: Toolset, form: CallMarks) -> None:
+        inline = tuple(opening for opening, _ in form.thoughts) if form.special else ()
+        tags = (*form.opens, *form.closes, *form.around, *inline)
+        super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
+        self._form = form
+        words = not form.special and not form.closes  # openers that may stand in any text
+        after = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *self._ends)))
+        self._stops = JsonStops(*after, then=after)
+        self._markers = Markers(*after)
+        self._header_ends = Markers("{", *after)
+        self._after = (*form.opens, *form.around, *(opening for opening, _ in form.thoughts), *self._ends)
+        self._calls_begin = _begin_of_calls(form.around, form.opens)
+        self._fenced = False  # a fence was opened around the call
+        self._opened = False  # a block that begins a line and is no JSON
+
+    def _skip(self, literal: str) -> Steps[None]:
+        """See `ProseReader`; half of a control token that ends the answer is none of its text."""
+        yield from super()._skip(literal)
+        rest = self.source.text[self.source.at :]
+        if self._form.special and self.source.ended and literal.startswith(rest):
+            self.markup(self.source.take(len(self.source.text)))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        form = self._form
+        if tag in form.opens:
+            yield from self._opener(blanks, tag)
+        elif tag in form.closes:
+            # Without its opener: the rest of a block when a call came before, else a mention.
+            is_rest = self._apart or (form.special and self.calls)
+            self.emit(Markup(blanks + tag) if is_rest else self._say(blanks + tag))
+            if self._opened:
+                yield from self._shown()
+        elif tag in form.around:
+            structure = form.special or self._apart or self._at_line_start(blanks)
+            self.emit(Markup(blanks + tag) if structure else self._say(blanks + tag))
+            if structure and (self._apart or not form.special):
+                yield from self._skip_blanks()
+        else:
+            self.emit(Markup(blanks + tag))
+            yield from self._think(self._thoughts[tag])
+
+    def _opener(self, blanks: str, tag: str) -> Steps[None]:
+        """Behind an opening marker: a call, another opener, nothing, or the mention of the marker in a text."""
+        starts_line = self._at_line_start(blanks)
+        inner = yield from self._held_blanks()
+        follows = yield from self._next_of(*self._form.opens, *self._form.closes)
+        fence = yield from self._fence_begin()
+        opening = blanks + tag + inner + fence
+        is_json = self.source.text.startswith(_BEGINS_JSON, self.source.at)
+        if follows in self._form.opens:
+            self.emit(Markup(opening))
+        elif follows:
+            self.emit(Markup(opening + self.source.take(self.source.at + len(follows))))
+            self.emit(Problem("malformed_call", "a call with nothing in it"))
+        elif (is_json or self._form.header) and introduces_no_call(self._before, marked=True):
+            yield from self._held(opening)
+        elif self._form.header and not is_json:
+            yield from self._headed(opening)
+        elif not is_json:
+            self._opened = starts_line and bool(self._form.closes)
+            self.emit(self._say(opening))
+        elif starts_line or not (yield from self._in_a_sentence(blanks, opening[len(blanks) :])):
+            self._fenced = bool(fence)
+            yield from self._block(opening)
+
+    def _fence_begin(self) -> Steps[str]:
+        """Read the begin of a fence with JSON in it, which some models put around their calls."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_FENCE)
+            if found := _FENCE(ahead):
+                return source.take(source.at + found.end())
+            if not source.more(_MAX_FENCE) or not _MAY_BE_FENCE(ahead):
+                return ""
+            yield
+
+    def _next_of(self, *literals: str) -> Steps[str]:
+        """Which of these comes next, `""` for none."""
+        longest = max(map(len, literals), default=0)
+        while True:
+            begin = self.source.ahead(longest)
+            for literal in literals:
+                if begin.startswith(literal):
+                    return literal
+            if not self.source.more(longest) or not any(literal.startswith(begin) for literal in literals):
+                return ""
+            yield
+
+    # --- the name in the JSON ---
+
+    def _block(self, opening: str) -> Steps[None]:
+        """One block of calls, its first bracket next."""
+        form = self._form
+        ends_itself = bool(form.header) or not form.closes
+        read = yield from self._json_block(opening, self._stops, form.closes, ends_itself=ends_itself, keyed=form.keyed)
+        if read and ends_itself:
+            yield from self._close()
+
+    def _shown(self) -> Steps[None]:
+        """Behind the closing marker of what was shown as text: when its line ends there, it was to be a call."""
+        self._opened = False
+        blanks = yield from self._held_blanks()
+        if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
+            self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
+        self.source.unread(blanks)
+
+    def _in_a_sentence(self, blanks: str, opening: str) -> Steps[bool]:
+        """Whether a block behind words stands in the middle of their sentence: then it is shown, not meant."""
+        if self._form.special or not self._form.closes:
+            return False
+        source = self.source
+        block, closed, stop = yield from gather_json(source, self._stops, _MAX_SHOWN)
+        shown = block + stop
+        if closed:
+            rest, stop = yield from gather(source, self._markers, _MAX_SHOWN)
+            shown += rest + stop
+        behind = ""
+        while stop in self._form.closes:
+            line, line_feed, _ = source.ahead(_MAX_BEHIND).partition("\n")
+            behind = line[TRAILING.match(line).end() :]  # type: ignore[union-attr]  # matches always
+            if line_feed or (behind and not behind.startswith("<")) or not source.more(_MAX_BEHIND):
+                break
+            yield
+        before = (self._before + blanks).rpartition("\n")[2]
+        if behind and not behind.startswith(self._after) and in_a_sentence(before, behind):
+            self.emit(self._say(blanks + opening + shown))
+            return True
+        source.unread(shown)
+        return False
+
+    # --- the name before the JSON ---
+
+    def _headed(self, opening: str) -> Steps[None]:
+        """A header, the arguments and the closing marker; a mention of the opening marker when no header comes."""
+        header, marker = yield from gather(self.source, self._header_ends, _MAX_HEADER)
+        found = self._form.header.match(header) if self._form.header else None
+        rest = header[found.end() :] if found else ""
+        is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
+        if found is None or is_junk or not (marker or self.source.done):
+            self.source.unread(header + marker)
+            self.emit(self._say(opening))
+            return
+        self.source.unread(rest + marker)
+        if not (rest or marker) and self.source.cut:
+            self.emit(self._say(opening + header))
+            self.emit(Problem("incomplete_arguments", "a call that was cut"))
+            return
+        self._fenced = "```" in found.group()
+        yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group())
+
+    def _headed_call(self, name: str, opening: str) -> Steps[None]:
+        """The arguments of the call of this name, and what closes it."""
+        self._call_begins()
+        index = self.calls
+        self.calls += 1
+        self.emit(CallStarted(index, name))
+        self.markup(opening)
+        yield from self._skip_blanks()
+        arguments = partial(ArgumentsDelta, index)
+        if self.source.text.startswith(("{", "[", '"'), self.source.at):
+            closed, stop = yield from json_text(self.source, self._stops, arguments)
+        else:
+            text, stop = yield from gather(self.source, self._markers, _MAX_VALUE)
+            closed = False
+            if text.strip():
+                self.emit(arguments(text))
+            else:
+                self.markup(text)
+                if (stop or not self.source.cut) and not self.tools.requires_something(name):
+                    self.emit(arguments("{}"))
+        self.emit(CallEnded(index, complete=closed or bool(stop) or not self.source.cut))
+        self.source.unread(stop)
+        yield from self._close()
+
+    def _close(self) -> Steps[None]:
+        """The closing marker, and what is too much before it."""
+        source, closes = self.source, self._form.closes
+        while True:
+            ahead = source.ahead(_MAX_BETWEEN)
+            end = _SURPLUS(ahead).end()  # type: ignore[union-attr]  # matches always
+            if self._fenced and "```" in ahead[:end]:
+                self._fenced = False
+                self.markup(source.take(source.at + ahead.index("```") + 3))
+                continue
+            behind = ahead[end:]
+            close = next((close for close in closes if behind.startswith(close)), "")
+            if close or behind.startswith(self._after) or (not behind and source.ended):
+                self.markup(source.take(source.at + end + len(close)))
+                break
+            may_come = any(literal.startswith(behind) for literal in ("```", *closes, *self._after))
+            if may_come and source.ended:
+                self.markup(source.take(len(source.text)))  # half of it
+            if not may_come or not source.more(_MAX_BETWEEN):
+                break
+            yield
+        yield from self._skip_blanks()
+
+    # --- calls without a marker ---
+
+    def _value(self, lead: str) -> Steps[None]:
+        """See `ProseReader`: in some formats an answer may begin with its calls."""
+        if self._form.bare and not lead.strip() and not self._before.strip():
+            head = yield from MarkedJson(self.source, self.tools, self._stops).head()
+            if head and self.tools.resolve(head["name"]) in self.tools:
+                yield from self._bare(lead)
+                return
+        yield from super()._value(lead)
+
+    def _bare(self, lead: str) -> Steps[None]:
+        """Calls that begin the answer, one behind the other."""
+        yield from self._json_block(lead, self._stops, (), ends_itself=True)
+        yield from self._close()
+
+    # --- calls in thoughts ---
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        if tag in self._form.around:
+            return bool((yield from self._next_of(*self._form.opens, *self._form.around)))
+        is_json = self.source.text.startswith(("{", "["), self.source.at)
+        return tag in self._form.opens and (is_json or self._form.header is not None)
+
+    def _last_call(self, text: str) -> int:
+        """The begin of the calls with which a text ends."""
+        form = self._form
+        if form.special:
+            first = self._calls_begin.search(text)
+            return first.start() if first else len(text)
+        at, end = len(text), len(text.rstrip())
+        while found := _last(text, form.opens, end):
+            begin, opening = found
+            block = text[begin + len(opening) : end].strip()
+            inner = block
+            for close in form.closes:
+                inner = inner.removesuffix(close)
+            whole = block.startswith(("{", "[")) and block.endswith((*form.closes, "}", "]"))
+            if not whole or any(close in inner for close in form.closes):
+                break
+            at, end = begin, len(text[:begin].rstrip())
+        return at if at < len(text) else super()._last_call(text)
+
+
+@cache
+def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds an opening marker, with what stands around calls directly before it."""
+    before, begin = ("|".join(map(re.escape, literals)) or "(?!)" for literals in (around, opens))
+    return re.compile(rf"(?:(?:{before})\s*+)*+(?:{begin})")
+
+
+def _last(text: str, literals: tuple[str, ...], end: int) -> tuple[int, str] | None:
+    """Where the last of these stands before `end`, and which."""
+    at, literal = max(((text.rfind(literal, 0, end), literal) for literal in literals), default=(-1, ""))
+    return (at, literal) if at >= 0 else None

@@ -1,0 +1,190 @@
+"""Calls as `call:f{key:value,…}` between markers: Gemma's notation, in which only strings are delimited."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.calls.toolset import Toolset
+from callwright.conversation import Call
+from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.literals import LiteralReader
+from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.events import CallEnded, CallStarted, Markup, Problem
+from callwright.prompt import PromptBuilder
+from callwright.stream import Markers, Source, Steps, gather
+from callwright.tolerant_json.passthrough import JsonStops
+
+__all__ = ["Notation", "NotationReader", "put_call", "put_value"]
+
+_CALL: Final = "call:"
+_MAX_HEAD: Final = 300
+_MAX_CLOSERS: Final = 64
+_MAX_RESULT: Final = 4_194_304
+_HEAD = re.compile(r"\s*+(?:call:)?\s*+(?P<name>[\w./-]++)\s*+\{")
+_MAY_BE_HEAD = re.compile(r"\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)?\s*+[\w./-]++\s*+)?\Z")
+
+
+class Notation(Struct, frozen=True):
+    """How one model marks it: what opens and closes a call, what stands around a string, and around the result of a
+    call. `ends` end an answer.
+    """
+
+    call: str
+    call_end: str
+    quote: str
+    results: tuple[str, str]
+    ends: tuple[str, ...] = ()
+
+
+def put_call(out: PromptBuilder, form: Notation, call: Call) -> None:
+    """Write a call as the model does, with sorted keys."""
+    out.control(form.call).text(f"{_CALL}{call.name}")
+    put_value(out, form, _sorted(arguments_object(call)))
+    out.control(form.call_end)
+
+
+def _sorted(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {key: _sorted(value[key]) for key in sorted(value, key=str.lower)}
+        case list() | tuple():
+            return [_sorted(item) for item in value]
+    return value
+
+
+def put_value(out: PromptBuilder, form: Notation, value: Any) -> None:
+    """Write a value in the notation."""
+    match value:
+        case str():
+            out.control(form.quote).text(value).control(form.quote)
+        case bool():
+            out.text("true" if value else "false")
+        case None:
+            out.text("null")
+        case Mapping():
+            out.text("{")
+            _put_all(out, form, ((f"{key}:", member) for key, member in value.items()))
+            out.text("}")
+        case list() | tuple():
+            out.text("[")
+            _put_all(out, form, (("", item) for item in value))
+            out.text("]")
+        case _:
+            out.text(repr(value))
+
+
+def _put_all(out: PromptBuilder, form: Notation, values: Iterable[tuple[str, Any]]) -> None:
+    for number, (lead, value) in enumerate(values):
+        out.text("," if number else "").text(lead)
+        put_value(out, form, value)
+
+
+class NotationReader(ProseReader):
+    """Prose, and calls in the notation in it. A call that begins a line may lack its marker."""
+
+    def __init__(
+        self, source: Source, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL), thoughts, form.ends))
+        self._form = form
+        self._stops = (form.call_end, form.call, *self._ends)
+        json_stops = tuple(stop for stop in self._stops if stop.startswith("<"))
+        self._json_stops = JsonStops(*json_stops, then=json_stops)
+
+    def _end_token(self, token: str) -> Steps[None]:
+        """See `ProseReader`: behind a call the model may go on with a result that it made up."""
+        begin, end = self._form.results
+        if token.strip() != begin or not self._apart:
+            yield from super()._end_token(token)
+            return
+        result, closed = yield from gather(self.source, Markers(end), _MAX_RESULT)
+        if result:
+            self.emit(Problem("imagined_message", "the result of a call, made up", text=token + result + closed))
+        else:
+            self.emit(Markup(token + closed))
+        yield from self._skip_blanks()
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        form = self._form
+        if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
+            yield from self._lone_end(blanks + tag)
+        elif tag == _CALL:
+            if self._at_line_start(blanks) and (yield from self._names_call(known=True)):
+                yield from self._call(blanks + tag)
+            else:
+                self.emit(self._say(blanks + tag))
+        elif (yield from self._names_call()):
+            yield from self._call(blanks + tag)
+        else:
+            inner = yield from self._held_blanks()
+            if self.source.text.startswith(("{", "["), self.source.at):
+                yield from self._json_block(blanks + tag + inner, self._json_stops, (form.call_end,))
+            elif (yield from self._comes(form.call_end)):
+                self._empty_call(blanks + tag + inner, form.call_end)
+            elif (yield from self._comes(tag)):
+                self.emit(Markup(blanks + tag + inner))
+            else:
+                self.emit(self._say(blanks + tag + inner))
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        if tag == self._form.call_end:
+            return False
+        return (yield from self._names_call(known=tag == _CALL))
+
+    def _last_call(self, text: str) -> int:
+        """See `ProseReader`: a call in a thought that is never closed ends the thought."""
+        at = text.find(self._form.call)
+        return at if at >= 0 else super()._last_call(text) if _CALL not in text else text.find(_CALL)
+
+    def _names_call(self, *, known: bool = False) -> Steps[bool]:
+        """Whether a name and the begin of its arguments come. `known`: it must be that of a tool."""
+        while True:
+            ahead = self.source.ahead(_MAX_HEAD)
+            if found := _HEAD.match(ahead):
+                return not known or self.tools.resolve(found["name"]) in self.tools
+            if not self.source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(ahead):
+                return False
+            yield
+
+    def _call(self, opening: str) -> Steps[None]:
+        """A call from its name on."""
+        source = self.source
+        head = _HEAD.match(source.ahead(_MAX_HEAD))
+        assert head is not None  # `_names_call` saw it
+        self._call_begins()
+        index = self.calls
+        self.calls += 1
+        self.emit(CallStarted(index, head["name"]))
+        self.emit(Markup(opening + source.take(source.at + head.end())))
+        writer = ArgumentsWriter(self.emit, index, head["name"], self.tools)
+        reader = LiteralReader(
+            source,
+            writer.json,
+            verbatim=(self._form.quote,),
+            ends=self._stops,
+            begins=(self._form.call,),
+            call=index,
+            is_text=lambda key: not writer.is_untyped(writer.schema(key)) and writer.is_text(key),
+        )
+        whole = yield from reader.arguments("}", ":")
+        self.emit(CallEnded(index, complete=whole))
+        yield from self._after()
+
+    def _after(self) -> Steps[None]:
+        """Behind a call: its end, once or twice, and surplus brackets before it."""
+        yield from self._skip_blanks()
+        source, end = self.source, self._form.call_end
+        while True:
+            ahead = source.ahead(_MAX_CLOSERS)
+            begin = ahead.lstrip(" \n})]")
+            if begin.startswith(end):
+                self.emit(Markup(source.take(source.at + ahead.index(end) + len(end))))
+                yield from self._skip_blanks()
+            elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
+                return
+            else:
+                yield

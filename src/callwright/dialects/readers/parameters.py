@@ -1,0 +1,392 @@
+"""Calls as named parameters between tags: `<function=f><parameter=k>v</parameter></function>` and its kin.
+
+A value is text. Its closing tag ends it only where what follows is another parameter or the end of the call, so a value
+may hold the tag; a parameter that the tool declares ends the one before it, and so does the end of the call, when the
+tag between them is missing.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.stream import Markers, Source, Steps, gather
+from callwright.tolerant_json.passthrough import JsonStops, json_text
+
+__all__ = ["ParameterReader", "ParameterTags"]
+
+# The rest of an opening tag is at most so long.
+_MAX_HEAD: Final = 1_000
+# White space between tags, beyond which nothing is waited for.
+_MAX_BETWEEN: Final = 1_000
+_MAX_VALUE: Final = 4_194_304
+# A name without quotes goes up to the first attribute.
+_BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
+_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
+
+
+class ParameterTags(Struct, frozen=True):
+    """How one format writes its tags. An opening tag goes on behind `call` and `parameter` up to `>`.
+
+    `blocks` stand around calls, as pairs. `lines`: one line feed on each side of a value is structure.
+    """
+
+    call: str
+    call_end: str
+    parameter: str
+    parameter_end: str
+    blocks: tuple[tuple[str, str], ...] = ()
+    lines: bool = False
+    end: str = ">"
+
+
+def attributes(head: str) -> tuple[str, Mapping[str, str]]:
+    """The name in the rest of an opening tag, quoted or not, and the attributes behind it."""
+    head = head.strip().removesuffix("/").rstrip()
+    if head[:1] in ('"', "'"):
+        name, _, rest = head[1:].partition(head[0])
+    else:
+        bare = _BARE.match(head)
+        assert bare is not None  # it matches always
+        name, rest = bare["name"], head[bare.end() :]
+    found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
+    return name, found
+
+
+def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
+    """What a value is to be: what the tool says of it, else the type that its tag names."""
+    schema = writer.schema(key)
+    return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema
+
+
+class ParameterReader(ProseReader):
+    """Prose, and calls of named parameters in it. A value is typed by the schema, else by the `type` of its tag.
+
+    `also` are further literals that may open a call, for a format's own reader.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        tools: Toolset,
+        tags: ParameterTags,
+        *,
+        thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),),
+        ends: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
+    ) -> None:
+        openers = (*(begin for begin, _ in tags.blocks), tags.call, *also)
+        self._form = tags
+        self._block_ends = tuple(end for _, end in tags.blocks)
+        self._closers = (tags.call_end, *self._block_ends)
+        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends))
+        self._openers = openers
+        self._tag_end = Markers(tags.end)
+        # What may stand in a call, and what in a value: the markers at which reading stops.
+        self._inside = Markers(tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends)
+        self._in_value = Markers(
+            tags.parameter_end, tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends
+        )
+        stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
+        self._in_object = JsonStops(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`: behind the tag of a block comes a call, behind that of a call a name."""
+        if tag in self._closers:
+            return False
+        if tag != self._form.call:
+            return (yield from self._comes(self._form.call))
+        return (yield from self._names_call())
+
+    def _last_call(self, text: str) -> int:
+        """See `ProseReader`: a call in a thought that is never closed ends the thought."""
+        begins = [at for tag in self._openers if (at := text.find(tag)) >= 0]
+        return min(begins, default=len(text))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        if tag in self._closers:  # without its opener: the rest of a block when a call came before, else a mention
+            yield from self._lone_end(blanks + tag)
+            return
+        inner = yield from self._held_blanks()
+        if tag == self._form.call:
+            if inner or not (yield from self._names_call()):
+                self.emit(self._say(blanks + tag + inner))
+                return
+            self.markup(blanks)
+            yield from self._calls(tag)
+        elif (yield from self._comes(self._form.call)):
+            self.emit(Markup(blanks + tag + inner))
+            yield from self._calls("")
+        elif (yield from self._comes(dict(self._form.blocks)[tag])) or (yield from self._comes(tag)):
+            self.emit(Markup(blanks + tag + inner))  # twice, or with nothing in it
+        else:
+            yield from self._unknown_block(blanks, tag, inner)
+
+    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Steps[None]:
+        """A block that begins with no call: a mention of its tag; a format's own reader may know better."""
+        self.emit(self._say(blanks + tag + inner))
+        yield from ()
+
+    def _names_call(self) -> Steps[bool]:
+        """Whether behind the begin of a call's tag stands a name, and behind the tag what belongs to a call."""
+        form, source = self._form, self.source
+        follows = (form.parameter, form.call_end, *self._block_ends, *self._ends, "{")
+        while True:
+            ahead = source.ahead(_MAX_HEAD)
+            head, closed, behind = ahead.partition(form.end)
+            if "\n" in head or "<" in (head if closed else head[: self._tag_end.hold(head, 0)]):
+                return False
+            behind = behind.lstrip()
+            if closed and behind.startswith(follows):
+                return True
+            waits = not closed or not behind or any(literal.startswith(behind) for literal in follows)
+            if not waits or not source.more(_MAX_HEAD):
+                return bool(closed and not behind and source.ended)
+            yield
+
+    # --- calls ---
+
+    def _calls(self, tag: str) -> Steps[None]:
+        """Calls, one behind the other, up to the end of their block. `tag`: what of the first was read already."""
+        form = self._form
+        while True:
+            if not tag:
+                self.emit(Markup(self.source.take(self.source.at + len(form.call))))
+            else:
+                self.emit(Markup(tag))
+            tag = ""
+            yield from self._call()
+            yield from self._skip_blanks()
+            if not (yield from self._call_follows()):
+                break
+        for end in self._block_ends:
+            if (yield from self._comes(end)):
+                self.emit(Markup(self.source.take(self.source.at + len(end))))
+                yield from self._skip_blanks()
+
+    def _call_follows(self) -> Steps[bool]:
+        """Whether another call comes next."""
+        return (yield from self._comes(self._form.call))
+
+    def _call(self) -> Steps[None]:
+        """One call from its name on."""
+        name, head = yield from self._read_name()
+        self._call_begins()
+        index = self.calls
+        self.calls += 1
+        self.emit(CallStarted(index, name))
+        self.markup(head)
+        yield from self._arguments(index, name)
+
+    def _read_name(self) -> Steps[tuple[str, str]]:
+        """The name of a call, and the rest of the tag that it stands in."""
+        head, end = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+        return attributes(head)[0], head + end
+
+    def _arguments(self, index: int, name: str) -> Steps[None]:
+        """The parameters of a call up to its end."""
+        form, source = self._form, self.source
+        yield from self._skip_blanks()
+        if source.text.startswith("{", source.at):
+            yield from self._object(index)
+            return
+        writer = ArgumentsWriter(self.emit, index, name, self.tools)
+        complete = True
+        marker = ""
+        while True:
+            junk, marker = yield from gather(source, self._inside, _MAX_VALUE)
+            if self._behind_blanks(junk):
+                self.emit(Problem("arguments_trailing_text", "text between the parameters", call=index, text=junk))
+            else:
+                self.markup(junk)
+            if marker != form.parameter:
+                break
+            self.emit(Markup(marker))
+            if not (yield from self._parameter(writer)):
+                marker, complete = "", False
+                break
+        if marker and marker != form.call_end:
+            source.unread(marker)
+        else:
+            self.markup(marker)
+        complete = complete and not (source.cut and source.done and not marker)
+        if complete:
+            writer.close()
+        self.emit(CallEnded(index, complete=complete))
+
+    def _object(self, index: int) -> Steps[None]:
+        """A JSON object in the place of parameters: its bytes are the arguments."""
+        source = self.source
+        closed, marker = yield from json_text(source, self._in_object, partial(ArgumentsDelta, index))
+        if closed:
+            rest, marker = yield from gather(source, self._inside, _MAX_VALUE)
+            if self._behind_blanks(rest):
+                self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=rest))
+            else:
+                self.markup(rest)
+        if marker == self._form.call_end:
+            self.emit(Markup(marker))
+        else:
+            source.unread(marker)
+        self.emit(CallEnded(index, complete=closed or not source.cut))
+
+    def _parameter(self, writer: ArgumentsWriter) -> Steps[bool]:
+        """One parameter from its name on. False when the output was cut in it."""
+        head = yield from self._read_key()
+        if head is None:
+            return not self.source.cut
+        key, rest = head
+        if self._flows(writer, key, rest):
+            writer.key(key)
+            writer.open_text()
+            whole = yield from self._read_value(writer, writer.text)
+            if whole:
+                writer.close_text()
+            return whole
+        pieces: list[str] = []
+        whole = yield from self._read_value(writer, pieces.append)
+        if whole:
+            self._write(writer, key, "".join(pieces), rest)
+        else:
+            writer.cut("".join(pieces))
+        return whole
+
+    def _read_key(self) -> Steps[tuple[str, Mapping[str, str]] | None]:
+        """The name of a parameter and the attributes of its tag; None when the output ended before its value."""
+        head, closed = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+        self.emit(Markup(head + closed))
+        return attributes(head) if closed else None
+
+    def _key_ahead(self, ahead: str) -> str | None:
+        """The name of the parameter that a text begins with; `""` for none, None when that is not known yet."""
+        head, closed, _ = ahead.partition(self._form.end)
+        if "\n" in head:
+            return ""
+        return attributes(head)[0] if closed else None
+
+    @staticmethod
+    def _behind_blanks(text: str) -> str:
+        """A text without the white space that may stand between tags."""
+        return text.lstrip()
+
+    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
+        """Whether a value can be nothing but text."""
+        return writer.text_only(_schema(writer, key, rest))
+
+    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
+        """Write a value that was held. `rest` are the attributes of its tag."""
+        value = self._typed(writer, key, text, rest)
+        self.markup(unwritten(text, value))
+        writer.key(key)
+        writer.json(value)
+
+    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """The JSON of such a value."""
+        return writer.typed(text, _schema(writer, key, rest))
+
+    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Steps[bool]:
+        """Pass on a value up to its end; False when the output was cut in it."""
+        form, source = self._form, self.source
+        if form.lines:
+            while source.more(1):
+                yield
+            if source.text.startswith("\n", source.at):
+                self.emit(Markup(source.take(source.at + 1)))
+        held = ""  # a line feed that may be the last
+        first = self._in_value.first
+
+        def lane(text: str) -> bool:
+            if not text or first(text) or (form.lines and text[-1] == "\n"):
+                return False
+            put(text)
+            return True
+
+        while True:
+            text, marker = source.scan(self._in_value)
+            text, held = held + text, ""
+            if form.lines and text.endswith("\n"):
+                text, held = text[:-1], "\n"
+            if text:
+                put(text)
+            if not marker:
+                if source.done:
+                    self.markup(held)
+                    return not source.cut
+                if not held:
+                    source.pass_through(lane)
+                yield
+                continue
+            if (yield from self._ends_value(marker, writer)):
+                self.markup(held)
+                if marker == form.parameter_end:
+                    self.emit(Markup(marker))
+                else:
+                    source.unread(marker)
+                return True
+            put(held + marker)
+            held = ""
+
+    def _ends_value(self, marker: str, writer: ArgumentsWriter) -> Steps[bool]:
+        """Whether a marker in a value is its end, by what follows."""
+        form = self._form
+        if marker == form.parameter_end:
+            return (yield from self._followed_by(form.parameter, form.call_end, form.call, *self._block_ends))
+        if marker == form.call_end:
+            return (yield from self._followed_by_call(*self._block_ends))
+        if marker == form.parameter:
+            return (yield from self._begins_other(writer))
+        if marker == form.call:
+            return False
+        return (yield from self._followed_by_call())
+
+    def _followed_by_call(self, *also: str) -> Steps[bool]:
+        """Whether another call stands behind white space, in a block or without, one of `also`, or the end."""
+        source, call = self.source, self._form.call
+        known = (call, *self._openers, *also, *self._ends)
+        while True:
+            behind = self._behind_blanks(source.ahead(_MAX_BETWEEN))
+            if behind.startswith((*also, *self._ends)):
+                return True
+            block = next((tag for tag in self._openers if tag != call and behind.startswith(tag)), "")
+            inner = self._behind_blanks(behind[len(block) :])
+            if inner.startswith(call) and (goes_on := self._goes_on_as_call(inner[len(call) :])) is not None:
+                return goes_on
+            begins = any(literal.startswith((inner, behind)) for literal in known)  # a longer block, too
+            waits = not inner or inner.startswith(call) or begins
+            if not waits or not source.more(_MAX_BETWEEN):
+                return not inner and source.ended
+            yield
+
+    def _goes_on_as_call(self, text: str) -> bool | None:
+        """Whether what stands behind the begin of a call's tag goes on as one; None when that is not known yet."""
+        return True
+
+    def _followed_by(self, *literals: str) -> Steps[bool]:
+        """Whether one of these stands behind white space, or the end of the answer."""
+        source = self.source
+        literals = (*literals, *self._ends)
+        while True:
+            behind = self._behind_blanks(source.ahead(_MAX_BETWEEN))
+            if behind.startswith(literals):
+                return True
+            waits = not behind or any(literal.startswith(behind) for literal in literals)
+            if not waits or not source.more(_MAX_BETWEEN):
+                return not behind and source.ended
+            yield
+
+    def _begins_other(self, writer: ArgumentsWriter) -> Steps[bool]:
+        """Whether a parameter begins here that the tool declares and that was not given: the end of the one before it
+        is missing.
+        """
+        source = self.source
+        while True:
+            key = self._key_ahead(source.ahead(_MAX_HEAD))
+            if key is not None or not source.more(_MAX_HEAD):
+                return key is not None and writer.declares(key) and key not in writer.given
+            yield

@@ -1,0 +1,467 @@
+"""Answers in free text: words, code, thoughts, and in between what may be a call.
+
+Text flows. Where something begins that may be a call in JSON the rest of the answer is held, and
+`callwright.free_text.recover` judges it when it is whole: what follows (a question, the output of a record) may still
+make it text. A format that marks its calls adds its opening tag; a marked call is read as it comes.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+import msgspec
+
+from callwright.calls.json_forms import NAME_KEYS, CallKeys
+from callwright.calls.toolset import Toolset
+from callwright.conversation import NamedTool
+from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.json_block import MarkedJson
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
+from callwright.free_text.recover import Found, Piece, Prose, recover
+from callwright.stream import Markers, Source, Steps, gather, stream_text
+from callwright.tolerant_json.codec import unfenced
+from callwright.tolerant_json.find import END_TOKENS, JSON_TAGS, MARKS, beside_values
+from callwright.tolerant_json.passthrough import JsonStops, json_text
+
+__all__ = ["Marks", "ProseReader"]
+
+_BOM: Final = "\ufeff"
+_FENCES: Final = ("```", "~~~")
+_BRACES: Final = ("{", "[")
+# JSON as a JSON string, or with each of its quotes escaped.
+_ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
+# What may be a call is held up to this size; what is longer is text.
+_MAX_HELD: Final = 4_194_304
+# The first key of an object, or the tag of a fence, is waited for this long.
+_MAX_PEEK: Final = 300
+# So much of what was said is remembered, to judge a call by the words before it.
+_REMEMBERED: Final = 400
+
+_EVERYTHING = Markers()
+_NO_STOPS = JsonStops()
+_FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
+_FIRST_KEY = re.compile(
+    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
+    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
+)
+_BEGINS_VALUE: Final = "\"'`“‘{["
+_MAY_BE_OBJECT = re.compile(
+    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
+)
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What a format marks. `tags` open its calls, `thoughts` are the pairs of tags around reasoning, of which the first
+    may be open when the answer begins; `ends` are texts that end an answer, beside those that end it in any format.
+    """
+
+    tags: tuple[str, ...] = ()
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    ends: tuple[str, ...] = ()
+
+
+class ProseReader:
+    """Reads one answer. `_marked` reads what stands behind a tag that opens a call.
+
+    `calls` counts the calls that were found.
+    """
+
+    def __init__(self, source: Source, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
+        self.source = source
+        self.emit = source.emit
+        self.markup = source.markup
+        self.tools = tools
+        self.calls = 0
+        self._tags = marks.tags
+        self._thoughts = dict(marks.thoughts)
+        self._ends = tuple(dict.fromkeys((*marks.ends, *END_TOKENS)))
+        self._keys = CallKeys(tools)
+        self._make: Callable[[str], Event] = ContentDelta
+        self._code = CodeContext()
+        self._before = ""  # the end of what was said
+        self._apart = False  # a call stands between what was said and what comes
+        self._replays = False  # what is read was held
+        self._rest = ""  # of that, what is to be read anew when it is over
+        openers = (*_BRACES, *_FENCES, *(mark for mark in MARKS if mark not in self._tags)) if len(tools) else ()
+        thoughts = (*self._thoughts, *self._thoughts.values())
+        self._in_text = Markers(*self._tags, *thoughts, *self._ends, *openers)
+        self._in_thought = {
+            close: Markers(*self._tags, close, *self._ends, *openers) for close in self._thoughts.values()
+        }
+
+    def read(self, start: str) -> Steps[None]:
+        """Read the whole answer. `start`: `reasoning` when the prompt left a thought open."""
+        yield from self._skip(_BOM)
+        if start == "reasoning":
+            opening, close = next(iter(self._thoughts.items()))
+            yield from self._skip_blanks()
+            yield from self._skip(opening)
+            yield from self._think(close)
+        elif len(self.tools) and (yield from self._begins_held()):
+            yield from self._held("")
+        while not self.source.done:
+            blanks, marker = yield from stream_text(self.source, self._in_text, self._say)
+            if marker:
+                yield from self._part(blanks, marker)
+
+    def _part(self, blanks: str, marker: str) -> Steps[None]:
+        """What a marker behind `blanks` is."""
+        if self._code.inside(blanks):
+            self.emit(self._say(blanks + marker))
+        elif marker in self._tags:
+            yield from self._marked(blanks, marker)
+        elif marker in self._thoughts and (self._apart or self._at_line_start(blanks)):
+            self.emit(Markup(blanks + marker))
+            yield from self._think(self._thoughts[marker])
+        elif marker in self._thoughts.values():
+            self._lone_close(blanks + marker)
+            yield from self._skip_blanks()
+        elif marker in self._ends:
+            yield from self._end_token(blanks + marker)
+        elif marker in _FENCES and self._at_line_start(blanks):
+            yield from self._fence(blanks, marker)
+        elif marker in _BRACES:
+            self.source.at -= 1
+            yield from self._value(blanks)
+        elif marker in MARKS:
+            behind = yield from self._held_blanks()
+            if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
+                yield from self._held(blanks + marker + behind)
+            else:  # somebody writes about it
+                self.emit(self._say(blanks + marker + behind))
+        else:
+            self.emit(self._say(blanks + marker))
+
+    def _end_token(self, token: str) -> Steps[None]:
+        """What ends an answer is structure at its end; within a line of text somebody writes about it."""
+        behind = yield from self._held_blanks()
+        mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
+        self.emit(self._say(token + behind) if mentioned else Markup(token + behind))
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        """Read what stands behind an opening tag; for formats that have one."""
+        self.emit(self._say(blanks + tag))
+        yield from ()
+
+    # --- text ---
+
+    def _say(self, text: str) -> Event:
+        """An event for a text; a blank line parts it from what stood before a call."""
+        if self._apart:
+            if text.isspace():
+                return Markup(text)
+            self._apart = False
+            if self._before:
+                said = text.lstrip()
+                self.markup(text[: len(text) - len(said)])
+                text = f"\n\n{said}"
+        self._code.feed(text)
+        self._before = (self._before + text)[-_REMEMBERED:]
+        return self._make(text)
+
+    def _at_line_start(self, blanks: str) -> bool:
+        return "\n" in blanks or self._code.at_line_start
+
+    def _call_begins(self) -> None:
+        """A call begins here: what is said from now on stands apart, and a new thought may begin."""
+        self._apart = True
+
+    def _skip_blanks(self) -> Steps[None]:
+        self.markup((yield from self._held_blanks()))
+
+    def _held_blanks(self) -> Steps[str]:
+        """Read white space up to something else, or the end."""
+        blanks = ""
+        while True:
+            blanks += self.source.blanks()
+            if self.source.at < len(self.source.text) or self.source.ended:
+                return blanks
+            yield
+
+    def _skip(self, literal: str) -> Steps[None]:
+        while self.source.more(len(literal)) and literal.startswith(self.source.text[self.source.at :]):
+            yield
+        if self.source.text.startswith(literal, self.source.at):
+            self.emit(Markup(self.source.take(self.source.at + len(literal))))
+
+    def _comes(self, literal: str) -> Steps[bool]:
+        """Whether a literal comes next."""
+        source = self.source
+        while not source.text.startswith(literal, source.at):
+            if not source.more(len(literal)) or not literal.startswith(source.text[source.at :]):
+                return False
+            yield
+        return True
+
+    def _empty_call(self, opening: str, closer: str) -> None:
+        """A call's `opening` whose `closer` comes next: there is nothing to show."""
+        self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
+        self.emit(Problem("malformed_call", "a call with nothing in it"))
+
+    def _lone_end(self, written: str) -> Steps[None]:
+        """The end of a call without its begin: the rest of one when a call came before, else a mention."""
+        if not self._apart:
+            self.emit(self._say(written))
+            return
+        self.emit(Markup(written))
+        yield from self._skip_blanks()
+
+    def _json_block(
+        self,
+        opening: str,
+        stops: JsonStops,
+        closers: tuple[str, ...],
+        *,
+        ends_itself: bool = False,
+        keyed: bool = False,
+    ) -> Steps[bool]:
+        """Calls in JSON behind `opening`, up to one of `closers` or another stop; what is none is said.
+
+        Answers whether there was a call. `ends_itself`, `keyed`: see `MarkedJson`.
+        """
+        apart = self._apart
+        self._call_begins()
+        block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
+        stop, rest = yield from block.read()
+        self.calls = block.calls
+        closing = stop if stop in closers else ""
+        if block.refused:
+            self._apart = apart
+            self.emit(self._say(opening + block.refused + closing))
+        else:
+            self.markup(opening)
+            self.markup(closing)
+        if rest:
+            self._replay(rest)
+        if stop and not closing:
+            self.source.unread(stop)
+        yield from self._skip_blanks()
+        return not block.refused
+
+    # --- thoughts ---
+
+    def _think(self, close: str) -> Steps[None]:
+        """A thought up to its end. A call in it counts only when the thought is never closed and ends with it."""
+        yield from self._skip_blanks()
+        self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
+        before, self._before, self._apart = self._before, "", False
+        while not self.source.done:
+            blanks, marker = yield from stream_text(self.source, self._in_thought[close], self._say)
+            if marker == close or marker in self._ends:
+                self.emit(Markup(blanks + marker))
+                break
+            if marker and (yield from self._draft(blanks + marker, close)):
+                break
+        self._make, self._code, self._before = ContentDelta, code, before
+        yield from self._skip_blanks()
+
+    def _draft(self, opening: str, close: str) -> Steps[bool]:
+        """What may be a call in a thought: held until the thought is closed, or ends with it. True when it is over."""
+        marker = opening.strip()
+        if marker in _BRACES:
+            self.source.at -= 1
+            opening = opening.removesuffix(marker)
+            if (yield from self._first_key()) not in self._keys:
+                self.emit(self._say(opening + self.source.take(self.source.at + 1)))
+                return False
+        elif marker in self._tags:
+            opening += yield from self._held_blanks()
+            if not (yield from self._may_begin_call(marker)):
+                self.emit(self._say(opening))
+                return False
+        held, end = yield from gather(self.source, Markers(close, *self._ends), _MAX_HELD)
+        text = opening + held
+        at = len(text) if end == close else self._last_call(text)
+        thought = text[:at].rstrip()
+        if thought:
+            self.emit(self._say(thought))
+        self.markup(text[len(thought) : at])
+        if at < len(text):
+            self._make, self._code, self._before = ContentDelta, CodeContext(), ""
+            self._replay(text[at:])
+        self.markup(end)
+        return True
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """Whether what comes is the inside of a call behind this tag; for formats that can tell."""
+        yield from ()
+        return True
+
+    def _last_call(self, text: str) -> int:
+        """Where the calls begin with which a thought ends, else its length."""
+        pieces = recover(text, self.tools, before=self._before, cut=self.source.cut)
+        at = len(text)
+        for piece in reversed(pieces):
+            if not isinstance(piece, Found):
+                break
+            at = text.rfind(piece.text, 0, at) if piece.text else at
+        return at
+
+    def _lone_close(self, written: str) -> None:
+        """The end of a thought without its begin: what stood before it was thought, unless a call did."""
+        self.emit(Markup(written))
+        if self._before and not self.calls:
+            detail = f"{written.strip()} without its opener: what stood before it was thought"
+            self.emit(Problem("unopened_reasoning", detail))
+            self._before = ""
+            self._code = CodeContext()
+
+    # --- what may be a call ---
+
+    def _begins_held(self) -> Steps[bool]:
+        """Whether the answer begins as JSON in a JSON string, or with the name of a tool glued to its arguments."""
+        while True:
+            begin = self.source.ahead(_MAX_PEEK).lstrip()
+            if begin.startswith(_ENCODED) or any(begin.startswith(f"{name}{{") for name in self.tools.names()):
+                return True
+            beginnings = (*_ENCODED, *(f"{name}{{" for name in self.tools.names()))
+            if not self.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
+                return False
+            yield
+
+    def _fence(self, blanks: str, ticks: str) -> Steps[None]:
+        """A fenced block: an object in it may be a call; everything else is text."""
+        source = self.source
+        while True:
+            head = _FENCE_HEAD.match(source.ahead(_MAX_PEEK))
+            inside = head.string[head.end() :] if head else ""
+            whole = inside and not any(len(inside) < len(tag) and tag.startswith(inside) for tag in self._tags)
+            if whole or not source.more(_MAX_PEEK):
+                break
+            yield
+        if head and self._may_open_call(head["tag"], inside):
+            opening = blanks + ticks + source.take(source.at + head.end())
+            if inside.startswith(_BRACES):
+                yield from self._value(opening)
+            else:
+                yield from self._held(opening)
+        else:
+            self.emit(self._say(blanks + ticks))
+
+    def _may_open_call(self, tag: str, inside: str) -> bool:
+        if inside.startswith(_BRACES):
+            return tag.lower() in JSON_TAGS
+        return not self._before and inside.startswith(self._tags)
+
+    def _value(self, lead: str) -> Steps[None]:
+        """A brace or a bracket behind `lead`: it may be a call, or it is text."""
+        key = yield from self._first_key(in_line=not self._at_line_start(lead))
+        asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
+        if key in self._keys or asked_for:
+            yield from self._held(lead)
+            return
+        if lead:
+            self.emit(self._say(lead))
+        if key is None:
+            self.emit(self._say(self.source.take(self.source.at + 1)))
+        else:
+            # Data, whatever stands deeper in it.
+            yield from json_text(self.source, _NO_STOPS, self._say)
+
+    def _first_key(self, *, in_line: bool = False) -> Steps[str | None]:
+        """The first key of the object that begins here, None when none does. `in_line`: words stand before it; then a
+        key and a value without any quotes are words, too.
+        """
+        source = self.source
+        while True:
+            begin = source.ahead(_MAX_PEEK)
+            if found := _FIRST_KEY.match(begin):
+                if found["comment"]:  # anything may come behind it
+                    return NAME_KEYS[0]
+                if in_line and found["word"] is not None and found["value"] not in _BEGINS_VALUE:
+                    return None
+                return found["word"] or next(key for key in found.groups() if key is not None)
+            if not source.more(_MAX_PEEK) or not _MAY_BE_OBJECT.match(begin):
+                return None
+            yield
+
+    def _held(self, lead: str) -> Steps[None]:
+        """Hold the rest of the answer, then find the calls in it."""
+        held, _ = yield from gather(self.source, _EVERYTHING, _MAX_HELD)
+        text = lead + held
+        closes = [(at, tag) for tag in self._thoughts.values() if (at := beside_values(text, tag)) >= 0]
+        if closes:
+            at, tag = min(closes)
+            said = text[:at].rstrip()
+            self.emit(self._say(said))
+            self._lone_close(text[len(said) : at + len(tag)])
+            rest = text[at + len(tag) :]
+            if self._replays and self.source.done:
+                self._rest = rest  # it is read when this text is over, not within
+            else:
+                self._replay(rest)
+        elif (inner := self._unwrapped(text)) is not None:
+            self._replay(inner)
+        else:
+            self._tell(recover(text, self.tools, before=self._before, cut=self.source.cut))
+
+    def _unwrapped(self, text: str) -> str | None:
+        """What a fence holds that is the whole answer, when that begins with a tag: some models wrap their calls so."""
+        span = unfenced(text) if self._tags and not self._before else None
+        if span is None or not text.startswith(self._tags, span[0]):
+            return None
+        inner = text[slice(*span)]
+        if "\n```" in inner or "\n~~~" in inner:
+            return None
+        self.emit(Markup(text[: span[0]]))
+        self.markup(text[span[1] :])
+        return inner
+
+    def _tell(self, pieces: Sequence[Piece]) -> None:
+        """Say what was found in a held text."""
+        for piece in pieces:
+            match piece:
+                case Prose(words, problem):
+                    if len(pieces) == 1:
+                        self.emit(self._say(words))
+                    else:
+                        self._trimmed(words)
+                    if problem:
+                        self.emit(problem)
+                case Found():
+                    self._whole_call(piece)
+                case _:
+                    assert_never(piece)
+
+    def _trimmed(self, words: str) -> None:
+        """Say what stands beside calls, without the white space around it."""
+        said = words.strip()
+        lead = len(words) - len(words.lstrip())
+        self.markup(words[:lead])
+        if said:
+            self.emit(self._say(said))
+        self.markup(words[lead + len(said) :])
+
+    def _whole_call(self, found: Found) -> None:
+        self._call_begins()
+        index = self.calls
+        self.calls += 1
+        for problem in found.problems:
+            self.emit(msgspec.structs.replace(problem, call=index))
+        self.emit(CallStarted(index, found.name))
+        self.emit(ArgumentsDelta(index, found.arguments))
+        self.emit(CallEnded(index))
+        self.markup(found.text)
+
+    def _replay(self, text: str) -> None:
+        """Read held text again, as what it turned out to be, and then what of it was left to be read."""
+        outer, replays, self._replays = self.source, self._replays, True
+        while text:
+            self._rest = ""
+            self.source = Source(self.emit)
+            self.source.push(text)
+            self.source.end(cut=outer.cut)
+            self.markup(self.source.blanks())
+            for _ in self.read("assistant"):
+                raise AssertionError("held text is whole")
+            text = self._rest
+        self.source, self._replays = outer, replays

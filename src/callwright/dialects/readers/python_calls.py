@@ -1,0 +1,194 @@
+"""Calls as Python writes them: `[f(a='x', b=[1, True]), g()]`, between markers or as the line of an answer.
+
+Only named arguments count. Between markers anything that looks like a call is one; without them a list must begin with
+the name of a tool, and words around it may say that it is only shown.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.calls.toolset import Toolset
+from callwright.conversation import Call
+from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.readers.literals import LiteralReader
+from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup
+from callwright.free_text.intent import in_a_sentence, introduces_no_call
+from callwright.stream import Markers, Source, Steps, gather
+from callwright.tolerant_json.passthrough import JsonStops
+
+__all__ = ["PythonForm", "PythonReader", "python_call"]
+
+_MAX_HEAD: Final = 400
+_MAX_LINE: Final = 2_000
+_NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++)*+"
+_KEY: Final = r"""(?:[\w.$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
+_CALL = re.compile(rf"(?P<name>{_NAME})\s*+\(\s*+(?P<named>\)|{_KEY})?")
+_MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
+_IDENTIFIER = re.compile(r"[\w.$-]+\Z")
+_LINE = Markers("\n")
+
+
+class PythonForm(Struct, frozen=True):
+    """What stands around the calls of one format, as pairs; an end may be missing. `ends` end an answer."""
+
+    blocks: tuple[tuple[str, str], ...]
+    ends: tuple[str, ...] = ()
+
+
+def python_call(call: Call, write: Callable[[Any], str] | None = None) -> str:
+    """A call as Python; `write` makes the text of an argument, strings in double quotes if not told otherwise."""
+    write = write or _python
+    members = arguments_object(call).items()
+    return f"{call.name}({', '.join(f'{_key(key)}={write(value)}' for key, value in members)})"
+
+
+def _key(key: str) -> str:
+    return key if _IDENTIFIER.match(key) else json.dumps(key, ensure_ascii=False)
+
+
+def _python(value: Any) -> str:
+    match value:
+        case bool() | None:
+            return str(value)
+        case Mapping():
+            return f"{{{', '.join(f'{json.dumps(k, ensure_ascii=False)}: {_python(v)}' for k, v in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(_python, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+class PythonReader(ProseReader):
+    """Prose, and calls in Python in it."""
+
+    def __init__(self, source: Source, tools: Toolset, form: PythonForm) -> None:
+        self._blocks = dict(form.blocks)
+        self._block_ends = tuple(filter(None, self._blocks.values()))
+        super().__init__(source, tools, Marks((*self._blocks, *self._block_ends), ends=form.ends))
+        self._stops = (*self._block_ends, *self._blocks, *self._ends)
+        self._json_stops = JsonStops(*self._stops, then=self._stops)
+
+    # --- where calls begin ---
+
+    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+        if tag not in self._blocks:  # without its opener: the rest of a block when a call came before, else a mention
+            yield from self._lone_end(blanks + tag)
+            return
+        opening = blanks + tag + (yield from self._held_blanks())
+        source = self.source
+        bracket = source.take(source.at + 1) if source.text.startswith("[", source.at) else ""
+        inner = yield from self._held_blanks()
+        if (yield from self._call_comes()):
+            self.emit(Markup(opening + bracket + inner))
+            yield from self._calls()
+        elif source.text.startswith(("{", '"'), source.at):
+            source.unread(bracket + inner)
+            yield from self._json_block(opening, self._json_stops, self._block_ends)
+        elif bracket and (yield from self._comes("]")):
+            self._empty_call(opening + bracket + inner, "]")
+            self._call_begins()  # so that the end of the block belongs to it
+        elif not bracket and (end := self._blocks[tag]) and (yield from self._comes(end)):
+            self._empty_call(opening, end)
+        elif not bracket and (yield from self._comes(tag)):
+            self.emit(Markup(opening))
+        else:
+            source.unread(bracket + inner)
+            self.emit(self._say(opening))
+
+    def _value(self, lead: str) -> Steps[None]:
+        """See `ProseReader`: a bracket may open a list of calls."""
+        source = self.source
+        if source.text.startswith("[", source.at):
+            bracket = source.take(source.at + 1) + (yield from self._held_blanks())
+            called = (yield from self._call_comes(known=True)) and not introduces_no_call(self._before + lead)
+            if called and not (yield from self._in_sentence(lead)):
+                self.markup(lead + bracket)
+                yield from self._calls()
+                return
+            source.unread(bracket)
+        yield from super()._value(lead)
+
+    def _in_sentence(self, lead: str) -> Steps[bool]:
+        """Whether a list stands in the middle of a sentence: then it is shown, not meant."""
+        before = (self._before + lead).rpartition("\n")[2]
+        if not before.strip():
+            return False
+        line, end = yield from gather(self.source, _LINE, _MAX_LINE)
+        self.source.unread(line + end)
+        return in_a_sentence(before, line[line.rfind(")]") + 2 :])
+
+    def _may_begin_call(self, tag: str) -> Steps[bool]:
+        """See `ProseReader`."""
+        if tag not in self._blocks:
+            return False
+        bracket = ""
+        if self.source.text.startswith("[", self.source.at):
+            bracket = self.source.take(self.source.at + 1) + (yield from self._held_blanks())
+        comes = yield from self._call_comes()
+        self.source.unread(bracket)
+        return comes or self.source.text.startswith(("[", "{"), self.source.at)
+
+    def _last_call(self, text: str) -> int:
+        """See `ProseReader`: calls in a thought that is never closed end the thought."""
+        begins = [at for tag in self._blocks if (at := text.find(tag)) >= 0]
+        return min(begins, default=len(text))
+
+    def _call_comes(self, *, known: bool = False) -> Steps[bool]:
+        """Whether a name and the begin of its arguments come. `known`: it must be the name of a tool."""
+        while True:
+            ahead = self.source.ahead(_MAX_HEAD)
+            found = _CALL.match(ahead)
+            if found and found["named"]:
+                return not known or self.tools.resolve(found["name"]) in self.tools
+            if not self.source.more(_MAX_HEAD) or not _MAY_BE_CALL.match(ahead):
+                return found is not None and not known and self.tools.resolve(found["name"]) in self.tools
+            yield
+
+    # --- calls ---
+
+    def _calls(self) -> Steps[None]:
+        """Calls, one behind the other, up to the end of their block."""
+        while True:
+            yield from self._call()
+            if (yield from self._list_ends()) or not (yield from self._call_comes()):
+                break
+        for end in self._block_ends:
+            if (yield from self._comes(end)):
+                self.emit(Markup(self.source.take(self.source.at + len(end))))
+        yield from self._skip_blanks()
+
+    def _list_ends(self) -> Steps[bool]:
+        """Read what stands between calls, and whether the list was closed."""
+        while True:
+            self.markup((yield from self._held_blanks()))
+            mark = self.source.ahead(1)
+            if not mark or mark not in ",;)]":
+                return False
+            self.emit(Markup(self.source.take(self.source.at + 1)))
+            if mark == "]":
+                yield from self._skip_blanks()
+                return True
+
+    def _call(self) -> Steps[None]:
+        """One call from its name on."""
+        source = self.source
+        head = _CALL.match(source.ahead(_MAX_HEAD))
+        assert head is not None  # `_call_comes` saw it
+        self._call_begins()
+        index = self.calls
+        self.calls += 1
+        self.emit(CallStarted(index, head["name"]))
+        self.emit(Markup(source.take(source.at + head.string.index("(") + 1)))
+        reader = LiteralReader(
+            source,
+            lambda text: self.emit(ArgumentsDelta(index, text)),
+            ends=self._stops,
+            begins=tuple(self._blocks),
+            call=index,
+        )
+        whole = yield from reader.arguments(")", "=")
+        self.emit(CallEnded(index, complete=whole))

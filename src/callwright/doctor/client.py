@@ -1,0 +1,158 @@
+"""One server, asked within bounds: of time, of bytes, and of requests at once. Whatever it does, nothing is raised."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+from msgspec import Struct
+
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.upstreams.http import credentials_in, no_connection, told_error, without_credentials
+
+__all__ = ["Asker", "Reply", "dig", "shown"]
+
+# Far above any list of models or page of properties.
+_MAX_BYTES: Final = 4_194_304
+_AT_ONCE: Final = 4
+_SHOWN: Final = 100
+_SECRET: Final = 6  # values from this length on are never told
+_NO_TIME: Final = "not asked: the time for the examination is over"
+
+
+class Reply(Struct, frozen=True):
+    """An answer, or why there is none (`fault`; then `status` is 0). Names of headers are in lower case."""
+
+    status: int = 0
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    fault: str = ""
+
+    @property
+    def json(self) -> Any:
+        """The value of the body; None where it is no JSON."""
+        try:
+            return decode(self.body)
+        except NotJsonError:
+            return None
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a web page."""
+        return "html" in self.headers.get("content-type", "") or self.body[:64].lstrip()[:1] == b"<"
+
+    @property
+    def told(self) -> str:
+        """What it says was wrong."""
+        return self.fault or f"HTTP {self.status}: {shown(told_error(self.body))}"
+
+
+class Asker:
+    """Connections to the server at a URL. A request may take `request_s` seconds, all of them together `total_s`."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], *, request_s: float, total_s: float) -> None:
+        self.headers = dict(headers)
+        self.request_s = request_s
+        self.requests = 0
+        self._ends = time.monotonic() + total_s
+        self._free = asyncio.Semaphore(_AT_ONCE)
+        values = [part for value in headers.values() for part in value.split()]
+        values += credentials_in(url)
+        self._secrets = [value.encode() for value in values if len(value) >= _SECRET and value != "Bearer"]
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(headers=self.headers)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that one more request may take."""
+        return min(self.request_s, self._ends - time.monotonic())
+
+    async def get(self, url: str) -> Reply:
+        """GET."""
+        return await self._ask("GET", url, None)
+
+    async def post(self, url: str, body: Mapping[str, Any]) -> Reply:
+        """POST a JSON object."""
+        return await self._ask("POST", url, encode(body))
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None, None]:
+        """For a request made by other means: waits for its turn, raises `TimeoutError` when its time is over."""
+        async with self._free:
+            self.requests += 1
+            async with asyncio.timeout(max(0.0, self.left_s)):
+                yield
+
+    async def _ask(self, method: str, url: str, data: bytes | None) -> Reply:
+        assert self._session is not None
+        async with self._free:
+            left_s = self.left_s
+            if left_s <= 0:
+                return Reply(fault=_NO_TIME)
+            self.requests += 1
+            timeout = aiohttp.ClientTimeout(total=left_s)
+            headers = {"content-type": "application/json"} if data is not None else {}
+            try:
+                async with self._session.request(
+                    method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
+                ) as response:
+                    body, fault = await self._read(response, left_s)
+                    named = {name.lower(): value for name, value in response.headers.items()}
+                    return Reply(response.status, named, body) if not fault else Reply(0, named, body, fault)
+            except TimeoutError:
+                return Reply(fault=f"silent for {left_s:.3g} s")
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                return Reply(fault=_fault(error))
+
+    async def _read(self, response: aiohttp.ClientResponse, left_s: float) -> tuple[bytes, str]:
+        """The body, as far as it may go, and what was wrong with it."""
+        body = bytearray()
+        try:
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _MAX_BYTES:
+                    return bytes(body), f"an answer of more than {_MAX_BYTES:,} bytes"
+        except TimeoutError:
+            return bytes(body), f"an answer without an end ({len(body):,} bytes in {left_s:.3g} s)"
+        for secret in self._secrets:
+            body = body.replace(secret, "…".encode())
+        return bytes(body), ""
+
+
+def dig(value: object, *path: str | int) -> Any:
+    """What stands at a path of keys and indices; None where there is no such place."""
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, dict) else None
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+    return value
+
+
+def shown(text: str, limit: int = _SHOWN) -> str:
+    """A text of a server or a model on one line: short, and without what would move a cursor."""
+    line = "".join(char if char.isprintable() else "\ufffd" for char in re.sub(r"\s+", " ", text).strip())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _fault(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return shown(no_connection(error))
+    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError):
+        return "it closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "it closed the connection in the middle of its answer"
+    return f"it does not speak HTTP as expected: {shown(without_credentials(str(error)) or type(error).__name__)}"

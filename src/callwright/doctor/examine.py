@@ -1,0 +1,230 @@
+"""The examination of a server: which it is, then what works, in parallel where that is harmless.
+
+It never raises for what a server does: a closed port, a web page or nonsense are findings with a plain message.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from callwright.dialects.detect import Detected, by_name, by_template
+from callwright.doctor.client import Asker, Reply, dig, shown
+from callwright.doctor.fields import FIELDS, LLGUIDANCE, Field
+from callwright.doctor.findings import Findings, Identity, Result
+from callwright.doctor.identify import MODELS, OWN_PATHS, PATHS, context_of, identify, model_names, template_of
+from callwright.doctor.probes import (
+    CHAT,
+    COMPLETIONS,
+    TOOL_PROBES,
+    Target,
+    chat,
+    completions,
+    constraint,
+    raw_call,
+    tools_streamed,
+)
+from callwright.doctor.recommend import constraining, flavour_of, raw_works, server_of
+from callwright.turn.run import Mode
+from callwright.upstreams.base import Server
+from callwright.upstreams.http import without_credentials
+
+__all__ = ["Depth", "probe"]
+
+# `all` is for people who want to know; `mode` asks only what the choice of a mode needs.
+Depth: TypeAlias = Literal["all", "mode"]
+# So long one request may take, or half of the time where that is more.
+_REQUEST_S: Final = 30.0
+# A list of models, or a page about the server, comes at once.
+_PAGE_S: Final = 5.0
+_SHOW: Final = "/api/show"
+_NO_ACCESS: Final = (401, 403)
+
+
+class _Place(Struct, frozen=True):
+    """Where the server answered, and what it said about itself, by path."""
+
+    base: str
+    root: str
+    pages: Mapping[str, Reply]
+    identity: Identity
+    names: tuple[str, ...] | None
+    message: str = ""
+
+
+async def probe(
+    url: str,
+    *,
+    model: str | None = None,
+    api_key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    dialect: str | None = None,
+    server: Server | None = None,
+    timeout_s: float = 60.0,
+    depth: Depth = "all",
+) -> Findings:
+    """Examine the server at a base URL, with or without its `/v1`, in at most `timeout_s` seconds.
+
+    `model` is the first that it lists where none is named. `dialect` and `server` are found out where they are not
+    given.
+    """
+    began = time.monotonic()
+    given = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
+    async with Asker(url, given, request_s=min(max(_REQUEST_S, timeout_s / 2), timeout_s), total_s=timeout_s) as asker:
+        place = await _place(asker, url.rstrip("/"), model)
+        found = await _examined(asker, place, model, dialect, server, depth)
+        return msgspec.structs.replace(found, requests=asker.requests, seconds=round(time.monotonic() - began, 2))
+
+
+# --- which server it is ---
+
+
+async def _place(asker: Asker, url: str, model: str | None) -> _Place:
+    bases = [url] if url.endswith("/v1") else [f"{url}/v1", url]
+    asked = {bases[0]: await _page(asker, bases[0] + MODELS)}
+    for other in bases[1:]:
+        if not asked[bases[0]].fault and model_names(asked[bases[0]].json) is None:
+            asked[other] = await _page(asker, other + MODELS)
+    lists = [base for base in asked if model_names(asked[base].json) is not None]
+    answers = [base for base in asked if asked[base].status not in (0, 404)]
+    base = (lists or answers or bases)[0]
+    listed = asked[base]
+    root = base.removesuffix("/v1").rstrip("/")
+    pages = {MODELS: listed}
+    if message := _unusable(listed, model):
+        return _Place(base, root, pages, identify(pages), None, message)
+    known = identify(pages).server
+    paths = OWN_PATHS.get(known, PATHS)
+    pages |= zip(paths, await asyncio.gather(*(_page(asker, root + path) for path in paths)), strict=True)
+    identity = identify(pages)
+    names = model_names(listed.json)
+    if identity.server == "ollama":
+        pages[_SHOW] = await asker.post(root + _SHOW, {"model": model or next(iter(names or ()), "")})
+    return _Place(base, root, pages, identity, names)
+
+
+async def _page(asker: Asker, url: str) -> Reply:
+    try:
+        async with asyncio.timeout(_PAGE_S):
+            return await asker.get(url)
+    except TimeoutError:
+        return Reply(fault=f"silent for {_PAGE_S:g} s")
+
+
+def _unusable(listed: Reply, model: str | None) -> str:
+    """What is wrong with a server that does not list its models, where that says enough."""
+    if listed.fault:
+        return f"The server cannot be asked: {listed.fault}."
+    if listed.status in _NO_ACCESS:
+        return f"The server refuses access ({listed.told}). Is its key right (--api-key-env, or api_key_env in a file)?"
+    if model_names(listed.json) is not None:
+        return ""
+    if listed.is_page and listed.status < 400:
+        return "A web page answers, not a model server. Is its base URL right, with its port and its /v1?"
+    if model is None:
+        told = listed.told if listed.status >= 300 else shown(listed.body.decode(errors="replace"), 80)
+        return f"The server lists no models ({told}). Is its base URL right? Then name a model: --model NAME."
+    return ""
+
+
+# --- what works ---
+
+
+async def _examined(
+    asker: Asker, place: _Place, model: str | None, dialect: str | None, server: Server | None, depth: Depth
+) -> Findings:
+    names = place.names or ()
+    identity = place.identity
+    found = Findings(
+        url=without_credentials(place.base),
+        message=place.message,
+        server=identity.server,
+        version=identity.version,
+        sign=identity.sign,
+        models=names,
+        model=model or next(iter(names), None),
+    )
+    if place.message:
+        return found
+    if found.model is None:
+        return msgspec.structs.replace(found, message="The server lists no models: none is loaded. Load one.")
+    spoken = Detected(dialect, "it was given") if dialect else _dialect(place, found.model)
+    found = msgspec.structs.replace(
+        found,
+        context=context_of(place.pages, found.model) or _context_shown(place.pages),
+        dialect=spoken.dialect if spoken else None,
+        dialect_reason=spoken.reason if spoken else "",
+    )
+    target = Target(asker, place.base, place.root, found.model or "")
+    asked: Server = server or server_of(found)
+    results = _quick(target, found, asked) if depth == "mode" else _whole(target, found, asked)
+    return await results
+
+
+async def _quick(target: Target, found: Findings, server: Server) -> Findings:
+    """Only what decides, best first: each of these makes the next unnecessary."""
+    results: list[Result] = []
+    generous = msgspec.structs.replace(target, thinks=True)  # it is not known that it does not
+    flavour = flavour_of(server)
+    if found.dialect is not None:
+        results += await _constrained(target, constraining("raw", found.dialect, flavour))
+        constrain = not results or results[0].status == "enforced"
+        results += await raw_call(generous, found.dialect, flavour, constrain=constrain)
+    if not raw_works(msgspec.structs.replace(found, results=tuple(results))):
+        streamed = await tools_streamed(generous)
+        results.append(streamed)
+        if streamed.status not in ("works", "ignored"):
+            results.append((await chat(target))[0])
+        mode: Mode = "native" if streamed.status == "works" else "prompt"
+        results += await _constrained(generous, constraining(mode, found.dialect, server))
+    return msgspec.structs.replace(found, results=tuple(results))
+
+
+async def _constrained(target: Target, probe: str | None) -> list[Result]:
+    """The result of one probe of a constraint, if it is to be asked for."""
+    field = next((field for field in FIELDS if field.probe == probe), None)
+    return [await constraint(target, field)] if field is not None else []
+
+
+async def _whole(target: Target, found: Findings, server: Server) -> Findings:
+    (told, reasoning), completed = await asyncio.gather(chat(target), completions(target))
+    results = [told, completed]
+    has_chat, has_completions = told.status == "works", completed.status == "works"
+    target = msgspec.structs.replace(target, thinks=reasoning is not None)
+    flavour = flavour_of(server)  # llama.cpp's own raw endpoint is another one
+    if found.dialect is not None and (has_completions or flavour == "llamacpp"):
+        results += await raw_call(target, found.dialect, flavour)
+    if has_chat:
+        results += await asyncio.gather(*(tool_probe(target) for tool_probe in TOOL_PROBES))
+    fields = _fields(found, has_chat=has_chat, has_completions=has_completions)
+    held = await asyncio.gather(*(constraint(target, field) for field in fields))
+    lark = next((result.status for result in held if result.probe == LLGUIDANCE), None)
+    return msgspec.structs.replace(
+        found,
+        reasoning=reasoning,
+        llguidance=None if lark is None else lark == "enforced",
+        results=(*results, *held),
+        message="" if has_chat or has_completions else f"No model answers: {told.evidence}.",
+    )
+
+
+def _fields(found: Findings, *, has_chat: bool, has_completions: bool) -> Iterable[Field]:
+    """The fields that this server could have, at the endpoints that answer."""
+    missing = {name for name, there in ((CHAT, has_chat), (COMPLETIONS, has_completions)) if not there}
+    return [field for field in FIELDS if field.server == found.server and field.endpoint not in missing]
+
+
+def _dialect(place: _Place, model: str) -> Detected | None:
+    """By the template that the server shows, else by the model's name. Ollama's templates are of another language."""
+    template = template_of(place.pages)
+    return (by_template(template) if template else None) or by_name(model)
+
+
+def _context_shown(pages: Mapping[str, Reply]) -> int | None:
+    """The context that Ollama says a model was made for."""
+    told = dig(pages.get(_SHOW, Reply()).json, "model_info")
+    lengths = told.items() if isinstance(told, dict) else ()
+    return next((it for name, it in lengths if name.endswith(".context_length") and isinstance(it, int)), None)

@@ -1,0 +1,114 @@
+"""Which server is it: told by what it answers on the paths that are its own.
+
+A sign says which server, never what works: that is for the probes. SGLang answers Ollama's paths, so only Ollama's own
+words count for it. LM Studio and TensorRT-LLM have no sign.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from callwright.doctor.client import Reply, dig, shown
+from callwright.doctor.findings import NAMES, Identity, ServerName
+
+__all__ = ["MODELS", "OWN_PATHS", "PATHS", "context_of", "identify", "model_names", "template_of"]
+
+# Below the base URL; the others are below the server's root.
+MODELS: Final = "/models"
+# What is asked where the list of models has told which server it is.
+OWN_PATHS: Final[Mapping[ServerName, tuple[str, ...]]] = {
+    "llamacpp": ("/props",),
+    "vllm": ("/version",),
+    "sglang": ("/get_server_info",),
+    "callwright": ("/healthz",),
+}
+# And where it has not.
+PATHS: Final = ("/", "/version", "/get_server_info", "/api/version", "/info")
+
+_OWNERS: Final[Mapping[str, ServerName]] = {
+    "llamacpp": "llamacpp",
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "callwright": "callwright",
+}
+_GREETINGS: Final[Mapping[str, ServerName]] = {"SGLang is running": "sglang", "Ollama is running": "ollama"}
+_VERSIONS: Final[Mapping[ServerName, tuple[str, str]]] = {
+    "llamacpp": ("/props", "build_info"),
+    "vllm": ("/version", "version"),
+    "sglang": ("/get_server_info", "version"),
+    "ollama": ("/api/version", "version"),
+    "tgi": ("/info", "version"),
+    "callwright": ("/healthz", "version"),
+}
+# Where servers say how many tokens fit: the path, and the place in its answer.
+_CONTEXTS: Final[tuple[tuple[str, tuple[str | int, ...]], ...]] = (
+    ("/props", ("default_generation_settings", "n_ctx")),
+    ("/get_server_info", ("context_length",)),
+    ("/info", ("max_total_tokens",)),
+)
+
+
+def identify(replies: Mapping[str, Reply]) -> Identity:
+    """The server, from its answers by path. Headers and owners come first: they are the server's own words."""
+    server, sign = _signed(replies)
+    path, field = _VERSIONS.get(server, ("", ""))
+    version = dig(replies[path].json, field) if path in replies else None
+    return Identity(server, shown(version, 40) if isinstance(version, str) else None, sign)
+
+
+def _signed(replies: Mapping[str, Reply]) -> tuple[ServerName, str]:
+    for path, reply in replies.items():
+        if reply.headers.get("server") == "llama.cpp":
+            return "llamacpp", f"GET {path} has the header 'Server: llama.cpp'"
+    models = replies.get(MODELS, Reply()).json
+    owner = dig(models, "data", 0, "owned_by")
+    if isinstance(owner, str) and owner in _OWNERS:
+        return _OWNERS[owner], f"its models are owned by {owner!r}"
+    greeting = replies.get("/", Reply()).body.decode(errors="replace")
+    for words, server in _GREETINGS.items():
+        if words in greeting:
+            return server, f"GET / answers {words!r}"
+    for path, server, fields in (
+        ("/get_server_info", "sglang", ("version", "model_path")),
+        ("/info", "tgi", ("version", "model_id")),
+        ("/api/version", "ollama", ("version",)),
+    ):
+        answer = replies.get(path, Reply())
+        if answer.status == 200 and all(isinstance(dig(answer.json, field), str) for field in fields):
+            return _known(server), f"GET {path} answers {' and '.join(fields)}"
+    has_length = isinstance(dig(models, "data", 0, "max_model_len"), int)
+    if has_length and isinstance(dig(replies.get("/version", Reply()).json, "version"), str):
+        return "vllm", "GET /version answers a version, and its models have max_model_len"
+    return "unknown", "no sign of a server that is known here (LM Studio and TensorRT-LLM have none)"
+
+
+def _known(name: str) -> ServerName:
+    return next(server for server in NAMES if server == name)
+
+
+def model_names(models: Any) -> tuple[str, ...] | None:
+    """The names in an answer to `GET /models`; None where it is no such answer."""
+    data = dig(models, "data")
+    if not isinstance(data, list):
+        return None
+    names = [dig(entry, "id") for entry in data]
+    return tuple(name for name in names if name and isinstance(name, str) and name.isprintable())
+
+
+def context_of(replies: Mapping[str, Reply], model: str | None) -> int | None:
+    """How many tokens fit, where the server says it."""
+    for path, place in _CONTEXTS:
+        if isinstance(found := dig(replies.get(path, Reply()).json, *place), int):
+            return found
+    entries = dig(replies.get(MODELS, Reply()).json, "data")
+    for entry in entries if isinstance(entries, list) else ():
+        if dig(entry, "id") == model:
+            for place in (("max_model_len",), ("meta", "n_ctx"), ("context_length",)):
+                if isinstance(found := dig(entry, *place), int):
+                    return found
+    return None
+
+
+def template_of(replies: Mapping[str, Reply]) -> str | None:
+    """The model's chat template, where the server shows it."""
+    template = dig(replies.get("/props", Reply()).json, "chat_template")
+    return template if isinstance(template, str) else None

@@ -1,0 +1,404 @@
+"""The probes: each asks one thing of a server and says what came of it.
+
+Their prompts make the right answer unlikely by chance: constraints ask for another text than the prompt, a named tool
+is the one that the prompt does not speak of.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.aio import each
+from callwright.conversation import Conversation, FunctionTool, Message, TextPart
+from callwright.doctor.client import Asker, Reply, dig, shown
+from callwright.doctor.fields import ENDPOINTS, Field, holds
+from callwright.doctor.findings import Group, Result, Status
+from callwright.errors import CallwrightError, RequestError, UpstreamError
+from callwright.events import ArgumentsDelta, CallStarted, Event, Usage
+from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.turn.run import Model, run_turn
+from callwright.upstreams.base import Deltas, Generation, TextDelta, ToolCallDelta
+from callwright.upstreams.chat import ChatUpstream
+from callwright.upstreams.completions import CompletionsUpstream, Flavour
+from callwright.upstreams.http import Timeouts
+from callwright.wire.chat.request import write_messages
+
+__all__ = [
+    "CHAT",
+    "COMPLETIONS",
+    "CONTROLS",
+    "RAW_CALL",
+    "TOOLS",
+    "TOOLS_STREAMED",
+    "TOOL_PROBES",
+    "Target",
+    "chat",
+    "completions",
+    "constraint",
+    "raw_call",
+    "tools_streamed",
+]
+
+CHAT: Final = "chat"
+COMPLETIONS: Final = "completions"
+RAW_CALL: Final = "a call in mode raw"
+CONTROLS: Final = "control tokens"
+TOOLS: Final = "tools"
+TOOLS_STREAMED: Final = "tools, streamed"
+
+_LIMIT: Final = 256
+_SHORT_LIMIT: Final = 64
+# For models that think first.
+_LONG_LIMIT: Final = 1_024
+_WEATHER: Final = "What is the weather in Oslo now? Use a tool."
+_CALLING: Final = "get_weather"
+_OTHER: Final = "get_time"
+_CITIES: Final = ("Oslo", "Bergen")
+_CODE: Final = "ok-7f3"
+_THINKS: Final = re.compile(r"<think>|<\|channel\|>analysis|\[THINK\]|<seed:think>")
+_DAY: Final = "2026-01-15"
+
+
+def _function(name: str, description: str, key: str, values: tuple[str, ...]) -> FunctionTool:
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": "string", "enum": list(values)}},
+        "required": [key],
+        "additionalProperties": False,
+    }
+    return FunctionTool(name, description, schema)
+
+
+_TWO: Final = (
+    _function(_CALLING, "The weather in a city now.", "city", _CITIES),
+    _function(_OTHER, "The time in a city now.", "city", _CITIES),
+)
+_STRICT: Final = FunctionTool(
+    "keep_code", "Keep a code.", dict(_function("keep_code", "", "code", (_CODE,)).parameters or {}), strict=True
+)
+
+
+class Target(Struct, frozen=True):
+    """What is probed. `base` is the base URL, `root` the server's; `thinks`: the model reasons before it answers."""
+
+    asker: Asker
+    base: str
+    root: str
+    model: str
+    thinks: bool = False
+
+    def url(self, path: str, *, in_v1: bool) -> str:
+        """The address of a path."""
+        return (self.base if in_v1 else self.root) + path
+
+    def limit(self, tokens: int) -> int:
+        """How many tokens an answer may have."""
+        return _LONG_LIMIT if self.thinks else tokens
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """For connections of an upstream's own."""
+        left_s = max(0.01, self.asker.left_s)
+        return Timeouts(left_s, left_s)
+
+
+# --- the endpoints ---
+
+
+async def chat(target: Target) -> tuple[Result, str | None]:
+    """Whether there is a chat endpoint, and the field that reasoning comes in."""
+    reply = await _chat(target, [{"role": "user", "content": "Say hello."}], _LIMIT)
+    if failed := _failed("endpoints", CHAT, reply):
+        return failed, None
+    message = dig(reply.json, "choices", 0, "message")
+    if not isinstance(message, dict):
+        return Result("endpoints", CHAT, "error", f"no chat answer: {shown(_text(reply))}"), None
+    content = _string(message.get("content"))
+    field = next((name for name in ("reasoning_content", "reasoning") if _string(message.get(name))), None)
+    if field is None and (found := _THINKS.search(content)):
+        field = f"content, behind {found[0]}"
+    if field is None and not content:
+        return Result("endpoints", CHAT, "error", f"an answer without a text: {shown(_text(reply))}"), None
+    return Result("endpoints", CHAT, "works", f"it says: {shown(content, 80)}" if content else "it reasons"), field
+
+
+async def completions(target: Target) -> Result:
+    """Whether there is a raw completion endpoint."""
+    body = {"model": target.model, "prompt": "One, two, three,", "max_tokens": 8, "temperature": 0}
+    reply = await target.asker.post(target.url("/completions", in_v1=True), body)
+    if failed := _failed("endpoints", COMPLETIONS, reply):
+        return failed
+    text = dig(reply.json, "choices", 0, "text")
+    if not isinstance(text, str):
+        return Result("endpoints", COMPLETIONS, "error", f"no completion: {shown(_text(reply))}")
+    return Result("endpoints", COMPLETIONS, "works", f"it goes on: {shown(text, 80)}")
+
+
+async def raw_call(target: Target, dialect: str, flavour: Flavour, *, constrain: bool = True) -> list[Result]:
+    """Whether a prompt that is rendered here comes back as a call that is read here, and whether control tokens
+    survive on the way.
+    """
+    upstream = CompletionsUpstream(target.base, target.asker.headers, target.timeouts, flavour=flavour)
+    heard = _Overheard(upstream)
+    model = Model(target.model, heard, target.model, mode="raw", dialect=dialect, retries=0, constrain=constrain)
+    fields = {"max_tokens": target.limit(_LIMIT), "temperature": 0}
+    conversation = _asking(_WEATHER, tool_choice="required")
+    failure: CallwrightError | TimeoutError | None = None
+    calls: list[str] = []
+    arguments: list[str] = []
+    try:
+        async with target.asker.turn(), aclosing(each(run_turn(model, conversation, fields, today=_DAY))) as events:
+            async for event in events:
+                _note(event, calls, arguments)
+    except (CallwrightError, TimeoutError) as error:
+        failure = error
+    finally:
+        await upstream.close()
+    text = "".join(heard.texts)
+    if calls:
+        called = f"{calls[0]}({shown(''.join(arguments), 60)})"
+        found = Result("endpoints", RAW_CALL, "works", f"{called} in dialect {dialect}")
+    elif failure is not None and not (isinstance(failure, UpstreamError) and failure.fault == "unmet"):
+        return [_failure("endpoints", RAW_CALL, failure)]
+    else:
+        found = Result("endpoints", RAW_CALL, "unclear", f"no call in dialect {dialect}: {shown(text)}")
+    return [_survival(heard.controls, found, text), found]
+
+
+def _survival(controls: tuple[str, ...], call: Result, text: str) -> Result:
+    """What came of the control tokens. A call can be read without them where the prompt has forced its begin."""
+    if seen := next((control for control in controls if control in text), None):
+        return Result("endpoints", CONTROLS, "works", f"{seen} comes through")
+    if not controls:
+        return Result("endpoints", CONTROLS, "works", "the dialect has none")
+    if call.status == "works" or _CALLING in text:
+        return Result("endpoints", CONTROLS, "ignored", f"they are lost: {shown(text)}")
+    return Result("endpoints", CONTROLS, "unclear", f"none in the text: {shown(text)}")
+
+
+class _Overheard:
+    """An upstream that keeps the text that it hands on, and the control tokens of the prompt."""
+
+    def __init__(self, upstream: CompletionsUpstream) -> None:
+        self._upstream = upstream
+        self.name = upstream.name
+        self.texts: list[str] = []
+        self.controls: tuple[str, ...] = ()
+        self.open, self.models, self.close = upstream.open, upstream.models, upstream.close
+
+    async def stream(self, generation: Generation) -> Deltas:
+        """See `Upstream`."""
+        if generation.prompt is not None:
+            self.controls = generation.prompt.controls
+        async with aclosing(self._upstream.stream(generation)) as deltas:
+            async for batch in deltas:
+                self.texts += [delta.text for delta in batch if isinstance(delta, TextDelta)]
+                yield batch
+
+
+# --- tools ---
+
+
+async def _tools(target: Target) -> Result:
+    reply = await _chat(target, _WEATHER, _LIMIT, tools=_TWO)
+    if failed := _failed("tools", TOOLS, reply):
+        return failed
+    return _called(TOOLS, _calls(reply), _said(reply))
+
+
+async def tools_streamed(target: Target) -> Result:
+    """Whether the server makes calls of what its model writes, in a stream."""
+    conversation = _asking(_WEATHER)
+    upstream = ChatUpstream(target.base, target.asker.headers, target.timeouts)
+    generation = Generation(
+        target.model,
+        conversation,
+        {"max_tokens": target.limit(_LIMIT), "temperature": 0},
+        messages=write_messages(conversation),
+        tools=[tool.as_openai() for tool in conversation.tools],
+    )
+    names: list[str] = []
+    pieces: list[str] = []
+    said: list[str] = []
+    try:
+        async with target.asker.turn(), aclosing(each(upstream.stream(generation))) as deltas:
+            async for delta in deltas:
+                match delta:
+                    case ToolCallDelta(_, _, name, arguments):
+                        names += [name] if name else []
+                        pieces += [arguments] if arguments and len(names) < 2 else []
+                    case TextDelta(text):
+                        said.append(text)
+    except (CallwrightError, TimeoutError) as error:
+        return _failure("tools", TOOLS_STREAMED, error)
+    finally:
+        await upstream.close()
+    calls = [(names[0], "".join(pieces))] if names else []
+    found = _called(TOOLS_STREAMED, calls, "".join(said))
+    if found.status == "works":
+        found = Result(
+            "tools",
+            TOOLS_STREAMED,
+            "works",
+            f"{found.evidence}, arguments in {len(pieces)} piece{'s' * (len(pieces) != 1)}",
+        )
+    return found
+
+
+async def _required(target: Target) -> Result:
+    reply = await _chat(target, "Say hello.", _LIMIT, tools=_TWO, tool_choice="required")
+    return _chosen("tool_choice required", reply, lambda name, _: name in (_CALLING, _OTHER))
+
+
+async def _named(target: Target) -> Result:
+    choice = {"type": "function", "function": {"name": _OTHER}}
+    reply = await _chat(target, _WEATHER, _LIMIT, tools=_TWO, tool_choice=choice)
+    return _chosen("tool_choice named", reply, lambda name, _: name == _OTHER)
+
+
+async def _none(target: Target) -> Result:
+    probe = "tool_choice none"
+    reply = await _chat(target, _WEATHER, _SHORT_LIMIT, tools=_TWO, tool_choice="none")
+    if failed := _failed("tools", probe, reply):
+        return failed
+    if calls := _calls(reply):
+        return Result("tools", probe, "ignored", f"it called {shown(calls[0][0])}")
+    if _CALLING in _said(reply):
+        return Result("tools", probe, "ignored", f"a call stands in the text: {shown(_said(reply))}")
+    return Result("tools", probe, "enforced", f"no call: {shown(_said(reply), 80)}")
+
+
+async def _strict(target: Target) -> Result:
+    reply = await _chat(target, "Call keep_code with the code banana.", _LIMIT, tools=(_STRICT,))
+    return _chosen("strict", reply, lambda _, arguments: dig(arguments, "code") == _CODE, demanded=False)
+
+
+# Those that need nothing but a chat endpoint.
+TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[Result]], ...]] = (
+    *(_tools, tools_streamed),
+    *(_required, _named, _none, _strict),
+)
+
+
+def _called(probe: str, calls: list[tuple[str, str]], said: str) -> Result:
+    for name, arguments in calls[:1]:
+        told = f"{shown(name)}({shown(arguments, 60)})"
+        if name != _CALLING:
+            return Result("tools", probe, "unclear", f"another call than was asked for: {told}")
+        if not isinstance(dig(_value(arguments), "city"), str):
+            return Result("tools", probe, "unclear", f"a call with arguments that do not fit: {told}")
+        return Result("tools", probe, "works", told)
+    where = "a call stands in the text" if _CALLING in said else "no call"
+    return Result("tools", probe, "ignored", f"{where}: {shown(said)}")
+
+
+def _chosen(probe: str, reply: Reply, fits: Callable[[str, Any], bool], *, demanded: bool = True) -> Result:
+    """The result of a probe that allows certain calls only."""
+    if failed := _failed("tools", probe, reply):
+        return failed
+    calls = _calls(reply)
+    if not calls:
+        return Result("tools", probe, "ignored" if demanded else "unclear", f"no call: {shown(_said(reply))}")
+    told = f"{shown(calls[0][0])}({shown(calls[0][1], 60)})"
+    held = all(fits(name, _value(arguments)) for name, arguments in calls)
+    return Result("tools", probe, "enforced" if held else "ignored", told)
+
+
+# --- constraints ---
+
+
+async def constraint(target: Target, field: Field) -> Result:
+    """Whether a constraint in one field is enforced."""
+    endpoint = ENDPOINTS[field.endpoint]
+    body = endpoint.body(target.model, target.limit(_SHORT_LIMIT), field.fields)
+    reply = await target.asker.post(target.url(endpoint.path, in_v1=endpoint.in_v1), body)
+    if failed := _failed("constraints", field.probe, reply):
+        return failed
+    text = _string(dig(reply.json, *endpoint.text))
+    if holds(text):
+        return Result("constraints", field.probe, "enforced", shown(text))
+    if not text and any(_string(dig(reply.json, *place)) for place in endpoint.reasoning):
+        return Result("constraints", field.probe, "unclear", "it was still reasoning at the limit of tokens")
+    return Result("constraints", field.probe, "ignored", f"it wrote: {shown(text)}")
+
+
+# --- asking and reading ---
+
+
+def _asking(text: str, **choice: Any) -> Conversation:
+    return Conversation((Message("user", (TextPart(text),)),), _TWO, **choice)
+
+
+async def _chat(
+    target: Target,
+    asked: str | list[dict[str, str]],
+    limit: int,
+    tools: tuple[FunctionTool, ...] = (),
+    **fields: Any,
+) -> Reply:
+    messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+    body: dict[str, Any] = {"model": target.model, "messages": messages, "max_tokens": target.limit(limit)}
+    if tools:
+        body["tools"] = [tool.as_openai() for tool in tools]
+    return await target.asker.post(target.url("/chat/completions", in_v1=True), {**body, "temperature": 0, **fields})
+
+
+def _failed(group: Group, probe: str, reply: Reply) -> Result | None:
+    """The result where there is no answer to read."""
+    if reply.fault:
+        return Result(group, probe, "error", reply.fault)
+    if reply.status >= 500 or reply.status in (401, 403, 429):
+        return Result(group, probe, "error", reply.told)
+    if reply.status >= 300:
+        return Result(group, probe, "refused", reply.told)
+    if not isinstance(reply.json, dict):
+        return Result(group, probe, "error", f"no JSON object: {shown(_text(reply))}")
+    if dig(reply.json, "error") and dig(reply.json, "choices") is None:
+        return Result(group, probe, "error", reply.told)
+    return None
+
+
+def _failure(group: Group, probe: str, error: CallwrightError | TimeoutError) -> Result:
+    """The result of a probe whose upstream has failed."""
+    status: Status = "refused" if isinstance(error, RequestError) else "error"
+    return Result(group, probe, status, shown(str(error), 200) or "silent for too long")
+
+
+def _note(event: Event | Usage, calls: list[str], arguments: list[str]) -> None:
+    """Keep the names of calls, and the arguments of the first."""
+    match event:
+        case CallStarted(_, name):
+            calls.append(name)
+        case ArgumentsDelta(_, text) if len(calls) == 1:
+            arguments.append(text)
+
+
+def _calls(reply: Reply) -> list[tuple[str, str]]:
+    found = dig(reply.json, "choices", 0, "message", "tool_calls")
+    return [
+        (_string(dig(call, "function", "name")), _string(dig(call, "function", "arguments")))
+        for call in (found if isinstance(found, list) else ())
+    ]
+
+
+def _said(reply: Reply) -> str:
+    return _string(dig(reply.json, "choices", 0, "message", "content"))
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _text(reply: Reply) -> str:
+    return reply.body[:1_000].decode(errors="replace") or "(nothing)"
+
+
+def _value(arguments: str) -> Mapping[str, Any] | None:
+    try:
+        value = decode(arguments)
+    except NotJsonError:
+        return None
+    return value if isinstance(value, dict) else None

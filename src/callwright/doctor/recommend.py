@@ -1,0 +1,154 @@
+"""What to do with a server, from what was found out about it: the mode and the rest of a `[[models]]` entry.
+
+A prompt that is rendered here, with the model's own control tokens, is best: no template and no parser of the server
+stands between. Then the server's own calls; then tools as text, which any chat endpoint can do.
+"""
+
+import json
+from collections.abc import Collection
+from typing import Final, get_args
+
+from msgspec import Struct
+
+from callwright.doctor.fields import CHAT_FIELDS, CHAT_SCHEMA, RAW_FIELDS
+from callwright.doctor.findings import Findings
+from callwright.doctor.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
+from callwright.turn.run import UNKNOWN, Mode
+from callwright.upstreams.base import Server
+from callwright.upstreams.completions import RAW_SERVERS, Flavour
+
+__all__ = ["Advice", "Choice", "advice", "constraining", "flavour_of", "raw_works", "server_of"]
+
+_PLAIN: Final = "openai"
+
+
+class Choice(Struct, frozen=True):
+    """A setting, and why it is this one."""
+
+    value: str
+    reason: str
+
+
+class Advice(Struct, frozen=True):
+    """How a model should be asked; `usable` is false where there is no way. `toml` is its entry in a configuration."""
+
+    usable: bool
+    mode: Mode = "native"
+    dialect: str | None = None
+    server: Server = _PLAIN
+    constrain: bool = True
+    choices: dict[str, Choice] = {}
+    toml: str = ""
+
+
+def server_of(findings: Findings) -> Server:
+    """The setting `server` for a server."""
+    return next((name for name in get_args(Server) if name == findings.server), _PLAIN)
+
+
+def flavour_of(server: Server) -> Flavour:
+    """The same for mode raw, which knows some of them."""
+    return next((name for name in RAW_SERVERS if name == server), _PLAIN)
+
+
+def constraining(mode: Mode, dialect: str | None, server: Server) -> str | None:
+    """The probe of the field in which calls are constrained; None where none is sent, or nobody knows how."""
+    if server == _PLAIN or (mode == "native" and server != "ollama"):
+        return None
+    if mode == "raw":
+        return next((probe for known, probe in RAW_FIELDS.items() if known == server), None)
+    own = next((probe for known, probe in CHAT_FIELDS.items() if known == server), None)
+    return own if own and dialect not in (None, UNKNOWN) else CHAT_SCHEMA
+
+
+def advice(
+    findings: Findings,
+    *,
+    without: Collection[Mode] = (),
+    server: Server | None = None,
+    api_key_env: str | None = None,
+) -> Advice:
+    """How to ask. `without` are modes that have failed; `server` is what the user says that it is."""
+    mode = _mode(findings, without)
+    if mode is None:
+        return Advice(usable=False, choices={"mode": Choice("none", _why_none(findings))})
+    choices = {"mode": mode}
+    chosen: Mode = next(known for known in get_args(Mode) if known == mode.value)
+    dialect = None if chosen == "native" else findings.dialect or UNKNOWN
+    if dialect is not None:
+        reason = findings.dialect_reason or "neither its name nor a template tells more; json works with any model"
+        choices["dialect"] = Choice(dialect, reason)
+    asked: Server = server or server_of(findings)
+    if chosen == "raw":
+        asked = flavour_of(asked)
+    if asked != _PLAIN:
+        choices["server"] = Choice(asked, "it was given" if server else findings.sign)
+    constrain, why = _constrain(findings, constraining(chosen, dialect, asked))
+    if why:
+        choices["constrain"] = Choice("auto" if constrain else "off", why)
+    toml = _toml(findings, {name: choice.value for name, choice in choices.items()}, api_key_env)
+    return Advice(True, chosen, dialect, asked, constrain, choices, toml)
+
+
+def _mode(findings: Findings, without: Collection[Mode]) -> Choice | None:
+    if findings.message:
+        return None
+    chats = findings.status(CHAT) == "works" or findings.status(TOOLS_STREAMED) in ("works", "ignored")
+    if "raw" not in without and raw_works(findings):
+        return Choice("raw", "raw completions keep the control tokens, and a call in its dialect comes back whole")
+    if "native" not in without and findings.status(TOOLS_STREAMED) == "works":
+        return Choice("native", f"{_no_raw(findings)}; the server's own calls work in a stream")
+    if "prompt" not in without and chats:
+        failed = "the server's own calls failed" if "native" in without else _no_native(findings)
+        return Choice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text")
+    return None
+
+
+def raw_works(findings: Findings) -> bool:
+    """Whether mode raw does what it should: a call is read, and by its control tokens."""
+    return bool(findings.dialect) and all(findings.status(probe) == "works" for probe in (CONTROLS, RAW_CALL))
+
+
+def _no_raw(findings: Findings) -> str:
+    if findings.dialect is None:
+        return "its dialect is not known"
+    lost = findings.status(RAW_CALL) == "works" and findings.status(CONTROLS) != "works"
+    failed = CONTROLS if lost else RAW_CALL if findings.status(RAW_CALL) else COMPLETIONS
+    return f"{failed}: {_words(findings, failed)}"
+
+
+def _no_native(findings: Findings) -> str:
+    if findings.status(TOOLS) == "works":
+        return f"the server's own calls work only when they are not streamed ({_words(findings, TOOLS_STREAMED)})"
+    return f"the server makes no calls of its own ({_words(findings, TOOLS_STREAMED)})"
+
+
+def _words(findings: Findings, probe: str) -> str:
+    found = next((result for result in findings.results if result.probe == probe), None)
+    return f"{found.status}, {found.evidence}" if found else "not tried"
+
+
+def _why_none(findings: Findings) -> str:
+    return findings.message or f"no endpoint works: chat: {_words(findings, CHAT)}"
+
+
+def _constrain(findings: Findings, probe: str | None) -> tuple[bool, str]:
+    """Whether a demanded call is constrained, and why."""
+    status = findings.status(probe) if probe else None
+    if status is None:
+        return True, ""
+    if status in ("ignored", "refused"):
+        return False, f"{probe}: {_words(findings, probe or '')}"
+    if status == "enforced":
+        return True, f"{probe} is enforced"
+    return True, f"{probe}: {_words(findings, probe or '')}; a grammar that is not enforced does no harm"
+
+
+def _toml(findings: Findings, chosen: dict[str, str], api_key_env: str | None) -> str:
+    settings = {"name": findings.model or "*", "upstream": findings.url, **chosen}
+    if settings.get("constrain") == "auto":
+        del settings["constrain"]
+    if api_key_env:
+        settings["api_key_env"] = api_key_env
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items()]
+    return "\n".join(["[[models]]", *lines])

@@ -1,0 +1,276 @@
+"""Finds calls in free text: replies of models that were asked in words to write a call as JSON.
+
+The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then the place
+counts (a reply of its own, a fence, the end of the reply) against what speaks for an example, a quotation, a
+question or a record. In doubt the text stays text: one executed example costs more than ten calls that are asked
+for again.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from callwright.calls.coerce import text_of
+from callwright.calls.fit import Fitted, fit_arguments, json_problems, step_problems, tools_taking
+from callwright.calls.json_forms import NAME_KEYS, Form, read_forms
+from callwright.calls.toolset import Toolset
+from callwright.conversation import NamedTool
+from callwright.events import Problem
+from callwright.free_text.intent import Surroundings
+from callwright.schema.keywords import properties
+from callwright.schema.resolve import TYPE_NAMES
+from callwright.tolerant_json.codec import fold, without
+from callwright.tolerant_json.find import JsonPlace, json_places
+from callwright.tolerant_json.tree import Node
+
+__all__ = ["Found", "Piece", "Prose", "recover", "recover_arguments"]
+
+_PLACEHOLDER = re.compile(
+    r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
+)
+# What stands in brackets of any kind; a placeholder when it is the name of the parameter.
+_BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
+# Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
+_OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
+_CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
+
+
+class Prose(msgspec.Struct, frozen=True):
+    """Text that is no call, and what is wrong with the call that it may have been."""
+
+    text: str
+    problem: Problem | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
+
+    name: str
+    arguments: str
+    text: str
+    problems: tuple[Problem, ...] = ()
+
+
+Piece: TypeAlias = Prose | Found
+
+
+class _Call(msgspec.Struct, frozen=True):
+    """A form that is good enough for a call."""
+
+    form: Form
+    fitted: Fitted
+
+
+class _Candidate(msgspec.Struct):
+    """A place and what it holds: calls in order, and what is wrong with what else stands there, with its text."""
+
+    place: JsonPlace
+    calls: list[_Call]
+    refused: list[Problem]
+
+
+def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -> list[Piece]:
+    """The calls of a reply and the text around them, white space included, in order; one `Prose` with the whole text
+    when there is no call.
+
+    `before` is what was said already. `cut`: the reply ended because of its limit, so that its last value may go on.
+    """
+    if tools.choice == "none" or not len(tools):
+        return [Prose(text)]
+    candidates: list[_Candidate] = []
+    data: list[JsonPlace] = []
+    for place in json_places(text, whole=not before.strip(), names=tools.names()):
+        candidate = _candidate(place, tools, cut=cut, alone=not before.strip() and _is_all(text, place))
+        if candidate.calls or candidate.refused:
+            candidates.append(candidate)
+        elif any(node.members and node.closed for node in place.nodes):
+            data.append(place)
+    around = Surroundings(text, before, [candidate.place for candidate in candidates], data)
+    meant = [candidate for number, candidate in enumerate(candidates) if _is_meant(candidate, number, around)]
+    if not any(candidate.calls for candidate in meant):
+        return [Prose(text, _without_text(meant[0].refused[0]) if meant else None)]
+    return _pieces(text, meant)
+
+
+def recover_arguments(text: str, tools: Toolset) -> list[Piece]:
+    """The same for a text that is known to be a call, or the arguments of one, whatever words stand around it."""
+    pieces = recover(text, tools)
+    if any(isinstance(piece, Found) for piece in pieces):
+        return pieces
+    for place in json_places(text, names=tools.names()):
+        inner = recover(text[place.begin : place.end], tools)
+        if any(isinstance(piece, Found) for piece in inner):
+            return [Prose(text[: place.begin]), *inner, Prose(text[place.end :])]
+    return pieces
+
+
+def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Piece]:
+    pieces: list[Piece] = []
+    at = 0
+    doubt: Problem | None = None  # what is wrong with a call that stays text
+    for candidate in candidates:
+        place = candidate.place
+        if not candidate.calls:
+            doubt = doubt or _without_text(candidate.refused[0])
+            continue
+        if text[at : place.begin]:
+            pieces.append(Prose(text[at : place.begin], doubt))
+            doubt = None
+        for number, call in enumerate(candidate.calls):
+            if call.form.content:
+                pieces.append(Prose(call.form.content))
+            problems = [*(json_problems(place.repairs) if not number else []), *_steps(call)]
+            refused = [problem.text for problem in candidate.refused]
+            written = "" if number else without(text[place.begin : place.end], refused)
+            pieces.append(Found(call.form.name, call.fitted.text, written, tuple(problems)))
+        pieces += [Prose("", problem) for problem in candidate.refused]
+        at = place.end
+    if text[at:]:
+        pieces.append(Prose(text[at:], doubt))
+    return pieces
+
+
+def _without_text(problem: Problem) -> Problem:
+    """A problem of what stays text."""
+    return msgspec.structs.replace(problem, text="")
+
+
+def _steps(call: _Call) -> list[Problem]:
+    return call.form.name_problems() + step_problems(call.fitted.steps)
+
+
+# --- what a place holds ---
+
+
+def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _Candidate:
+    candidate = _Candidate(place, [], [])
+    if "ellipsis" in place.repairs:  # a placeholder
+        return candidate
+    nodes = _split(place, tools)
+    for node, text in nodes:
+        forms = read_forms(node, tools) or _inferred(node, tools, alone=alone)
+        if (
+            not forms
+            and tools.infers
+            and isinstance(tools.choice, NamedTool)
+            and place.place == "whole"
+            and node.kind == "object"
+        ):
+            forms = [Form(tools.choice.name, node, explicit=False, closed=node.closed)]
+        own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool.parameters)}
+        if not forms or (
+            any(not form.explicit for form in forms) and _is_record(node, own, alone=alone, lone=len(nodes) == 1)
+        ):
+            return _Candidate(place, [], [])
+        for form in forms:
+            judged = _judged(form, place, tools, cut=cut)
+            if isinstance(judged, _Call):
+                candidate.calls.append(judged)
+            elif judged is None:
+                return _Candidate(place, [], [])
+            else:
+                candidate.refused.append(msgspec.structs.replace(judged, text=text))
+    return candidate
+
+
+def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
+    """The values of a place, and of a list of calls its items, each with its text."""
+    found: list[tuple[Node, str]] = []
+    for node, text in zip(place.nodes, place.texts, strict=True):
+        items = [item.value for item in node.items]
+        if items and all(read_forms(item, tools) for item in items):
+            found += [(item, item.text()) for item in items]
+        else:
+            found.append((node, text))
+    return found
+
+
+def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> bool:
+    """Whether an object that names a tool, without an argument key, is data in which that word happens to stand.
+
+    `own` are the parameters of the tool. `alone`: it is the whole reply. `lone`: the only one there.
+    """
+    given = {member.name: member.value for member in node.members}
+    keys = given.keys() - own
+    if not keys & {*NAME_KEYS} or not any(given[key].kind in ("string", "word") for key in keys & {*NAME_KEYS}):
+        return False
+    if keys & {"role", "content", "index"} or (
+        "type" in keys and (text_of(given["type"]) or "").strip().lower() not in _CALL_TYPES
+    ):
+        return True
+    return not keys & _OWN_KEYS and ("id" in keys or not alone or (not lone and len(given) == 1))
+
+
+def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
+    """A bare object of arguments that exactly one tool takes, or one under the name of its tool."""
+    if not tools.infers or not alone or node.kind != "object" or not node.members:
+        return None
+    names = {member.name for member in node.members}
+    if len(node.members) == 1:
+        (name,) = names
+        if name in tools and not tools.declares(name) and node.members[0].value.kind == "object":
+            return [Form(name, node.members[0].value, explicit=True, closed=node.closed)]
+    if names & {"tool", "name"} and not all(tools.declares(name) for name in names & {"tool", "name"}):
+        return None
+    fitting = tools_taking(node, tools)
+    ruled = {rule.tool for rule in tools.hints.inference if rule.keys <= names} & set(fitting)
+    fitting = list(ruled) if len(fitting) > 1 and ruled else fitting
+    if isinstance(tools.choice, NamedTool) and tools.choice.name in fitting:
+        fitting = [tools.choice.name]
+    return [Form(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
+
+
+def _judged(form: Form, place: JsonPlace, tools: Toolset, *, cut: bool) -> _Call | Problem | None:
+    """A form as a call, what is wrong with it, or None when nothing says that it is a call."""
+    tool = tools.get(form.name)
+    if tool is None:
+        if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names()):
+            return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
+        return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
+    if not form.closed and (cut or place.cut):
+        return Problem("incomplete_arguments", f"the output was cut in a call of {form.name!r}")
+    if form.arguments is None:
+        if tools.requires_something(form.name):
+            return Problem("invalid_arguments", f"a call of {form.name!r} without arguments")
+        return _Call(form, Fitted(Node("object"), [], []))
+    fitted = fit_arguments(form.arguments, form.name, tools)
+    if fitted.faults:
+        told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
+        problem = Problem("invalid_arguments", f"the arguments of {form.name!r} do not fit: {told}")
+        return problem if form.explicit else None
+    own = properties(tool.parameters)
+    if form.flat and not {member.name for member in fitted.node.members} <= own.keys():
+        return None
+    return None if _is_placeholder(fitted.node, own) else _Call(form, fitted)
+
+
+def _is_placeholder(arguments: Node, own: object) -> bool:
+    """Whether the arguments are an example: a placeholder among them, nothing but names of types, or a schema."""
+    values = [member.value for member in arguments.members]
+    texts = [text for value in values if (text := text_of(value)) is not None]
+    if values and len(texts) == len(values) and all(text in TYPE_NAMES for text in texts):
+        return True
+    names = {member.name for member in arguments.members}
+    echoed = {"type", "properties"} <= names and not (isinstance(own, dict) and {"type", "properties"} & own.keys())
+    return echoed or any(
+        _PLACEHOLDER.match(text) or ((inside := _BRACKETED.match(text)) and fold(inside[1]) == fold(member.name))
+        for member in arguments.members
+        if (text := text_of(member.value)) is not None
+    )
+
+
+# --- whether it is meant ---
+
+
+def _is_meant(candidate: _Candidate, number: int, around: Surroundings) -> bool:
+    """Whether the place of a candidate and the prose around it leave it a call."""
+    if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
+        return False
+    return around.leave(number, exact=all(call.form.exact for call in candidate.calls))
+
+
+def _is_all(text: str, place: JsonPlace) -> bool:
+    """Whether a place is the whole reply, but for a fence around it."""
+    return place.place == "whole" or (place.place == "fence" and not (text[: place.begin] + text[place.end :]).strip())

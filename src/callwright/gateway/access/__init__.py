@@ -1,0 +1,1 @@
+"""Who may ask, how much at once and how fast."""

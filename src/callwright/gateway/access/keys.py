@@ -1,0 +1,244 @@
+"""Who asks: the keys of clients, what each may use, and how much of it in a minute.
+
+A gateway keeps the hash of a key only, and nothing here tells a key: not in an error, not in a log. Limits are counted
+in a ledger, which may be that of several processes.
+"""
+
+import hashlib
+import hmac
+import math
+import secrets
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from callwright.errors import ConfigError, RequestError, did_you_mean
+from callwright.gateway.access.shared_counters import Ledger
+
+__all__ = ["NOBODY", "Caller", "KeyConfig", "Keys", "asking", "caller", "hash_of", "ledger_size", "new_key"]
+
+_PREFIX: Final = "tw-"
+_SECRET_BYTES: Final = 32
+_MINUTE_S: Final = 60.0
+_PLACES: Final = 4  # two limits, of two numbers each
+_ALL_MODELS: Final = "*"
+_CHALLENGE: Final = {"www-authenticate": "Bearer"}
+_PerMinute = Annotated[int, Meta(ge=1)]
+
+
+class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[keys]]`: a client, and what it may use."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.@-]{1,64}$")]
+    """What the client is called; its responses and conversations belong to this name, and no other key sees them."""
+    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
+    """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
+    models: tuple[str, ...] = (_ALL_MODELS,)
+    """The models it may use, `*` for all."""
+    requests_per_minute: _PerMinute | None = None
+    """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
+    The workers of a gateway count together, several gateways each for itself.
+    """
+    tokens_per_minute: _PerMinute | None = None
+    """The same for tokens in and out, as the model's server counts them."""
+
+
+def new_key() -> str:
+    """A key that nobody can guess."""
+    return _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def hash_of(key: str) -> str:
+    """What a configuration says of a key. A key is random and long, so a plain hash does not give it away."""
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class _Bucket:
+    """So many a minute: what is used comes back evenly. It may be overdrawn, then it is empty for longer."""
+
+    def __init__(self, kind: str, per_minute: int, clock: Callable[[], float], ledger: Ledger, place: int) -> None:
+        """`place`: where the ledger has two numbers for it, how much is used, and when that was so."""
+        self.kind = kind
+        self.per_minute = per_minute
+        self._clock = clock
+        self._ledger = ledger
+        self._place = place
+
+    def left(self) -> float:
+        return self.use(0)
+
+    def use(self, number: float) -> float:
+        """Use so many; answers how many are left."""
+        with self._ledger.locked() as numbers:
+            now = self._clock()
+            used, at = numbers[self._place], numbers[self._place + 1]
+            used = max(0.0, used - (now - at) * self.per_minute / _MINUTE_S) + number
+            numbers[self._place], numbers[self._place + 1] = used, now
+        return self.per_minute - used
+
+    def wait_s(self, number: float) -> float:
+        """Until there are so many."""
+        return max(0.0, number - self.left()) * _MINUTE_S / self.per_minute
+
+
+class Caller:
+    """A client with its key: everything is done on its behalf."""
+
+    def __init__(
+        self,
+        config: KeyConfig | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        ledger: Ledger | None = None,
+        place: int = 0,
+    ) -> None:
+        """`ledger` has the four numbers from `place` on for it."""
+        self.name = config.name if config else ""
+        counted = ledger or Ledger(_PLACES)
+        self._models = config.models if config else (_ALL_MODELS,)
+        limits = (
+            ("requests", config.requests_per_minute if config else None),
+            ("tokens", config.tokens_per_minute if config else None),
+        )
+        self._buckets = {
+            kind: _Bucket(kind, most, clock, counted, place + 2 * number)
+            for number, (kind, most) in enumerate(limits)
+            if most is not None
+        }
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is anything to count."""
+        return bool(self._buckets)
+
+    def may_use(self, model: str) -> bool:
+        """Whether the key is good for a model of this name."""
+        return _ALL_MODELS in self._models or model in self._models
+
+    def begin(self) -> None:
+        """Count a request that asks a model. Raises `RequestError` (429) when it comes too early."""
+        for bucket in self._buckets.values():
+            if (wait_s := bucket.wait_s(1)) > 0:
+                raise self._too_early(bucket, wait_s)
+        if (requests := self._buckets.get("requests")) is not None:
+            requests.use(1)
+
+    def spend(self, tokens: int) -> None:
+        """Count tokens, as the server of the model has counted them."""
+        if (bucket := self._buckets.get("tokens")) is not None:
+            bucket.use(tokens)
+
+    def left(self) -> dict[str, float]:
+        """How much of the limits is left, by their kind."""
+        return {kind: max(0.0, bucket.left()) for kind, bucket in self._buckets.items()}
+
+    def headers(self) -> dict[str, str]:
+        """How much of the limits is left, in OpenAI's headers."""
+        told: dict[str, str] = {}
+        for kind, bucket in self._buckets.items():
+            told[f"x-ratelimit-limit-{kind}"] = str(bucket.per_minute)
+            told[f"x-ratelimit-remaining-{kind}"] = str(max(0, math.floor(bucket.left())))
+            told[f"x-ratelimit-reset-{kind}"] = _duration(bucket.wait_s(bucket.per_minute))
+        return told
+
+    def _too_early(self, bucket: _Bucket, wait_s: float) -> RequestError:
+        used = bucket.per_minute - math.floor(bucket.left())
+        return RequestError(
+            f"Rate limit reached for {bucket.kind} per minute: Limit {bucket.per_minute}, Used {used}. Please try "
+            f"again in {_duration(wait_s)}.",
+            status=429,
+            type_=bucket.kind,
+            code="rate_limit_exceeded",
+            headers={"retry-after": str(math.ceil(wait_s)), **self.headers()},
+        )
+
+
+def _duration(seconds: float) -> str:
+    """`350ms`, `7s`, `6m0s`, as OpenAI's headers have it."""
+    if seconds < 1:
+        return f"{math.ceil(seconds * 1_000)}ms"
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def ledger_size(keys: Sequence[KeyConfig]) -> int:
+    """How many numbers are counted for these keys."""
+    return len(keys) * _PLACES
+
+
+NOBODY: Final = Caller()
+_ASKING: Final[ContextVar[Caller]] = ContextVar("callwright_caller", default=NOBODY)
+
+
+def caller() -> Caller:
+    """On whose behalf this runs: every task of a request knows it."""
+    return _ASKING.get()
+
+
+def asking(who: Caller) -> None:
+    """From here on this task, and those that it begins, run on behalf of a caller."""
+    _ASKING.set(who)
+
+
+class Keys:
+    """The keys of a configuration. Without any, everybody is let in."""
+
+    def __init__(
+        self,
+        given: Sequence[KeyConfig],
+        models: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """`models` are those that there are, `*` among them where there may be any. `ledger` is `ledger_size` long.
+        Raises `ConfigError`.
+        """
+        for what in ("name", "sha256"):
+            seen = [getattr(key, what).lower() for key in given]
+            if twice := next((value for value in seen if seen.count(value) > 1), None):
+                raise ConfigError(f"Two keys have the {what} {twice!r}: each needs its own.")
+        for key in given:
+            for model in key.models:
+                if model not in models and _ALL_MODELS not in (model, *models):
+                    raise ConfigError(
+                        f"Key {key.name!r}: there is no model {model!r}.{did_you_mean(model, models)} It can be: "
+                        f"{', '.join((*models, _ALL_MODELS))}."
+                    )
+        counted = ledger or Ledger(ledger_size(given))
+        self._callers = [
+            (key.sha256.lower().encode(), Caller(key, clock, counted, number * _PLACES))
+            for number, key in enumerate(given)
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._callers)
+
+    def left(self) -> dict[str, dict[str, float]]:
+        """How much of its limits is left to each key that has some, by its name."""
+        return {who.name: who.left() for _, who in self._callers if who.is_limited}
+
+    def caller(self, authorization: str | None) -> Caller:
+        """Who sends this `Authorization` header. Raises `RequestError` (401)."""
+        if not self._callers:
+            return NOBODY
+        scheme, _, key = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            raise _no_access(
+                "You didn't provide an API key. You need to provide your API key in an Authorization header using "
+                "Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
+            )
+        digest = hash_of(key.strip()).encode()
+        found: Caller | None = None
+        for known, who in self._callers:  # all of them, so that the time it takes tells nothing
+            if hmac.compare_digest(known, digest):
+                found = who
+        if found is None:
+            raise _no_access("Incorrect API key provided.")
+        return found
+
+
+def _no_access(message: str) -> RequestError:
+    return RequestError(message, code="invalid_api_key", status=401, headers=_CHALLENGE)

@@ -1,0 +1,118 @@
+"""What stands before every endpoint: who may ask, from which page, how often, and how many at once.
+
+Without keys a gateway is open to whoever reaches it, which is this machine by default; then pages that a browser has
+from elsewhere are kept out, also those whose name was made to lead here (DNS rebinding). With keys, the key does it.
+There are no CORS headers: no page reads an answer, unless a proxy says otherwise.
+"""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from callwright.errors import RequestError
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.keys import Caller, Keys, asking
+from callwright.gateway.config.hosts import host_of, is_address, is_loopback
+from callwright.gateway.http import error_response
+from callwright.gateway.request_context import Exchanges, current
+
+__all__ = ["Guard"]
+
+# What everybody may see, also while the gateway ends.
+_OPEN: Final = frozenset(("/healthz", "/healthz/"))
+# What is answered also where there is no place: the numbers are wanted most when the gateway is full, or ends.
+_ALWAYS: Final = frozenset(("/metrics", "/metrics/"))
+_ANY_HOST: Final = "*"
+_MAX_SHOWN: Final = 200
+
+
+class Guard:
+    """ASGI middleware; see the module's docstring. `hosts`: names under which the gateway is reached, `*` for any."""
+
+    def __init__(self, app: ASGIApp, keys: Keys, traffic: Traffic, hosts: Iterable[str], exchanges: Exchanges) -> None:
+        self._app = app
+        self._exchanges = exchanges
+        self._keys = keys
+        self._traffic = traffic
+        self._hosts = frozenset(host.strip("[]").lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] not in ("http", "websocket") or scope["path"] in _OPEN:
+            await self._app(scope, receive, send)
+            return
+        with ExitStack() as place:
+            try:
+                who = self._admitted(scope, place)
+            except RequestError as error:
+                await self._refuse(error, scope, receive, send)
+                return
+            asking(who)
+            await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
+
+    def _admitted(self, scope: Scope, place: ExitStack) -> Caller:
+        """Who asks, with a place among what is under way. Raises `RequestError` where there is none for it."""
+        headers = Headers(scope=scope)
+        if not self._keys:
+            self._refuse_strangers(headers)
+        who = self._keys.caller(headers.get("authorization"))
+        if (exchange := current()) is not None:
+            exchange.caller = who.name
+        place.enter_context(self._traffic.under_way(limited=scope["path"] not in _ALWAYS))
+        if scope["type"] == "http" and scope["method"] == "POST":
+            who.begin()
+        return who
+
+    def _refuse_strangers(self, headers: Headers) -> None:
+        """Raises `RequestError` (403) for a page from elsewhere, and for a name that may be anybody's."""
+        host, origin = headers.get("host"), headers.get("origin")
+        if origin is not None and not self._is_known(host_of(origin)):
+            raise _foreign(f"pages of {_shown(origin)} may not use this gateway", host_of(origin))
+        if host is None:  # no browser leaves it out
+            return
+        name = host_of(f"//{host}")
+        if not self._is_known(name) and not is_address(name):  # nobody else can make a number lead here
+            raise _foreign(f"this gateway is not known as {_shown(host)}", name)
+
+    async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = current()
+        if exchange is None:  # a connection that does not come about counts as a request, too
+            with self._exchanges.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as exchange:
+                exchange.status, exchange.is_whole = error.status, True
+                await self._refuse(error, scope, receive, send)
+            return
+        exchange.failed(error)
+        response = error_response(error)
+        response.headers["x-request-id"] = exchange.id
+        await response(scope, receive, send)
+
+    def _is_known(self, name: str) -> bool:
+        return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
+
+
+def _shown(text: str) -> str:
+    return f"'{text[:_MAX_SHOWN]}'" if text.isascii() and text.isprintable() else "this name"
+
+
+def _foreign(what: str, name: str) -> RequestError:
+    as_in = f", as in hosts = [{_shown(name)}]" if name else ""
+    return RequestError(
+        f"Forbidden: without keys, {what}. If it is yours, add it to hosts in [server]{as_in}, or give the gateway "
+        "[[keys]].",
+        code="forbidden_origin",
+        status=403,
+    )
+
+
+def _telling(who: Caller, send: Send) -> Send:
+    """Sends an answer with what is left of a caller's limits."""
+
+    async def telling(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(who.headers())
+        await send(message)
+
+    return telling

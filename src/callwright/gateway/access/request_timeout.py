@@ -1,0 +1,87 @@
+"""A time for requests to come in: a client that sends its request a byte a minute must not hold a place for ever."""
+
+import asyncio
+import time
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from callwright.errors import RequestError
+from callwright.gateway.request_context import current
+
+__all__ = ["HalfHeads", "Received"]
+
+_SWEPT_EVERY_S: Final = 1.0
+
+
+class Received:
+    """An ASGI application whose `receive` raises `RequestError` (408) when a body is not there after `limit_s`."""
+
+    def __init__(self, app: ASGIApp, limit_s: float) -> None:
+        self._app = app
+        self._limit_s = limit_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        until = asyncio.get_running_loop().time() + self._limit_s
+        is_there = False
+
+        async def received() -> Message:
+            nonlocal is_there
+            if is_there:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise _too_slow(self._limit_s) from None
+            if not message.get("more_body"):
+                is_there = True
+                if (exchange := current()) is not None:
+                    exchange.received_s = time.monotonic()
+            return message
+
+        await self._app(scope, received, send)
+
+
+class HalfHeads:
+    """Closes connections on which the head of a request does not come to its end within `limit_s`.
+
+    `connections` are uvicorn's. One that rests between two requests is uvicorn's own matter.
+    """
+
+    def __init__(self, connections: set[Any], limit_s: float) -> None:
+        self._connections = connections
+        self._limit_s = limit_s
+        self._since: dict[Any, float] = {}
+        self._swept_s = 0.0
+
+    def sweep(self, now_s: float) -> None:
+        """Look at all of them, once a second at most."""
+        if now_s - self._swept_s < _SWEPT_EVERY_S:
+            return
+        self._swept_s = now_s
+        self._since = {one: self._since.get(one, now_s) for one in self._connections if _lacks_head(one)}
+        for one, since_s in self._since.items():
+            if now_s - since_s > self._limit_s:
+                one.transport.close()
+
+
+def _lacks_head(connection: Any) -> bool:
+    if not hasattr(connection, "cycle"):  # a WebSocket
+        return False
+    cycle = connection.cycle
+    return cycle is None or (cycle.response_complete and connection.timeout_keep_alive_task is None)
+
+
+def _too_slow(limit_s: float) -> RequestError:
+    return RequestError(
+        f"Request timed out: its body was not here within {limit_s:g} s. Please try again, or raise receive_s in the "
+        "gateway's configuration.",
+        code="request_timeout",
+        status=408,
+        headers={"connection": "close"},
+    )

@@ -1,0 +1,1 @@
+"""The configuration of a gateway, and the models that it makes."""

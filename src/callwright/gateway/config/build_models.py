@@ -1,0 +1,327 @@
+"""Models from their configuration: the mode, the dialect, the server and how it is asked, or why that cannot be."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from callwright.calls.aliases import GROUPS, Hints, InferenceRule
+from callwright.dialects.base import get_dialect, read_options
+from callwright.dialects.detect import Detected, by_name, by_template
+from callwright.doctor.examine import probe
+from callwright.doctor.findings import Findings
+from callwright.doctor.recommend import Advice, advice
+from callwright.errors import ConfigError, RequestError
+from callwright.gateway.config.auto_mode import Auto
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
+from callwright.gateway.config.urls import check_header, check_url
+from callwright.response_template.template import ResponseTemplate
+from callwright.turn.run import AUTO, MODES, Mode, Model
+from callwright.upstreams.base import Server, Upstream
+from callwright.upstreams.chat import ChatUpstream
+from callwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream
+from callwright.upstreams.completions import Flavour as RawServer
+from callwright.upstreams.embedded.engine import EmbeddedUpstream
+from callwright.upstreams.embedded.gguf import is_file, read_gguf
+from callwright.upstreams.http import Timeouts, without_credentials
+from callwright.upstreams.pool import Pool
+from callwright.upstreams.simulated.faults import Faults
+from callwright.upstreams.simulated.model import SimulatedUpstream
+from callwright.wire.chat.request import CONSUMED
+
+__all__ = ["build_models", "check_upstream", "default_name", "detected", "mode_of", "with_dialect"]
+
+_SIMULATED: Final = "simulated"
+# What is found out later than that about a server for mode auto is not worth the wait.
+_PROBING_S: Final = 60.0
+
+
+def build_models(config: Config) -> dict[str, Model]:
+    """The models by name. Raises `ConfigError` for what cannot work, naming the model."""
+    models: dict[str, Model] = {}
+    for given in config.models:
+        if given.name in models:
+            raise ConfigError(f"Two models are called {given.name!r}.")
+        try:
+            models[given.name] = _model(given)
+        except (ConfigError, RequestError) as error:
+            raise ConfigError(f"Model {given.name!r}: {error}") from error
+    return models
+
+
+def default_name(upstream: str) -> str:
+    """The name of a model that was given none: a server is asked for any, a file has one."""
+    return Path(upstream).stem if is_file(upstream) else ANY_MODEL
+
+
+def mode_of(given: ModelConfig) -> Mode:
+    """The mode of a model, said or not; that it is to be found out counts as not."""
+    if given.mode is not None and given.mode != AUTO:
+        return given.mode
+    return "raw" if given.file else "prompt" if given.dialect else "native"
+
+
+def _model(given: ModelConfig) -> Model:
+    if given.mode == AUTO and given.file is None and given.servers != (_SIMULATED,):
+        return _auto(given)
+    given = with_dialect(given)
+    mode = mode_of(given)
+    if mode not in MODES:
+        raise ConfigError(f"Unknown mode {mode!r}. It can be: {', '.join((*MODES, AUTO))}.")
+    if mode != "native" and given.dialect is None:
+        raise ConfigError(f"Mode {mode!r} needs a dialect: add dialect = 'harmony', or another one.")
+    _refuse_ignored(given, mode)
+    return _made(given, mode)
+
+
+def _made(given: ModelConfig, mode: Mode) -> Model:
+    model = Model(
+        name=given.name,
+        upstream=_upstream(given, mode),
+        upstream_model=given.model or given.name,
+        mode=mode,
+        dialect=given.dialect,
+        fields=given.fields,
+        hints=Hints(
+            aliases=(*map(frozenset, given.aliases), *GROUPS),
+            inference=tuple(InferenceRule(rule.tool, frozenset(rule.keys)) for rule in given.infer),
+        ),
+        retries=given.retries,
+        retry_s=given.retry_s,
+        tells_media=given.media == "tell",
+        constrain=given.constrain == "auto",
+        object_arguments=given.arguments == "object",
+        reads=_response_template(given),
+        heeds_choice=given.server != "ollama",
+        always_streams=given.always_stream,
+    )
+    if given.dialect is None or given.dialect == AUTO:
+        return model
+    get_dialect(given.dialect)
+    return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
+
+
+def _response_template(given: ModelConfig) -> ResponseTemplate | None:
+    if given.response_template is None:
+        return None
+    try:
+        return ResponseTemplate.load(path_of(given.response_template))
+    except ConfigError as error:
+        raise ConfigError(f"response_template: {error}") from error
+
+
+def _auto(given: ModelConfig) -> Model:
+    """A model whose mode is chosen when it is asked. What would be wrong in one mode only is no mistake here."""
+    _refuse_ignored(given, AUTO)
+    named = given.dialect if given.dialect != AUTO else None
+    if named is None and given.template is not None and (found := detected(given)) is not None:
+        named = found.dialect
+    model = _made(msgspec.structs.replace(given, dialect=named), "native")
+    server: Server | None = given.server if given.server != "openai" else None
+
+    async def examine(name: str) -> Findings:
+        """Of several servers of one model, the first that can be used tells for all."""
+        for url in given.servers:
+            how: dict[str, Any] = {"dialect": named, "server": server, "depth": "mode"}
+            findings = await probe(url, model=name, headers=_headers(given), timeout_s=_PROBING_S, **how)
+            if advice(findings, server=server).usable:
+                break
+        return findings
+
+    def build(findings: Findings, advised: Advice) -> Model:
+        bases = [url.rstrip("/") for url in given.servers]
+        if all(without_credentials(base) != findings.url for base in bases):
+            bases = [base if base.endswith("/v1") else f"{base}/v1" for base in bases]
+        fields = {name: value for name, value in given.fields.items() if advised.mode != "raw" or name not in CHAT_ONLY}
+        chosen = msgspec.structs.replace(
+            given,
+            upstream=bases,
+            dialect=advised.dialect,
+            server=advised.server,
+            options=given.options if advised.dialect == given.dialect else {},
+            fields=fields,
+            constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
+        )
+        return _made(chosen, advised.mode)
+
+    anything = given.name == ANY_MODEL and given.model is None
+    return msgspec.structs.replace(
+        model,
+        dialect=None,
+        chooser=Auto(
+            None if anything else model.upstream_model,
+            examine,
+            build,
+            shown=None if given.name == ANY_MODEL else given.name,
+            server=server,
+        ),
+    )
+
+
+def with_dialect(given: ModelConfig) -> ModelConfig:
+    """The model with its dialect found, where it is to be found: by the chat template, or by the model's name. For any
+    model it stays open until one is asked for.
+    """
+    if given.file and given.dialect is None:
+        given = msgspec.structs.replace(given, dialect=AUTO)
+    open_ = given.name == ANY_MODEL and given.model is None and given.template is None and not given.file
+    if given.dialect != AUTO or open_:
+        return given
+    found = detected(given)
+    if found is None:
+        raise ConfigError(
+            f"dialect 'auto': nothing is known of {given.model or given.name!r}. Name its dialect (`callwright "
+            "dialects` lists them; 'json' works with any model), or give its chat template as template = 'file'."
+        )
+    return msgspec.structs.replace(given, dialect=found.dialect)
+
+
+def detected(given: ModelConfig) -> Detected | None:
+    """The dialect of a model by its chat template, if there is one, else by its name, with the reason."""
+    if given.template is None and given.file:
+        file = read_gguf(given.file)
+        return by_template(file.template) or by_name(file.name) or by_name(file.path.stem) or by_name(given.name)
+    if given.template is None:
+        return by_name(given.model or given.name)
+    try:
+        return by_template(path_of(given.template).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"template: cannot read {given.template}: {error}.") from error
+
+
+def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
+    """A setting that would change nothing is a mistake: whoever wrote it expects something of it."""
+    if given.file:
+        _refuse_ignored_by_file(given, given.file, mode)
+    elif given.engine is not None:
+        raise ConfigError("engine is for a model in a file: leave it out, or write upstream = 'model.gguf'.")
+    if given.template is not None and given.dialect is None and mode != AUTO:
+        raise ConfigError("template is read to find the dialect: add dialect = 'auto', or leave it out.")
+    if given.options and given.dialect == AUTO:
+        raise ConfigError("options are one dialect's: name it instead of 'auto', or leave them out.")
+    if mode != "native" and given.response_template is not None:
+        raise ConfigError(
+            f"response_template is read in mode 'native', where the server renders: in mode {mode!r} the dialect "
+            "reads. Leave one of them out."
+        )
+    if mode == "native" and given.dialect is not None:
+        raise ConfigError(
+            f"In mode 'native' the server renders and reads: leave out dialect = {given.dialect!r}, or choose mode "
+            "'prompt' or 'raw'."
+        )
+    if given.options and given.dialect is None:
+        raise ConfigError(
+            f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
+            "them out. What goes to the server as it is belongs in fields."
+        )
+    if mode == "raw" and given.server not in RAW_SERVERS:
+        raise ConfigError(
+            f"server {given.server!r} is asked over its chat endpoint: choose mode 'native' or 'prompt'. Mode 'raw' "
+            f"takes {', '.join(RAW_SERVERS)}."
+        )
+    if given.constrain == "off" and mode == "native" and given.server != "ollama":
+        raise ConfigError("constrain: grammars are sent in the modes 'raw' and 'prompt' only: leave it out.")
+    if given.constrain == "off" and mode == "prompt" and given.server == "openai":
+        raise ConfigError("constrain: no grammar is sent to a server that is not named: leave it out, or add server.")
+    if given.arguments == "object" and mode not in ("native", AUTO):
+        raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
+    if given.faults and given.servers != (_SIMULATED,):
+        raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
+    if given.sample and (given.servers != (_SIMULATED,) or mode == "native"):
+        raise ConfigError("sample is for the simulated model in the modes 'raw' and 'prompt': leave it out.")
+    if given.balance != "prefix" and len(given.servers) == 1:
+        raise ConfigError("balance is for several servers: leave it out, or write upstream = ['http://…', 'http://…'].")
+    for name in given.fields:
+        if name in CONSUMED or name == "prompt":
+            raise ConfigError(f"fields.{name}: the gateway sets this field itself for each request: leave it out.")
+        if mode == "raw" and name in CHAT_ONLY:
+            raise ConfigError(
+                f"fields.{name}: a completion endpoint does not know this field: leave it out, or see whether the "
+                "dialect has such an option."
+            )
+
+
+# What only a server that is connected to has.
+_OF_SERVERS: Final = (
+    "model",
+    "server",
+    "headers",
+    "api_key_env",
+    "connect_timeout_s",
+    "idle_timeout_s",
+    "always_stream",
+)
+
+
+def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal["auto"]) -> None:
+    if mode != "raw":
+        raise ConfigError(f"A model in a file is asked in mode 'raw' only: leave out mode = {mode!r}.")
+    if given.name == ANY_MODEL:
+        raise ConfigError(f"A model in a file has one name: write name = {file.stem!r}, or another.")
+    defaults = ModelConfig(name=given.name, upstream=given.upstream)
+    for name in _OF_SERVERS:
+        if getattr(given, name) != getattr(defaults, name):
+            raise ConfigError(f"{name} is for a model server, and {file.name} is run here: leave it out.")
+
+
+def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
+    if given.servers == (_SIMULATED,):
+        return SimulatedUpstream(Faults.parse(given.faults), samples=given.sample)
+    if given.file is not None:
+        return EmbeddedUpstream(read_gguf(given.file), given.engine)
+    for url in given.servers:
+        check_upstream(url)
+    if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
+        raise ConfigError(f"upstream names {without_credentials(twice)} twice: leave one of them.")
+    headers = _headers(given)
+    timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
+    upstreams: list[Upstream] = [
+        CompletionsUpstream(url, headers, timeouts, flavour=_raw_server(given.server) or "openai")
+        if mode == "raw"
+        else ChatUpstream(url, headers, timeouts, server=given.server)
+        for url in given.servers
+    ]
+    return upstreams[0] if len(upstreams) == 1 else Pool(upstreams, keeps=given.balance == "prefix")
+
+
+def _raw_server(server: Server) -> RawServer | None:
+    """The server, if it is one of those that mode raw knows."""
+    return next((known for known in RAW_SERVERS if known == server), None)
+
+
+def _headers(given: ModelConfig) -> dict[str, str]:
+    """The headers for the upstream, with its key."""
+    headers = dict(given.headers)
+    if given.api_key_env:
+        key = os.environ.get(given.api_key_env)
+        if not key:
+            raise ConfigError(f"The environment variable {given.api_key_env} for the upstream's key is not set.")
+        headers["authorization"] = f"Bearer {key}"
+    _check_headers(given, headers)
+    return headers
+
+
+def check_upstream(url: str) -> None:
+    """Raise `ConfigError` for what is no base URL of a server."""
+    shown = without_credentials(url)
+    expected = "expected 'simulated' or a URL such as http://localhost:8000/v1 (or a model.gguf)"
+    check_url(url, f"Upstream {shown!r}: {expected}")
+
+
+def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
+    """Nothing here may tell a value: it may be a key."""
+    places = {
+        "headers.authorization": any(name.lower() == "authorization" for name in given.headers),
+        "api_key_env": bool(given.api_key_env),
+        "the URL of upstream": any("@" in urlsplit(url).netloc for url in given.servers),
+    }
+    keys = [place for place, has_key in places.items() if has_key]
+    if len(keys) > 1:
+        raise ConfigError(f"The upstream's key is given more than once, by {' and '.join(keys)}: leave one of them.")
+    for name, value in headers.items():
+        of_key = name == "authorization" and given.api_key_env
+        where = f"The environment variable {given.api_key_env}" if of_key else f"headers.{name}"
+        check_header(name, value, where)

@@ -1,0 +1,317 @@
+"""The gateway's configuration: `callwright.toml`, or the command line's short form of it.
+
+What stands below a field is what docs/configuration.md and the JSON Schema for editors say of it: `scripts/reference`
+writes the one, `callwright config --schema` the other.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from callwright.config_errors import SlipError, read_settings
+from callwright.errors import ConfigError
+from callwright.gateway.access.keys import KeyConfig
+from callwright.gateway.observability.logs import LogFormat, LogLevel
+from callwright.turn.run import SIMULATED, Mode
+from callwright.upstreams.base import Server
+from callwright.upstreams.embedded.engine import EngineOptions
+from callwright.upstreams.embedded.gguf import is_file
+from callwright.wire.chat.response import ReasoningField
+from callwright.wire.limits import Limits
+from callwright.wire.responses.response import Flavour
+
+__all__ = [
+    "ANY_MODEL",
+    "Config",
+    "McpConfig",
+    "ModelConfig",
+    "RecordConfig",
+    "ServerConfig",
+    "StoreConfig",
+    "load_config",
+    "path_of",
+    "simulated_config",
+]
+
+ANY_MODEL = "*"
+_SIMULATED = "simulated"
+
+_Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+_Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
+
+_Count: TypeAlias = Annotated[int, Meta(ge=1)]
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[server]`: how the gateway listens and answers."""
+
+    host: _Text = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    """Port to listen on; `0` for any that is free."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Processes that serve the port together, see [deployment](deployment.md#several-workers); not for a model in a
+    file, nor with a store in memory.
+    """
+    max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
+    """Larger requests get a 413."""
+    hosts: tuple[_Text, ...] = ()
+    """Without keys: the names, beside this machine's own, by which clients and web pages may reach the gateway, such as
+    `["gateway.lan"]`; `["*"]` for any, see [security](security.md).
+    """
+    max_requests: _Count = 2_048
+    """Requests under way at once; one more gets a 429 with `retry-after`. Each of several workers takes its share. The
+    process raises its own limit of open files to what they need, as far as the system's hard limit allows.
+    """
+    heartbeat_s: _Seconds = 10.0
+    """A stream without news sends an empty chunk this often."""
+    receive_s: _Seconds = 60.0
+    """A request whose head, and then its body, does not come within so long is given up: without its head the
+    connection is closed, without its body it gets a 408.
+    """
+    stall_s: _Seconds = 60.0
+    """A client that reads nothing of its stream for so long is given up."""
+    drain_s: Annotated[float, Meta(ge=0, le=86_400)] = 25.0
+    """When the gateway is told to end (SIGTERM, Ctrl-C), how long what is under way may go on. Meanwhile `/healthz`
+    answers 503 and nothing new is taken; then every answer ends with an error as its last event. A second signal ends
+    them at once.
+    """
+    reasoning: ReasoningField = "both"
+    """The field of answers that reasoning goes into."""
+    history: Literal["strict", "mend"] = "strict"
+    """Calls and outputs in the messages that do not belong together: `strict` refuses them as OpenAI does; `mend` pairs
+    late outputs and lost ids, says which call was not run, tells orphans in words, keeps one system message at the
+    start.
+    """
+    responses: Flavour = "openai"
+    """The dialect of `/v1/responses`; below `/openresponses/v1` it is always `open_responses`."""
+    log_level: LogLevel = "info"
+    """From where on is logged; above `debug` nothing of what was said is in a [log](operations.md#logs)."""
+    log_format: LogFormat = "plain"
+    """`plain` lines, or one `json` object a line."""
+    metrics: bool = True
+    """Whether `GET /metrics` answers [Prometheus](operations.md#metrics)."""
+    traces: Literal["auto", "off"] = "auto"
+    """[Spans](operations.md#traces) where OpenTelemetry is installed, or `off`."""
+
+
+class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[store]`: where responses and conversations are kept."""
+
+    url: _Text
+    """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs `pip
+    install 'callwright[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none` to keep
+    nothing.
+    """
+    retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
+    """Responses older than this that nothing continues from are erased."""
+
+
+class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[record]`: each turn is written into a file, as `callwright replay` reads it."""
+
+    dir: _Text
+    """The folder; it is made where it does not exist."""
+    max_turn_bytes: Annotated[int, Meta(ge=1_024)] = 4_194_304
+    """A longer turn is recorded without what went in, then without what came out."""
+    max_file_bytes: Annotated[int, Meta(ge=1_024)] = 67_108_864
+    """Then a new file is begun."""
+    max_total_bytes: Annotated[int, Meta(ge=1_024)] = 1_073_741_824
+    """Then the oldest files are erased."""
+
+
+class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[models.infer]]`: arguments without a name that have all these keys are this tool's."""
+
+    tool: _Text
+    """The tool, where several would take them."""
+    keys: Annotated[list[_Text], Meta(min_length=1)]
+    """What the arguments must have."""
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[models]]`: a name that clients use, and what stands behind it."""
+
+    name: _Text
+    """The name clients use; `*` takes every name and hands it on."""
+    upstream: str | Annotated[list[str], Meta(min_length=1)]
+    """Base URL of the server with its `/v1`, a file `model.gguf` to [run in this process](embedded.md), or `simulated`;
+    a list of URLs for several servers of the same model, see [below](#several-servers).
+    """
+    model: _Text | None = None
+    """The server's own name for it; without it, `name`."""
+    mode: Mode | Literal["auto"] | None = None
+    """`native`: the server renders and reads; `prompt`: the tools go into the messages as text and the reply is read
+    here; `raw`: the whole prompt is rendered here and sent to the completion endpoint; `auto`: [chosen](#mode-auto) by
+    what the server can do. Without it `native`, with a dialect `prompt`, for a file `raw`.
+    """
+    dialect: str | None = None
+    """How the model writes calls, see [dialects](dialects.md); needed for prompt and raw, and for these only. `auto`
+    finds it by the model's name, or by its chat template, which a file holds (and `auto` is its default); the reason is
+    printed at the start. For `*` it is found for each name that is asked for, and is `json` for a name that says
+    nothing.
+    """
+    template: _Text | None = None
+    """A file with the model's chat template, for `dialect = "auto"`."""
+    response_template: _Text | None = None
+    """Mode native: a file that declares how the model's output reads, for a server that renders the tools and hands on
+    raw text; see [response templates](response-templates.md). The server's own calls still count.
+    """
+    server: Server = "openai"
+    """Which server it is; `openai` is any other. In mode raw (not `ollama` and `lmstudio`) they need different fields
+    to keep control tokens in the text; in the other modes it says which [constraints and choices](constraints.md) it
+    heeds.
+    """
+    options: dict[str, Any] = {}
+    """Options of the [dialect](dialects.md)."""
+    fields: dict[str, Any] = {}
+    """Fields that go into every request to the upstream, such as `temperature`; the client's own win. Not those that
+    the gateway sets itself (`model`, `messages`, `tools`, `stream`, …).
+    """
+    headers: dict[str, str] = {}
+    """HTTP headers for the upstream."""
+    api_key_env: str | None = None
+    """Environment variable that holds the upstream's key; then no key stands in `headers` or in the URL."""
+    connect_timeout_s: _Seconds = 10.0
+    """How long to wait for a connection."""
+    idle_timeout_s: _Seconds = 300.0
+    """How long the upstream may be silent, twice as long before an answer that comes whole."""
+    always_stream: bool = False
+    """Whether a whole answer is fetched as a stream, too: for an upstream behind a proxy that ends silent
+    connections.
+    """
+    aliases: list[Annotated[list[_Text], Meta(min_length=2)]] = []
+    """More groups of parameter names that mean the same, such as `[["depot", "warehouse"]]`; a name that the tool
+    declares is never taken for another.
+    """
+    infer: list[InferenceConfig] = []
+    """Whose arguments they are when they come without a name."""
+    retries: Annotated[int, Meta(ge=0, le=5)] = 2
+    """How often the model is asked again when a call does not hold; see [the guarantee](guarantee.md)."""
+    retry_s: _Seconds = 100.0
+    """After this it is not asked again."""
+    media: Literal["refuse", "tell"] = "refuse"
+    """Images and files where the prompt is text only (mode raw): `refuse` with a 400, or `tell` the model in words that
+    something was there.
+    """
+    balance: Literal["prefix", "least"] = "prefix"
+    """Which of several servers is asked, see [below](#several-servers): the one that has the `prefix` of the
+    conversation in its cache, or the one with the `least` requests.
+    """
+    constrain: Literal["auto", "off"] = "auto"
+    """Modes raw and prompt: where a call is demanded, `server` gets a [grammar](constraints.md) that leaves the model
+    nothing else; `off`: never.
+    """
+    arguments: Literal["text", "object"] = "text"
+    """Mode native: how the server gets the arguments of calls in the history. `text` is OpenAI's form, which vLLM,
+    SGLang, llama.cpp and Ollama turn into objects for the chat template; `object` is for a server that hands them to
+    the template as they come.
+    """
+    max_requests: _Count | None = None
+    """Requests that its server gets at once; the others wait. Each of several workers takes its share."""
+    queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
+    """How long they wait before they get a 429 with `retry-after`."""
+    engine: EngineOptions | None = None
+    """For a model in a file."""
+    faults: str = ""
+    """Simulated only: how it misbehaves, see [the simulated model](simulated.md)."""
+    sample: bool = False
+    """Simulated only, modes raw and prompt: random calls where one is demanded."""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Where the model is: one address, or several that are alike."""
+        return (self.upstream,) if isinstance(self.upstream, str) else tuple(self.upstream)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a model that is run here."""
+        return path_of(self.upstream) if isinstance(self.upstream, str) and is_file(self.upstream) else None
+
+
+class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[mcp]]`: a server of tools that clients may have run here."""
+
+    label: Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    """What requests call it (`server_label`) when they give no `server_url`; a letter, then letters, digits, `_` and
+    `-`.
+    """
+    url: _Text | None = None
+    """Of a server that speaks streamable HTTP; requests may name it by this (`server_url`), too."""
+    command: str | list[_Text] | None = None
+    """Instead of a `url`: a program that is started and spoken to over its standard streams, as one would type it or as
+    the list of its words.
+    """
+    env: list[_Text] = []
+    """For a command: names of environment variables of the gateway that it gets. Without them it gets HOME, PATH and
+    the like only.
+    """
+    headers: dict[str, str] = {}
+    """For a `url`."""
+    api_key_env: str | None = None
+    """For a `url`: environment variable that holds the key, sent as `Authorization: Bearer`."""
+    client_headers: bool = False
+    """Requests may bring `headers` and `authorization` of their own, which win."""
+    tools: list[_Text] | None = None
+    """Names of the tools that may be used; without it, all."""
+    connect_timeout_s: _Seconds = 30.0
+    """Until it has started and listed its tools."""
+    timeout_s: _Seconds = 60.0
+    """How long a call may take."""
+    result_chars: Annotated[int, Meta(ge=100)] = 60_000
+    """Characters that the model reads of a result; the middle of what is longer is left out."""
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole configuration. Without a `store` it keeps responses in memory; the command line names a file."""
+
+    server: ServerConfig = ServerConfig()
+    """How the gateway listens and answers."""
+    store: StoreConfig | None = None
+    """Where responses and conversations are kept."""
+    record: RecordConfig | None = None
+    """Where turns are written down."""
+    limits: Limits = Limits()
+    """What one request may hold."""
+    keys: tuple[KeyConfig, ...] = ()
+    """The clients."""
+    models: tuple[ModelConfig, ...] = ()
+    """The models."""
+    mcp: tuple[McpConfig, ...] = ()
+    """The servers of tools that are run here."""
+
+
+def path_of(given: str) -> Path:
+    """A path as users write it: `~` is their home, where they have one."""
+    return Path(os.path.expanduser(given))  # Path.expanduser raises for users that nobody knows
+
+
+def load_config(path: Path) -> Config:
+    """Read a TOML file. Raises `ConfigError` that names the file and the field."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML: {error}.") from error
+    try:
+        config = read_settings(given, Config)
+    except SlipError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    if not config.models:
+        raise ConfigError(f"{path} has no models. Add one:\n\n[[models]]\nname = 'my-model'\nupstream = 'http://…/v1'")
+    return config
+
+
+def simulated_config(server: ServerConfig, faults: str = "", *, sample: bool = False) -> Config:
+    """The simulated model in each way of asking it."""
+    given: dict[str, Any] = {"upstream": "simulated", "media": "tell", "faults": faults}
+    models = [
+        ModelConfig(name=name, mode=mode, dialect=dialect, sample=sample and mode != "native", **given)
+        for name, (mode, dialect) in SIMULATED.items()
+    ]
+    return Config(server=server, models=tuple(models))

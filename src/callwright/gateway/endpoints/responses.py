@@ -1,0 +1,255 @@
+"""The Responses API over HTTP: create, read, delete, cancel, compact, count."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from datetime import date
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from callwright.aio import each
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Usage
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.endpoints.pagination import page, shown
+from callwright.gateway.http import (
+    PROBLEMS_HEADER,
+    EventStream,
+    Peeked,
+    given_up,
+    json_response,
+    problems_told,
+    read_body,
+    unless_left,
+)
+from callwright.gateway.request_context import note
+from callwright.gateway.responses.compaction import compacted, kept_messages
+from callwright.gateway.responses.server_items import ServerItem
+from callwright.gateway.responses.turns import Prepared, Turns, new_id
+from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
+from callwright.tolerant_json.codec import encode
+from callwright.turn.run import plan
+from callwright.wire.responses.response import Flavour, ResponseEvent, usage_body
+from callwright.wire.sse import DONE, comment, named
+
+__all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "event_bytes", "flavour_of"]
+
+# Below this path the Open Responses dialect is spoken, whatever the configuration says.
+OPEN_RESPONSES: Final = "/openresponses/"
+# A background response that is not finished so long after it was asked for never will be: its gateway has ended.
+_GIVEN_UP_S: Final = 3_600.0
+# How often it is asked whether another gateway has cancelled or deleted what is made here.
+_ASKED_EVERY_S: Final = 1.0
+_CHARACTERS_PER_TOKEN: Final = 4
+# How long responses in the background may take to be stored as failed when the gateway ends.
+_FAILING_S: Final = 5.0
+
+
+def event_bytes(event: ResponseEvent, number: int) -> bytes:
+    """An event as JSON, with its number in the response."""
+    kind, rest = event["type"], {key: value for key, value in event.items() if key != "type"}
+    return encode({"type": kind, "sequence_number": number, **rest})
+
+
+def flavour_of(path: str, server: ServerConfig) -> Flavour:
+    """The dialect of the API that is spoken on a path."""
+    return "open_responses" if path.startswith(OPEN_RESPONSES) else server.responses
+
+
+def _is_unmet(error: BaseException | None) -> bool:
+    """Whether the model was asked often enough. As an HTTP status it would make Codex ask for all of it again."""
+    return isinstance(error, UpstreamError) and error.fault == "unmet"
+
+
+class ResponsesEndpoint:
+    """Answers requests of the Responses API."""
+
+    def __init__(self, turns: Turns, store: Store | None, server: ServerConfig, traffic: Traffic) -> None:
+        self._turns = turns
+        self._store = store
+        self._server = server
+        self._traffic = traffic
+        self._background: dict[str, asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        """End what runs in the background, which has been told to end: it fails by itself, or else is cancelled."""
+        if self._background:
+            await asyncio.wait(self._background.values(), timeout=_FAILING_S)
+        for task in self._background.values():
+            task.cancel()
+        await asyncio.gather(*self._background.values(), return_exceptions=True)
+
+    async def create(self, request: Request) -> Response:
+        """A response: streamed, whole, or in the background."""
+        body = await read_body(request, self._server.max_body_bytes)
+        flavour = flavour_of(request.url.path, self._server)
+        prepared = await self._turns.prepare(body, flavour=flavour)
+        note(prepared.id, prepared.request.conversation_id)
+        if prepared.request.stream:
+            return await self._streamed(prepared, request, flavour)
+        if prepared.request.background:
+            return await self._in_background(prepared)
+        answer = await unless_left(request.receive, self._turns.whole(prepared))
+        told = problems_told(prepared.problems)
+        return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
+
+    async def show(self, request: Request) -> Response:
+        """A stored response."""
+        stored = await self._stored(request)
+        return json_response({**stored.body, "output": list(stored.output)})
+
+    async def delete(self, request: Request) -> Response:
+        """Forget a response. What continues from it keeps its context."""
+        stored = await self._stored(request)
+        assert self._store is not None
+        if (task := self._background.get(stored.id)) is not None:
+            await given_up(task)
+        await self._store.delete(stored.id)
+        return json_response({"id": stored.id, "object": "response", "deleted": True})
+
+    async def input_items(self, request: Request) -> Response:
+        """The items with which a response was asked for."""
+        stored = await self._stored(request)
+        return json_response(page(stored.input, request.query_params))
+
+    async def cancel(self, request: Request) -> Response:
+        """End a response that is made in the background."""
+        stored = await self._stored(request)
+        if not stored.body.get("background"):
+            raise RequestError("Only responses created with background set to true can be cancelled.")
+        task = self._background.get(stored.id)
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        stored = await self._stored(request)
+        if stored.body["status"] not in ENDED:  # another gateway makes it, which will see this, or has died
+            await self._set_status(stored, "cancelled")
+            stored = await self._stored(request)
+        return json_response({**stored.body, "output": list(stored.output)})
+
+    async def input_tokens(self, request: Request) -> Response:
+        """About how many tokens a request has: a quarter of the characters that go to the model."""
+        prepared = await self._turns.prepare(await read_body(request, self._server.max_body_bytes))
+        asked = prepared.asked
+        generation = plan(prepared.model, asked.conversation, asked.fields, date.today().isoformat())
+        sent = generation.prompt.text if generation.prompt else encode([generation.messages, generation.tools]).decode()
+        tokens = max(1, len(sent) // _CHARACTERS_PER_TOKEN)
+        return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+
+    async def compact(self, request: Request) -> Response:
+        """A conversation made short: the latest messages of the user, and a summary of all of it."""
+        prepared = await self._turns.prepare(await read_body(request, self._server.max_body_bytes))
+        return json_response(await unless_left(request.receive, self._compacted(prepared)))
+
+    # --- parts ---
+
+    async def _streamed(self, prepared: Prepared, request: Request, flavour: Flavour) -> Response:
+        peeked = Peeked(self._turns.ask(prepared, streamed=True))
+        await peeked.begin(request.receive, self._server.heartbeat_s, _is_unmet)
+        numbers = itertools.count()
+
+        def written(event: ResponseEvent) -> bytes:
+            return named(event["type"], event_bytes(event, next(numbers)))
+
+        async def stream() -> AsyncGenerator[list[bytes], None]:
+            async with aclosing(self._turns.streamed(prepared, peeked.events())) as events:
+                async for batch in events:
+                    pieces = [written(event) for event in batch]
+                    is_last = batch[-1]["type"].removeprefix("response.") in ENDED
+                    if is_last and (told := problems_told(prepared.problems)):
+                        pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
+                    yield pieces
+            if flavour == "open_responses":
+                yield [DONE]
+
+        heartbeat_s, stall_s = self._server.heartbeat_s, self._server.stall_s
+        return EventStream(stream(), lambda: written(prepared.writer.heartbeat()), heartbeat_s, stall_s)
+
+    async def _in_background(self, prepared: Prepared) -> Response:
+        if self._store is None:
+            raise RequestError(
+                "Background mode needs a store, and this gateway has none: leave out 'background', or configure "
+                "[store].",
+                param="background",
+                code="unsupported_parameter",
+            )
+        response = prepared.writer.response
+        response["status"] = "queued"
+        prepared.queued = True
+        stored = prepared.stored()
+        await self._store.put(stored)
+        self._background[prepared.id] = asyncio.create_task(self._make(prepared, stored))
+        return json_response({**stored.body, "output": []})
+
+    async def _make(self, prepared: Prepared, stored: StoredResponse) -> None:
+        """Make a response in the background."""
+        making = asyncio.current_task()
+        assert making is not None
+        watching = asyncio.create_task(self._cancel_when_ended(stored.id, making))
+        try:
+            with self._traffic.under_way(limited=False):
+                if await self._set_status(stored, "in_progress"):
+                    await self._make_to_its_end(prepared)
+        except asyncio.CancelledError:
+            await self._set_status(stored, "cancelled")
+            raise
+        finally:
+            await given_up(watching)
+            self._background.pop(prepared.id, None)
+
+    async def _cancel_when_ended(self, id_: str, making: asyncio.Task[None]) -> None:
+        """Cancel what makes a response when another gateway has cancelled or deleted that."""
+        assert self._store is not None
+        while True:
+            await asyncio.sleep(_ASKED_EVERY_S)
+            with suppress(StoreError):
+                status = await self._store.status(id_)
+                if status is None or status in ENDED:
+                    making.cancel()
+                    return
+
+    async def _make_to_its_end(self, prepared: Prepared) -> None:
+        async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
+            async for batch in events:
+                if batch[-1]["type"] == "response.failed" and self._store is not None:
+                    await self._store.replace(prepared.stored())
+
+    async def _set_status(self, stored: StoredResponse, status: str) -> bool:
+        """Whether it has this status now: not, when it has ended or was deleted."""
+        assert self._store is not None
+        return await self._store.replace(msgspec.structs.replace(stored, body={**stored.body, "status": status}))
+
+    async def _compacted(self, prepared: Prepared) -> dict[str, Any]:
+        output: list[Mapping[str, Any]] = []
+        usage: Usage | None = None
+        async with aclosing(each(compacted(prepared.model, prepared.asked, date.today().isoformat()))) as events:
+            async for event in events:
+                if isinstance(event, ServerItem):
+                    kept = kept_messages([*prepared.history, *prepared.new])
+                    output = [*map(shown, kept), event.item(new_id)]
+                elif isinstance(event, Usage):
+                    usage = event
+        return {
+            "id": new_id("resp"),
+            "object": "response.compaction",
+            "created_at": int(time.time()),
+            "output": output,
+            "usage": usage_body(usage or Usage()),
+        }
+
+    async def _stored(self, request: Request) -> StoredResponse:
+        id_ = request.path_params["id"]
+        stored = await self._store.get(id_) if self._store is not None else None
+        if stored is None:
+            raise RequestError(f"Response with id '{id_}' not found.", status=404)
+        if stored.body["status"] not in ENDED and time.time() - stored.created_at > _GIVEN_UP_S:
+            error = {"code": "server_error", "message": "The gateway that made this response is gone."}
+            return msgspec.structs.replace(stored, body={**stored.body, "status": "failed", "error": error})
+        return stored

@@ -1,0 +1,259 @@
+"""The Responses API over WebSocket: one connection, one turn after the other, the latest response in memory."""
+
+import asyncio
+import itertools
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Any, Final
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.keys import caller
+from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.endpoints.responses import event_bytes, flavour_of
+from callwright.gateway.http import OUR_FAULT, given_up
+from callwright.gateway.request_context import Exchange, Exchanges, current, note
+from callwright.gateway.responses.turns import Memory, Prepared, Turns
+from callwright.tolerant_json.codec import encode
+from callwright.wire.body import decoded
+from callwright.wire.errors import error_body, missing, upstream_status
+from callwright.wire.responses.response import ResponseEvent
+
+__all__ = ["ENDPOINT", "ResponsesSocket"]
+
+log = logging.getLogger("callwright.gateway")
+ENDPOINT: Final = "/v1/responses (websocket)"
+_MAX_WAITING: Final = 32  # requests that wait for the one that is answered
+_LONGEST_S: Final = 3_600.0
+_LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+_TRY_AGAIN: Final = 1013
+_RESTART: Final = 1012
+_LEAVING: Final = RequestError(
+    "This gateway is shutting down. Open another connection, it may be another gateway that answers.",
+    status=503,
+    type_="server_error",
+    code="shutting_down",
+)
+_TOO_MANY: Final = RequestError(
+    f"Too many requests wait on this connection: {_MAX_WAITING} at most. Send the next one when one is answered.",
+    status=429,
+    type_="rate_limit_error",
+    code="rate_limit_exceeded",
+)
+
+
+class ResponsesSocket:
+    """Serves connections; see the module's docstring."""
+
+    def __init__(self, turns: Turns, server: ServerConfig, traffic: Traffic, exchanges: Exchanges) -> None:
+        self._turns = turns
+        self._server = server
+        self._traffic = traffic
+        self._exchanges = exchanges
+
+    async def serve(self, websocket: WebSocket) -> None:
+        """Answer one connection until it ends."""
+        await websocket.accept()
+        connection = _Connection(websocket, self._turns, self._server, self._traffic, self._exchanges)
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                await connection.run()
+        except TimeoutError:
+            error = RequestError(
+                "The connection has lasted 60 minutes, which is the limit. Open another one.",
+                code="websocket_connection_limit_reached",
+            )
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await connection.refuse(error)
+                await websocket.close(_TRY_AGAIN)
+        except WebSocketDisconnect:
+            pass
+
+
+class _Connection:
+    def __init__(
+        self, websocket: WebSocket, turns: Turns, server: ServerConfig, traffic: Traffic, exchanges: Exchanges
+    ) -> None:
+        self._websocket = websocket
+        self._turns = turns
+        self._server = server
+        self._traffic = traffic
+        self._exchanges = exchanges
+        self._answering = asyncio.Lock()
+        self._memory = Memory()
+        self._flavour = flavour_of(websocket.url.path, server)
+        self._waiting: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
+
+    async def run(self) -> None:
+        """Read frames while the turns that they ask for are answered, one after the other; when the gateway ends, the
+        connection does behind the turn that is answered.
+        """
+        tasks = [asyncio.ensure_future(work) for work in (self._read(), self._work(), self._leave())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                await given_up(task)
+
+    async def _leave(self) -> None:
+        """When the gateway ends: say so, and close."""
+        await self._traffic.drained.wait()
+        async with self._answering:
+            await self.refuse(_LEAVING)
+            await self._websocket.close(_RESTART)
+
+    async def refuse(self, error: RequestError | UpstreamError, lane: str | None = None) -> None:
+        """Send an error frame. The connection stays open."""
+        status = error.status if isinstance(error, RequestError) else upstream_status(error)
+        body = error_body(error)["error"]
+        if self._flavour == "open_responses":  # whose errors always have a code
+            body["code"] = body["code"] or body["type"]
+        await self._send(encode({"type": "error", "status": status, "error": body, **_of_lane(lane)}))
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None:
+                await self.refuse(RequestError("Expected a text frame with one JSON object, got a binary one."))
+            else:
+                try:
+                    self._waiting.put_nowait(text)
+                except asyncio.QueueFull:
+                    await self.refuse(_TOO_MANY)
+
+    async def _work(self) -> None:
+        while True:
+            text = await self._waiting.get()
+            async with self._answering:
+                await self._take(text)
+
+    async def _take(self, text: str) -> None:
+        scope = self._websocket.scope
+        with self._exchanges.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as exchange:
+            exchange.endpoint = ENDPOINT
+            exchange.caller = caller().name
+            if exchange.keeps_body:
+                exchange.body = text
+            exchange.status = await self._answered(text, exchange)
+            exchange.is_whole = True
+
+    async def _answered(self, text: str, exchange: Exchange) -> int:
+        """Answer a frame, or refuse it. The status that it would have over HTTP."""
+        lane: str | None = None
+        error: RequestError | UpstreamError
+        try:
+            given = decoded(text, self._turns.limits)
+            if not isinstance(given, dict):
+                raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
+            lane = _lane(given)
+            await self._answer(given, text, lane)
+            return 200
+        except (RequestError, UpstreamError) as refused:
+            log.debug("websocket request refused: %.500r", str(refused))
+            error = refused
+        except (WebSocketDisconnect, asyncio.CancelledError):
+            raise
+        except Exception:
+            log.exception("websocket request failed")
+            error = OUR_FAULT
+        exchange.failed(error)
+        await self.refuse(error, lane)
+        return error.status if isinstance(error, RequestError) else upstream_status(error)
+
+    async def _answer(self, given: dict[str, Any], text: str, lane: str | None) -> None:
+        kind = given.get("type")
+        if kind == "response.steer":
+            error = {"code": "steering_not_supported", "message": "This gateway cannot steer a response."}
+            await self._send(encode({"type": "response.steer.failed", "error": error, **_of_lane(lane)}))
+            return
+        if kind is None:
+            raise missing("type")
+        if kind != "response.create":
+            raise RequestError(
+                f"Invalid value: '{kind}'. Supported values are: 'response.create'.", param="type", code="invalid_value"
+            )
+        caller().begin()
+        parent = given.get("previous_response_id")
+        completed = False
+        try:
+            # What a stream would be asked for means nothing here, and every answer is one.
+            prepared = await self._turns.prepare(
+                text, self._memory, flavour=self._flavour, type=None, stream=None, stream_options=None, background=None
+            )
+            note(prepared.id, prepared.request.conversation_id)
+            if given.get("generate") is False:
+                for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
+                    await self._send_event(event, number, lane)
+                completed = True
+            else:
+                completed = await self._stream(prepared, lane)
+        finally:
+            if isinstance(parent, str) and not completed:
+                self._memory.evict(parent)
+
+    async def _stream(self, prepared: Prepared, lane: str | None) -> bool:
+        """Send the events of a turn. Whether it came to its end."""
+        numbers = itertools.count()
+        kind = ""
+        events = self._turns.streamed(prepared, self._turns.ask(prepared, streamed=True), self._memory)
+        async with aclosing(events), aclosing(self._with_heartbeats(events, prepared)) as beating:
+            async for event in beating:
+                kind = event["type"]
+                await self._send_event(event, next(numbers), lane)
+        return kind in ("response.completed", "response.incomplete")
+
+    async def _with_heartbeats(
+        self, batches: AsyncGenerator[list[ResponseEvent], None], prepared: Prepared
+    ) -> AsyncGenerator[ResponseEvent, None]:
+        """The events, and one without news whenever there was none for a while."""
+        while True:
+            coming = asyncio.ensure_future(anext(batches, None))
+            try:
+                while not (await asyncio.wait({coming}, timeout=self._server.heartbeat_s))[0]:
+                    yield prepared.writer.heartbeat()
+                batch = coming.result()
+            finally:
+                await given_up(coming)
+            if batch is None:
+                return
+            for event in batch:
+                yield event
+
+    async def _send_event(self, event: ResponseEvent, number: int, lane: str | None) -> None:
+        await self._send(event_bytes({**event, **_of_lane(lane)}, number))
+
+    async def _send(self, frame: bytes) -> None:
+        if self._websocket.application_state is WebSocketState.CONNECTED:
+            if (exchange := current()) is not None and exchange.first_s is None:
+                exchange.first_s = time.monotonic()
+            try:
+                async with asyncio.timeout(self._server.stall_s):
+                    await self._websocket.send_text(frame.decode())
+            except TimeoutError:
+                log.info("a websocket client reads nothing: it is given up")
+                raise WebSocketDisconnect from None
+
+
+def _lane(given: dict[str, Any]) -> str | None:
+    lane = given.get("stream_id")
+    if lane is None:
+        return None
+    if not isinstance(lane, str) or not _LANE.fullmatch(lane):
+        raise RequestError(
+            "Invalid 'stream_id': expected 1 to 256 of the characters A-Z, a-z, 0-9, '_', '.' and '-'.",
+            param="stream_id",
+            code="invalid_stream_id",
+        )
+    return lane
+
+
+def _of_lane(lane: str | None) -> dict[str, str]:
+    return {} if lane is None else {"stream_id": lane}

@@ -1,0 +1,241 @@
+"""ASGI answers: JSON, OpenAI's errors, event streams that notice when their client leaves."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Generic, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Problem
+from callwright.gateway.request_context import current
+from callwright.tolerant_json.codec import encode
+from callwright.wire.errors import error_body, upstream_status
+from callwright.wire.sse import HEADERS, packed
+
+__all__ = [
+    "LARGE",
+    "OUR_FAULT",
+    "PROBLEMS_HEADER",
+    "ClientLeft",
+    "EventStream",
+    "Peeked",
+    "error_response",
+    "given_up",
+    "json_response",
+    "off_loop",
+    "problems_told",
+    "read_body",
+    "unless_left",
+]
+
+log = logging.getLogger("callwright.gateway")
+T = TypeVar("T")
+# Says what was wrong with an answer, and that it was mended or asked for again.
+PROBLEMS_HEADER = "x-callwright-problems"
+OUR_FAULT = RequestError(
+    "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
+)
+# A body from this size on is read beside the event loop.
+LARGE = 65_536
+# A body over the limit is read on, up to so many times the limit: a client that still writes reads no refusal.
+_DRAINED = 8
+
+
+class ClientLeft(Exception):  # noqa: N818  # nobody's error
+    """The client has closed the connection."""
+
+
+def json_response(body: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A JSON answer."""
+    return Response(encode(body), status, headers, media_type="application/json")
+
+
+def error_response(error: RequestError | UpstreamError) -> Response:
+    """OpenAI's error with its status."""
+    if isinstance(error, RequestError):
+        return json_response(error_body(error), error.status, error.headers)
+    headers = {"retry-after": error.retry_after_s} if error.retry_after_s else {}
+    if error.fault == "unmet":  # the model was asked again already
+        headers["x-should-retry"] = "false"
+    return json_response(error_body(error), upstream_status(error), headers)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The request's body. Raises `RequestError` (413) when it is larger than `limit` bytes."""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size <= limit:
+                pieces.append(piece)
+            elif size > limit * _DRAINED:
+                break
+    except ClientDisconnect:
+        raise ClientLeft from None
+    if size > limit:
+        raise RequestError(
+            f"Request body too large: expected at most {limit} bytes, got {size} or more. Send less in one request, or "
+            "raise max_body_bytes in the gateway's configuration.",
+            code="request_too_large",
+            status=413,
+        )
+    body = b"".join(pieces)
+    if (exchange := current()) is not None and exchange.keeps_body:
+        exchange.body = body
+    return body
+
+
+async def off_loop(read: Callable[[], T], *, slow: bool) -> T:
+    """Read a request, beside the event loop if that may take its time: it is large, or a grammar must be compiled."""
+    return await asyncio.to_thread(read) if slow else read()
+
+
+def problems_told(problems: Iterable[Problem]) -> str:
+    """Kinds of problems in a header: `argument_coerced=2, json_repaired=1`."""
+    kinds = Counter(problem.kind for problem in problems)
+    return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
+
+
+async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Do `work` while the client is there. Raises `ClientLeft`, with the work cancelled, when it goes."""
+    task = asyncio.current_task()
+    assert task is not None
+    is_gone = is_over = False
+
+    def cancel(left: asyncio.Future[None]) -> None:
+        nonlocal is_gone
+        if not (left.cancelled() or is_over):
+            is_gone = True
+            task.cancel()
+
+    left = asyncio.ensure_future(_left(receive))
+    left.add_done_callback(cancel)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if is_gone and task.uncancel() == 0:
+            raise ClientLeft from None
+        raise
+    finally:
+        is_over = True
+        await given_up(left)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class Peeked(Generic[T]):
+    """Events of which the first is awaited before an answer begins: what fails until then is a plain error."""
+
+    def __init__(self, events: AsyncGenerator[T, None]) -> None:
+        self._events = events
+        self._first: asyncio.Future[T | None] = asyncio.ensure_future(anext(events, None))
+
+    async def begin(
+        self, receive: Receive, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
+    ) -> None:
+        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientLeft`; what the
+        answer `bears` comes out of `events` instead.
+        """
+        try:
+            await unless_left(receive, asyncio.wait({self._first}, timeout=patience_s))
+            if self._first.done() and not bears(self._first.exception()):
+                self._first.result()
+        except BaseException:
+            await given_up(self._first)
+            await self._events.aclose()
+            raise
+
+    async def events(self) -> AsyncGenerator[T, None]:
+        """All of them."""
+        async with aclosing(self._events):
+            try:
+                event = await self._first
+            finally:
+                await given_up(self._first)
+            while event is not None:
+                yield event
+                event = await anext(self._events, None)
+
+
+async def given_up(task: "asyncio.Future[Any]") -> None:
+    """End a task that nobody waits for any more; what it answers or raises is not wanted."""
+    if task.done():
+        if not task.cancelled():
+            task.exception()  # which is not wanted either
+        return
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
+
+
+class EventStream(Response):
+    """Sends the events of a generator, which come in batches, and a heartbeat when none came for a while.
+
+    When the client leaves, or reads nothing for `stall_s`, the generator is closed.
+    """
+
+    def __init__(
+        self,
+        events: AsyncGenerator[Sequence[bytes], None],
+        heartbeat: Callable[[], bytes],
+        heartbeat_s: float,
+        stall_s: float,
+    ) -> None:
+        super().__init__(status_code=200, headers=HEADERS)
+        del self.headers["content-length"]
+        self._events = events
+        self._heartbeat = heartbeat
+        self._heartbeat_s = heartbeat_s
+        self._stall_s = stall_s
+        self._sent = 0
+        self._over = False
+        self._sending = asyncio.Lock()  # a slow reader: no heartbeat waits behind the last event
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        beat = asyncio.ensure_future(self._beat(send))
+        pump = asyncio.ensure_future(unless_left(receive, self._pump(send)))
+        try:
+            await asyncio.wait({beat, pump}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (beat, pump):
+                if task.done():
+                    with suppress(ClientLeft):
+                        task.result()
+        finally:
+            await given_up(beat)
+            await given_up(pump)
+            await self._events.aclose()
+
+    async def _pump(self, send: Send) -> None:
+        async for batch in self._events:
+            async with self._sending:
+                self._sent += 1
+                for piece in packed(batch):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        async with self._sending:
+            self._over = True
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _beat(self, send: Send) -> None:
+        """Ends where the client does not read any more."""
+        while True:
+            sent = self._sent
+            await asyncio.sleep(self._heartbeat_s)
+            try:
+                async with asyncio.timeout(self._stall_s), self._sending:
+                    if sent == self._sent and not self._over:
+                        await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+            except TimeoutError:
+                log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
+                return

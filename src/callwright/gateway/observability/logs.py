@@ -1,0 +1,93 @@
+"""How the gateway logs: lines for people or JSON, each with the id of its request, and one line for each request.
+
+At `info` and above no line says anything of what was asked or answered, no key and no arguments; only the traceback of
+a failure of the gateway itself could. At `debug` errors come with their words, which may repeat some of it.
+"""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeAlias
+
+from callwright.gateway.request_context import Exchange, current
+from callwright.tolerant_json.codec import encode
+
+__all__ = ["JsonFormatter", "Line", "LogFormat", "LogLevel", "configure", "is_quiet", "log_exchange"]
+
+LogFormat: TypeAlias = Literal["plain", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+access = logging.getLogger("callwright.access")
+# They are asked every few seconds by machines, and nobody wants to read it.
+_QUIET: Final = ("/healthz", "/metrics")
+_FAILED: Final = 400
+
+
+class Line:
+    """A line of fields: `name=value` for people, members of the object in JSON."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={_plain(value)}" for name, value in self.fields.items())
+
+
+def is_quiet(exchange: Exchange) -> bool:
+    """Whether a request is one that is made every few seconds, and went well as far as it came."""
+    return exchange.path in _QUIET and exchange.status < _FAILED
+
+
+def log_exchange(exchange: Exchange) -> None:
+    """The line of a request."""
+    level = logging.DEBUG if is_quiet(exchange) else logging.INFO
+    if access.isEnabledFor(level):
+        access.log(level, "%s", Line(exchange.told()))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: `time` (UTC), `level`, `logger`, `message` or the fields of a line, `request_id`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See `logging.Formatter`."""
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        line = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        if isinstance(line, Line):
+            told |= {"message": "request", **line.fields}
+        else:
+            told["message"] = record.getMessage()
+            if (exchange := current()) is not None:
+                told["request_id"] = exchange.id
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return encode(told).decode()
+
+
+class _PlainFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        exchange = current()
+        is_line = isinstance(record.args, tuple) and record.args and isinstance(record.args[0], Line)
+        return text if exchange is None or is_line else f"{text} request_id={exchange.id}"
+
+
+def configure(level: LogLevel, format_: LogFormat) -> None:
+    """Log to standard error, from a level on."""
+    handler = logging.StreamHandler(sys.stderr)
+    plain = _PlainFormatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if format_ == "json" else plain)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{number}" for name, number in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(text)

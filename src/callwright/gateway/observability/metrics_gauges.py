@@ -1,0 +1,47 @@
+"""Numbers that are looked up when Prometheus asks for them: how servers are, what is left of the limits of keys.
+
+They cost nothing in between. Where several processes serve one port they are left out: none knows those of the others.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+import callwright
+from callwright.upstreams.timings import States
+
+__all__ = ["Gauges", "Left"]
+
+Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # of the limits of each key, by their kind
+
+
+class Gauges(Collector):
+    """A collector of Prometheus. `pools`, by the model of the configuration, are known when they are first asked."""
+
+    def __init__(self, left: Left) -> None:
+        self.pools: dict[str, States] = {}
+        self._left = left
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector`."""
+        build = GaugeMetricFamily("callwright_build", "The version that runs.", labels=("version",))
+        build.add_metric((callwright.__version__,), 1)
+        yield build
+        up = GaugeMetricFamily("callwright_upstream_up", "1: the server is asked; 0: it rests.", labels=_OF_SERVERS)
+        running = GaugeMetricFamily("callwright_upstream_in_flight", "Requests that it answers.", labels=_OF_SERVERS)
+        for model, states in self.pools.items():
+            for server in states():
+                up.add_metric((model, server.name), float(server.is_well))
+                running.add_metric((model, server.name), server.in_flight)
+        yield from (up, running)
+        left = GaugeMetricFamily("callwright_key_left", "What is left of a limit per minute.", labels=("key", "kind"))
+        for key, kinds in self._left().items():
+            for kind, number in kinds.items():
+                left.add_metric((key, kind), number)
+        yield left
+
+
+_OF_SERVERS = ("model", "server")

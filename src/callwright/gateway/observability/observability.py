@@ -1,0 +1,88 @@
+"""Who watches the gateway's requests and turns: metrics, the log, traces and the record, as the configuration says."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from callwright.gateway.config.config import Config, path_of
+from callwright.gateway.observability.logs import is_quiet, log_exchange
+from callwright.gateway.observability.metrics import Metrics
+from callwright.gateway.observability.metrics_gauges import Left
+from callwright.gateway.observability.recorder import Limits, Recorder
+from callwright.gateway.request_context import Exchange, Exchanges, current, observer
+from callwright.turn.observe import Observer
+from callwright.turn.run import Model
+from callwright.turn.tracing import is_available, request_span, turn_spans
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Watches one application. `left`: what is left of the limits of keys. Raises `ConfigError` for a folder of records
+    that cannot be used.
+    """
+
+    def __init__(self, config: Config, left: Left = dict) -> None:
+        self.metrics = Metrics(left)
+        self.exchanges = Exchanges(self._begun, self._ended, keeps_bodies=config.record is not None)
+        self._recorder: Recorder | None = None
+        if (record := config.record) is not None:
+            limits = Limits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
+            self._recorder = Recorder(path_of(record.dir), limits, self.metrics.recorded)
+        self._traces = config.server.traces == "auto" and is_available()
+
+    def observed(self, name: str, model: Model) -> Model:
+        """A model, by its name in the configuration, with all that observe its turns."""
+        return msgspec.structs.replace(model, observers=(*model.observers, *self._observers(name)))
+
+    def open(self) -> None:
+        """The application starts."""
+        if self._recorder is not None:
+            self._recorder.open()
+
+    async def close(self) -> None:
+        """The application ends; what is to be recorded is."""
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.close)
+
+    async def show(self, request: Request) -> Response:
+        """The numbers of this gateway, for Prometheus."""
+        self.metrics.loop_runs(len(asyncio.all_tasks()))
+        text, kind = self.metrics.exposition(request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": kind})
+
+    def _observers(self, name: str) -> list[Observer]:
+        observers = [observer(name), self.metrics.observer(name)]
+        if self._traces:
+            observers.append(turn_spans(_about))
+        if self._recorder is not None:
+            observers.append(self._recorder.observe)
+        return observers
+
+    def _begun(self, exchange: Exchange) -> None:
+        self.metrics.request_begun()
+        if self._traces and not is_quiet(exchange):
+            method = "GET" if exchange.method == "WEBSOCKET" else exchange.method
+            exchange.span_ended = request_span(method, exchange.carrier)
+
+    def _ended(self, exchange: Exchange) -> None:
+        if exchange.span_ended is not None:
+            exchange.span_ended(exchange.endpoint, exchange.status, exchange.error)
+        self.metrics.request_ended(exchange)
+        log_exchange(exchange)
+
+
+def _about() -> Mapping[str, str]:
+    """What a request adds to the span of a turn."""
+    exchange = current()
+    if exchange is None:
+        return {}
+    given = {
+        "gen_ai.response.id": exchange.response_id,
+        "gen_ai.conversation.id": exchange.conversation_id,
+        "callwright.request_id": exchange.id,
+    }
+    return {name: value for name, value in given.items() if value is not None}

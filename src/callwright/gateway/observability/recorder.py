@@ -1,0 +1,248 @@
+"""`--record DIR`: each turn as a line of JSON in a file that only its owner may read.
+
+A thread writes them, so that no disk holds up a request; where it cannot keep up, or the disk fails, turns are left
+out, counted and told, and the requests go on. No header goes into a record and no key: of a request's body only what is
+not named like one.
+"""
+
+import logging
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+import callwright
+from callwright.errors import ConfigError
+from callwright.gateway.request_context import Exchange, current
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.turn.observe import Ended, Observation
+from callwright.turn.records import Attempt, record_of
+
+__all__ = ["Limits", "Recorder", "without_keys"]
+
+log = logging.getLogger("callwright.gateway")
+Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
+_PATTERN: Final = "turns-*.jsonl"
+# What waits to be written: so many turns, of so many bytes at most.
+_MAX_WAITING: Final = 1_024
+_MAX_WAITING_BYTES: Final = 67_108_864
+_COMPLAINS_EVERY_S: Final = 60.0
+# Fields named like these may hold a key. Within schemas and messages such names are the user's.
+_KEYS = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
+_NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
+
+
+class Limits(Struct, frozen=True):
+    """Bytes of one turn, of one file, and of all files in the folder."""
+
+    turn_bytes: int = 4_194_304
+    file_bytes: int = 67_108_864
+    total_bytes: int = 1_073_741_824
+
+
+class _Waiting(Struct):
+    seen: Observation
+    exchange: Exchange | None
+    body: bytes | str | None
+    time_s: float
+    size: int
+
+
+class Recorder:
+    """Records turns in a folder, which it makes. Raises `ConfigError` when nothing can be written there."""
+
+    def __init__(self, folder: Path, limits: Limits, told: Told) -> None:
+        self._limits = limits
+        self._told = told
+        self._files = _Files(folder, limits)
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue(_MAX_WAITING)
+        self._waiting_bytes = 0
+        self._counting = threading.Lock()
+        self._complained_s = -_COMPLAINS_EVERY_S
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Begin to write."""
+        self._thread = threading.Thread(target=self._work, name="callwright-record", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what waits, then end. It blocks."""
+        if self._thread is not None:
+            self._waiting.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def observe(self, seen: Observation) -> Ended:
+        """See `callwright.turn.observe.Observer`."""
+        seen.keeps = self._limits.turn_bytes
+        exchange = current()
+        body = exchange.body if exchange is not None else None
+        return lambda: self._put(seen, exchange, body)
+
+    def _put(self, seen: Observation, exchange: Exchange | None, body: bytes | str | None) -> None:
+        kept = sum(self._limits.turn_bytes - asked.raw.room for asked in seen.asked if asked.raw is not None)
+        size = kept + 2 * len(body or b"")
+        with self._counting:
+            is_full = self._waiting_bytes + size > _MAX_WAITING_BYTES
+            if not is_full:
+                self._waiting_bytes += size
+        try:
+            if is_full:
+                raise queue.Full
+            self._waiting.put_nowait(_Waiting(seen, exchange, body, time.time(), size))
+        except queue.Full:
+            if not is_full:
+                self._let_go(size)
+            self._told("dropped")
+            self._complain("turns are not recorded: the disk does not keep up")
+
+    # --- in the thread ---
+
+    def _work(self) -> None:
+        while (waiting := self._waiting.get()) is not None:
+            try:
+                self._files.write(_line(waiting, self._limits.turn_bytes), waiting.time_s)
+            except Exception as error:
+                self._told("failed")
+                # What could not be written is not told: only what is wrong with the disk.
+                reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+                self._complain(f"a turn could not be recorded: {reason}")
+            else:
+                self._told("written")
+            self._let_go(waiting.size)
+        self._files.close()
+
+    def _let_go(self, size: int) -> None:
+        with self._counting:
+            self._waiting_bytes -= size
+
+    def _complain(self, words: str) -> None:
+        now = time.monotonic()
+        if now - self._complained_s >= _COMPLAINS_EVERY_S:
+            self._complained_s = now
+            log.warning("%s", words)
+
+
+class _Files:
+    """The files of a folder: a new one each day (UTC), when one is full, and for each process."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._open: int | None = None
+        self._day = ""
+        self._size = 0
+        self._number = 0
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"record: cannot make the folder {folder}: {error.strerror}.") from error
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ConfigError(f"record: cannot write in the folder {folder}.")
+
+    def write(self, line: bytes, time_s: float) -> None:
+        """Append a line. After a failure the next one goes into a new file: half a line may stand in this one."""
+        day = datetime.fromtimestamp(time_s, UTC).strftime("%Y%m%d")
+        if self._is_gone() or day != self._day or self._size + len(line) > self._limits.file_bytes:
+            self._begin(day)
+        assert self._open is not None
+        left = memoryview(line)
+        try:
+            while left:
+                left = left[os.write(self._open, left) :]
+        except OSError:
+            self.close()
+            raise
+        self._size += len(line)
+
+    def _is_gone(self) -> bool:
+        """Whether there is no open file, or another process has found it to be the oldest and erased it."""
+        return self._open is None or os.fstat(self._open).st_nlink == 0
+
+    def close(self) -> None:
+        """Give the open file back."""
+        if self._open is not None:
+            os.close(self._open)
+            self._open = None
+
+    def _begin(self, day: str) -> None:
+        self.close()
+        begun = datetime.now(UTC).strftime("%H%M%S")
+        self._number += 1
+        path = self._folder / f"turns-{day}-{begun}-{os.getpid()}-{self._number:04}.jsonl"
+        self._open = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._day, self._size = day, 0
+        self._erase_old(path)
+
+    def _erase_old(self, kept: Path) -> None:
+        """Erase the oldest files of the folder while all together are too large, with room for the new one."""
+        found: list[tuple[float, Path, int]] = []
+        for path in self._folder.glob(_PATTERN):
+            with suppress(FileNotFoundError):  # another process erases, too
+                stat = path.stat()
+                found.append((stat.st_mtime, path, stat.st_size))
+        total = sum(size for _, path, size in found if path != kept) + self._limits.file_bytes
+        for _, path, size in sorted(found):
+            if total <= self._limits.total_bytes:
+                break
+            if path != kept:
+                total -= size
+                path.unlink(missing_ok=True)
+
+
+def _line(waiting: _Waiting, most: int) -> bytes:
+    """The record of a turn as a line of at most so many bytes: where it is too long, what went in goes first."""
+    exchange = waiting.exchange
+    record = record_of(
+        waiting.seen,
+        version=callwright.__version__,
+        time=datetime.fromtimestamp(waiting.time_s, UTC).isoformat(timespec="milliseconds"),
+        request_id=exchange.id if exchange else None,
+        client_request_id=exchange.client_id if exchange else None,
+        endpoint=exchange.endpoint if exchange else None,
+        request=_request(waiting.body),
+    )
+    line = encode(record) + b"\n"
+    if len(line) > most:
+        record.request = None
+        for attempt in record.attempts:
+            attempt.prompt = attempt.messages = None
+        line = encode(record) + b"\n"
+    if len(line) > most:
+        record.is_cut = True
+        record.attempts = [Attempt(one.mode, one.ended, is_cut=True) for one in record.attempts]
+        record.tools, record.problems = [], []
+        line = encode(record) + b"\n"
+    return line
+
+
+def _request(body: bytes | str | None) -> Any:
+    if body is None:
+        return None
+    try:
+        return without_keys(decode(body))
+    except NotJsonError:
+        return None
+
+
+def without_keys(body: Any) -> Any:
+    """A request's body without what is named like a key, in itself, its tools and its further fields."""
+    if not isinstance(body, dict):
+        return body
+    kept = {
+        name: value if name in _NOT_KEYS else without_keys(value)
+        for name, value in body.items()
+        if not _KEYS.search(name)
+    }
+    if isinstance(tools := kept.get("tools"), list):
+        kept["tools"] = [without_keys(tool) for tool in tools]
+    return kept

@@ -1,0 +1,1 @@
+"""The gateway's own OpenAPI document, made from its routes and types."""

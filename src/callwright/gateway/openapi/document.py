@@ -1,0 +1,193 @@
+"""The gateway's OpenAPI document: every route that is served, what it takes and what it answers.
+
+The routes come from the application, their summaries from the docstrings of their handlers, the schemas from the types
+of requests and answers (`openapi_schemas`). Source of the form: OpenAPI 3.1.1, October 2024.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+import callwright
+from callwright.gateway.endpoints.conversations import NewConversation, NewItems, NewMetadata
+from callwright.gateway.openapi.response_types import (
+    Compaction,
+    Completion,
+    Conversation,
+    Deleted,
+    ErrorAnswer,
+    Health,
+    InputTokens,
+    Item,
+    ItemList,
+    ModelAnswer,
+    ModelList,
+    ResponseAnswer,
+)
+from callwright.gateway.openapi.schemas import JsonSchema, reference, schemas
+from callwright.wire.chat.request import ChatBody
+from callwright.wire.responses.request import ResponsesRequest
+
+__all__ = ["Endpoint", "document"]
+
+# Method, path and handler of a route.
+Endpoint: TypeAlias = tuple[str, str, Callable[..., Any]]
+
+_JSON: Final = "application/json"
+_TEXT: Final[JsonSchema] = {"type": "string"}
+_SCHEME: Final = "key"
+_ID: Final = {"id": "$response.body#/id"}
+_ITEM: Final = {"id": "$request.path.id", "item": "$response.body#/first_id"}
+# Before OpenAPI 3.2 the schema of an event stream is that of one event.
+_EVENT: Final[JsonSchema] = {
+    "type": "object",
+    "description": "`data` is JSON, and where the API has it so, `[DONE]` at the end.",
+    "properties": {"event": _TEXT, "data": _TEXT},
+    "required": ["data"],
+}
+_HEADERS: Final = {"x-request-id": {"description": "By which the log knows the request.", "schema": _TEXT}}
+_PAGE: Final[Mapping[str, JsonSchema]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+    "order": {"enum": ["asc", "desc"], "default": "desc"},
+    "after": _TEXT,
+}
+_DESCRIPTION: Final = (
+    "OpenAI's API over the models of this gateway. A request that fits its schema may still be refused for what no "
+    "schema says. `/v1/responses` is also served over WebSocket."
+)
+
+# Statuses of errors, by what an endpoint does.
+_READS: Final = (400, 413)
+_FINDS: Final = (404,)
+_ASKS: Final = (404, 502, 504)  # a model
+_CONNECTS: Final = (424,)  # to MCP servers
+
+
+class _Told(Struct, frozen=True):
+    """What nothing else says of an endpoint. `answer`: the type of it, or its media types. `gives`: where in the answer
+    the parameters of other endpoints stand. `is_open`: nobody needs a key, and nobody is refused.
+    """
+
+    answer: type | tuple[str, ...]
+    body: type | None = None
+    errors: tuple[int, ...] = ()
+    query: Mapping[str, JsonSchema] = {}
+    gives: Mapping[str, str] = {}
+    streams: bool = False
+    may_be_empty: bool = False
+    is_open: bool = False
+
+
+_TOLD: Final[Mapping[str, _Told]] = {
+    "POST /v1/chat/completions": _Told(Completion, ChatBody, (*_READS, *_ASKS), streams=True),
+    "POST /v1/responses": _Told(
+        ResponseAnswer, ResponsesRequest, (*_READS, *_ASKS, *_CONNECTS), gives=_ID, streams=True
+    ),
+    "POST /v1/responses/compact": _Told(Compaction, ResponsesRequest, (*_READS, *_ASKS, *_CONNECTS)),
+    "POST /v1/responses/input_tokens": _Told(InputTokens, ResponsesRequest, (*_READS, *_FINDS, *_CONNECTS)),
+    "GET /v1/responses/{id}": _Told(ResponseAnswer, errors=_FINDS),
+    "DELETE /v1/responses/{id}": _Told(Deleted, errors=_FINDS),
+    "GET /v1/responses/{id}/input_items": _Told(ItemList, errors=(400, *_FINDS), query=_PAGE),
+    "POST /v1/responses/{id}/cancel": _Told(ResponseAnswer, errors=(400, *_FINDS)),
+    "POST /v1/conversations": _Told(Conversation, NewConversation, (*_READS, *_FINDS), gives=_ID, may_be_empty=True),
+    "GET /v1/conversations/{id}": _Told(Conversation, errors=_FINDS),
+    "POST /v1/conversations/{id}": _Told(Conversation, NewMetadata, (*_READS, *_FINDS)),
+    "DELETE /v1/conversations/{id}": _Told(Deleted, errors=_FINDS),
+    "GET /v1/conversations/{id}/items": _Told(ItemList, errors=(400, *_FINDS), query=_PAGE),
+    "POST /v1/conversations/{id}/items": _Told(ItemList, NewItems, (*_READS, *_FINDS), gives=_ITEM),
+    "GET /v1/conversations/{id}/items/{item}": _Told(Item, errors=_FINDS),
+    "DELETE /v1/conversations/{id}/items/{item}": _Told(Conversation, errors=_FINDS),
+    "GET /v1/models": _Told(ModelList, errors=(502, 504)),
+    "GET /v1/models/{name}": _Told(ModelAnswer, errors=_FINDS),
+    "GET /healthz": _Told(Health, is_open=True),
+    "GET /metrics": _Told(("text/plain", "application/openmetrics-text")),
+    "GET /openapi.json": _Told((_JSON,)),
+}
+
+
+def document(endpoints: Iterable[Endpoint], *, has_keys: bool, elsewhere: str) -> JsonSchema:
+    """The document of these endpoints. `has_keys`: clients need one; `elsewhere`: the path below which the same routes
+    are served in another dialect.
+    """
+    routes = [(method, path.replace(":path", ""), handler) for method, path, handler in endpoints]
+    paths: dict[str, JsonSchema] = {}
+    for method, path, handler in routes:
+        told = _TOLD[f"{method} {path.removeprefix(elsewhere)}"]
+        operation = {
+            "operationId": _operation(method, path),
+            "summary": (handler.__doc__ or "").partition("\n")[0],
+            **_asked(path, told),
+            "responses": _answers(path, told, routes, has_keys=has_keys),
+        }
+        if has_keys and told.is_open:
+            operation["security"] = []
+        paths.setdefault(path, {})[method.lower()] = operation
+    return {
+        "openapi": "3.1.1",
+        "info": {"title": "Callwright", "version": callwright.__version__, "description": _DESCRIPTION},
+        "paths": paths,
+        "components": {
+            "schemas": schemas(),
+            **({"securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer"}}} if has_keys else {}),
+        },
+        **({"security": [{_SCHEME: []}]} if has_keys else {}),
+    }
+
+
+def _operation(method: str, path: str) -> str:
+    return re.sub(r"\W+", "_", f"{method.lower()} {path}").strip("_")
+
+
+def _named_in(path: str) -> list[str]:
+    """The names of a path's parameters."""
+    return re.findall(r"{(\w+)}", path)
+
+
+def _asked(path: str, told: _Told) -> JsonSchema:
+    """The parameters and the body of a request."""
+    asked: JsonSchema = {}
+    parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in _named_in(path)]
+    parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in told.query.items()]
+    if parameters:
+        asked["parameters"] = parameters
+    if told.body is not None:
+        asked["requestBody"] = {
+            "required": not told.may_be_empty,
+            "content": {_JSON: {"schema": reference(told.body)}},
+        }
+    return asked
+
+
+def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bool) -> JsonSchema:
+    """What is answered, by status."""
+    if isinstance(told.answer, tuple):
+        content: JsonSchema = {kind: {"schema": {} if kind == _JSON else _TEXT} for kind in told.answer}
+    else:
+        content = {_JSON: {"schema": reference(told.answer)}}
+    if told.streams:
+        content["text/event-stream"] = {"schema": _EVENT}
+    good: JsonSchema = {"description": "What was asked for.", "headers": _HEADERS, "content": content}
+    if told.gives:
+        good["links"] = _links(path, told.gives, routes)
+    if told.is_open:
+        return {"200": good, "503": {**good, "description": "The gateway is ending."}}
+    refusals = {*told.errors, 401 if has_keys else 403, 429, 500, 503}
+    return {"200": good, **{str(status): _error(status) for status in sorted(refusals)}}
+
+
+def _error(status: int) -> JsonSchema:
+    content = {_JSON: {"schema": reference(ErrorAnswer)}}
+    return {"description": HTTPStatus(status).phrase, "headers": _HEADERS, "content": content}
+
+
+def _links(path: str, gives: Mapping[str, str], routes: Iterable[Endpoint]) -> JsonSchema:
+    """The routes below a path that are asked with what its answer gives."""
+    below = [
+        _operation(method, other)
+        for method, other, _ in routes
+        if other.startswith(path) and _named_in(other) == list(gives)
+    ]
+    return {name: {"operationId": name, "parameters": dict(gives)} for name in below}

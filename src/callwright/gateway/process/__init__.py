@@ -1,0 +1,1 @@
+"""Processes, sockets and signals of a serving gateway."""

@@ -1,0 +1,127 @@
+"""The gateway under uvicorn: how it listens, and how it ends when it is told to.
+
+The first SIGTERM or Ctrl-C lets what is under way go on for `drain_s`, while `/healthz` says so and nothing new is
+taken; then, or at the second one, every answer ends with its last event, and the process with it.
+"""
+
+import gc
+import logging
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+
+from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.request_timeout import HalfHeads
+from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.process.descriptors import allow_requests
+
+__all__ = ["Drain", "serve"]
+
+log = logging.getLogger("callwright.gateway")
+# How long no answer may come to its end when all have been told to, and then what is left of the connections to close.
+_LAST_WORDS_S: Final = 5.0
+_CLOSING_S: Final = 2
+# So many new objects before the young ones are looked at, and so many times that before the older ones are. What a
+# failed stream leaves is in cycles, and old: looked at more seldom, the waves of bench/soak.py took more and more.
+_COLLECTED_EVERY: Final = (20_000, 10, 3)
+
+
+def serve(
+    app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve a gateway's application until the process is told to end; `ready` is called when it takes requests. Raises
+    `SystemExit` when it cannot start.
+    """
+    allow_requests(server.max_requests)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system lets go, too, of a client that reads nothing
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
+    settings = uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        ws_max_size=server.max_body_bytes,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=_CLOSING_S,
+    )
+    _spare_collector()
+    serving = _Server(settings, Drain(app.state.traffic, server.drain_s), server.receive_s, ready)
+    serving.run(sockets=[listener])
+    if not serving.started:
+        raise SystemExit(1)
+
+
+def _spare_collector() -> None:
+    """Keep the garbage collector from what stays for good, and from looking at each request several times."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_EVERY)
+
+
+class Drain:
+    """The end of a gateway, from the first signal on. `clock` answers seconds.
+
+    What is under way goes on for `drain_s`. Then it is ended, and for as long as answers come to their end there is
+    time for the last events of the others: thousands of them take a while.
+    """
+
+    def __init__(self, traffic: Traffic, drain_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._traffic = traffic
+        self._drain_s = drain_s
+        self._clock = clock
+        self._until: float | None = None
+        self._left = 0  # requests under way, and when there were that few for the first time
+        self._since = 0.0
+
+    def tell(self) -> None:
+        """A signal: the first one begins the drain, another one ends it."""
+        self._until = self._clock() + (self._drain_s if self._until is None else 0)
+
+    def is_over(self) -> bool:
+        """Whether there is nothing to wait for any more. Asked again and again, it takes the steps that are due."""
+        if self._until is None:
+            return False
+        traffic, now = self._traffic, self._clock()
+        if not traffic.drained.is_set():
+            traffic.drain()
+            if traffic.running:
+                log.info("%d requests may go on for %g s; another signal ends them", traffic.running, self._drain_s)
+        if now >= self._until and not traffic.is_over:
+            traffic.end()
+            self._left, self._since = traffic.running, now
+            if traffic.running:
+                log.info("%d requests are ended", traffic.running)
+        if traffic.running < self._left:
+            self._left, self._since = traffic.running, now
+        return traffic.running == 0 or (traffic.is_over and now >= self._since + _LAST_WORDS_S)
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready, and drains before it ends."""
+
+    def __init__(self, config: uvicorn.Config, drain: Drain, receive_s: float, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._heads = HalfHeads(self.server_state.connections, receive_s)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn: opens what the application needs, then listens."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """See uvicorn."""
+        self._drain.tell()
+
+    async def on_tick(self, counter: int) -> bool:
+        """See uvicorn: asked ten times a second whether it is time to end."""
+        self._heads.sweep(time.monotonic())
+        if self._drain.is_over():
+            self.should_exit = True  # not by uvicorn's own handler: it would raise the signal again when all is over
+        return await super().on_tick(counter)

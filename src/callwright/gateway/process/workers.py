@@ -1,0 +1,224 @@
+"""Several processes that serve one port: `workers` in `[server]`.
+
+The parent listens, starts them, starts again those that die, and tells them to end when it is told so itself; it
+answers nothing. They share the port, the store, the numbers of `/metrics` and the limits of keys. Each takes its share
+of `max_requests`; everything else (connections, what a probe has found, caches) each has for itself.
+"""
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from prometheus_client.multiprocess import mark_process_dead
+
+from callwright.errors import ConfigError
+from callwright.gateway.access.keys import ledger_size
+from callwright.gateway.access.shared_counters import Ledger
+from callwright.gateway.config.config import Config
+from callwright.gateway.observability.metrics import MULTIPROCESS
+from callwright.multiprocess import when_parent_ends
+
+__all__ = ["check_workers", "serve_by_workers", "share_of"]
+
+log = logging.getLogger("callwright.gateway")
+_SPAWN: Final = multiprocessing.get_context("spawn")
+# A worker that dies is started again, but not more often than this.
+_PAUSE_S: Final = 1.0
+_SIGNALS: Final = 1  # are read at a time
+_LEDGER: Final = "limits"
+_METRICS: Final = "metrics"
+
+
+def check_workers(config: Config) -> None:
+    """Raise `ConfigError` for what several processes cannot serve."""
+    count = config.server.workers
+    if count == 1:
+        return
+    if sys.platform == "win32":
+        raise ConfigError(
+            "workers: on Windows a gateway is one process. Leave it out, or start several behind a proxy."
+        )
+    if config.store is None or config.store.url in ("sqlite://", "sqlite:///:memory:"):
+        raise ConfigError(
+            f"workers: {count} processes cannot share a store in memory. Name a file (sqlite:///responses.db), "
+            "postgresql://…, or none."
+        )
+    for model in config.models:
+        if model.file is not None:
+            raise ConfigError(
+                f"workers: {model.file.name} would be loaded {count} times. Leave out workers: one process runs a "
+                "model's file, and answers as fast as that."
+            )
+        if model.max_requests is not None and model.max_requests < count:
+            raise ConfigError(
+                f"Model {model.name!r}: max_requests = {model.max_requests} cannot be shared by {count} workers. Give "
+                "at least one to each, or have fewer workers."
+            )
+
+
+def share_of(config: Config, number: int) -> Config:
+    """The configuration of one worker: what all may have at once is divided. A model's shares add up exactly."""
+    count = config.server.workers
+    most = -(-config.server.max_requests // count)
+    models = tuple(
+        msgspec.structs.replace(model, max_requests=_share(model.max_requests, number, count))
+        for model in config.models
+    )
+    return msgspec.structs.replace(
+        config, server=msgspec.structs.replace(config.server, max_requests=most), models=models
+    )
+
+
+def _share(most: int | None, number: int, count: int) -> int | None:
+    return None if most is None else most // count + (number < most % count)
+
+
+def serve_by_workers(
+    config: Config, listeners: Sequence[socket.socket], ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve by a process for each listener until told to end; `ready` is called when all of them do. Raises
+    `SystemExit` when one cannot start.
+    """
+    with TemporaryDirectory(prefix="callwright-") as name:
+        folder = Path(name)
+        Ledger.shared(folder / _LEDGER, ledger_size(config.keys))
+        if config.server.metrics and MULTIPROCESS not in os.environ:
+            (folder / _METRICS).mkdir()
+            os.environ[MULTIPROCESS] = str(folder / _METRICS)
+        _Parent(config, listeners, folder, ready).run()
+
+
+class _Worker(Struct):
+    process: SpawnProcess
+    heard: Connection  # a word when it serves
+    started_s: float
+    is_first: bool
+    is_ready: bool = False
+
+
+class _Parent:
+    def __init__(
+        self, config: Config, listeners: Sequence[socket.socket], folder: Path, ready: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._listeners = listeners
+        self._folder = folder
+        self._ready = ready
+        self._workers: dict[int, _Worker] = {}
+        self._has_served = False
+        self._is_told = False
+        self._has_failed = False
+
+    def run(self) -> None:
+        """Until every worker has ended after it was told to. Raises `SystemExit` where one cannot start."""
+        with _signals() as told:
+            for number in range(len(self._listeners)):
+                self._start(number, is_first=True)
+            while self._workers:
+                waiting = [worker.heard for worker in self._workers.values() if not worker.is_ready]
+                wait([told, *waiting, *(worker.process.sentinel for worker in self._workers.values())])
+                with suppress(BlockingIOError):
+                    if told.recv(_SIGNALS):
+                        self._tell()
+                for number, worker in [*self._workers.items()]:
+                    self._listen(worker)
+                    if worker.process.exitcode is not None:
+                        self._ended(number, worker)
+        if self._has_failed:
+            raise SystemExit(1)
+
+    def _listen(self, worker: _Worker) -> None:
+        """Note that a worker serves; one that has died says nothing."""
+        if worker.is_ready or not worker.heard.poll():
+            return
+        try:
+            worker.is_ready = bool(worker.heard.recv_bytes())
+        except EOFError:
+            worker.process.join()
+            return
+        if not self._has_served and all(each.is_ready for each in self._workers.values()):
+            self._has_served = True
+            self._ready()
+
+    def _ended(self, number: int, worker: _Worker) -> None:
+        del self._workers[number]
+        worker.heard.close()
+        if MULTIPROCESS in os.environ:
+            mark_process_dead(worker.process.pid)  # type: ignore[no-untyped-call]
+        if self._is_told:
+            return
+        if worker.is_first and not worker.is_ready:
+            log.error("a worker could not start: see what it said before")
+            self._has_failed = True
+            self._tell()
+            return
+        log.error("worker %d ended (%s): it is started again", number + 1, _how(worker.process.exitcode))
+        time.sleep(max(0.0, worker.started_s + _PAUSE_S - time.monotonic()))
+        self._start(number, is_first=False)
+
+    def _start(self, number: int, *, is_first: bool) -> None:
+        heard, said = _SPAWN.Pipe(duplex=False)
+        given = (share_of(self._config, number), self._listeners[number], self._folder, said)
+        process = _SPAWN.Process(target=_work, args=given, name=f"callwright-{number + 1}", daemon=True)
+        process.start()
+        said.close()
+        self._workers[number] = _Worker(process, heard, time.monotonic(), is_first)
+
+    def _tell(self) -> None:
+        """The first time the workers drain, the second time they end."""
+        self._is_told = True
+        for listener in self._listeners:  # so that a worker that ends closes its queue, too
+            listener.close()
+        for worker in self._workers.values():
+            worker.process.terminate()
+
+
+@contextmanager
+def _signals() -> Iterator[socket.socket]:
+    """A socket from which a byte can be read when somebody has told this process to end."""
+    told, tell = socket.socketpair()
+    told.setblocking(False)
+
+    def handler(*_: object) -> None:
+        tell.send(b"!")
+
+    with told, tell:
+        before = {sign: signal.signal(sign, handler) for sign in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield told
+        finally:
+            for sign, earlier in before.items():
+                signal.signal(sign, earlier)
+
+
+def _how(code: int | None) -> str:
+    assert code is not None
+    return signal.Signals(-code).name if code < 0 else f"status {code}"
+
+
+# --- in a worker ---
+
+
+def _work(config: Config, listener: socket.socket, folder: Path, said: Connection) -> None:
+    os.setpgrp()  # Ctrl-C in a terminal is for the parent, which tells
+    when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    from callwright.gateway.app import create_app
+    from callwright.gateway.observability.logs import configure
+    from callwright.gateway.process.serving import serve
+
+    configure(config.server.log_level, config.server.log_format)
+    ledger = Ledger.shared(folder / _LEDGER, ledger_size(config.keys))
+    serve(create_app(config, ledger=ledger), config.server, listener, lambda: said.send_bytes(b"!"))

@@ -1,0 +1,267 @@
+"""A request and its answer, as the log and the metrics know them: who asked for what, how it went, how long it took.
+
+Nothing of what was said is in it, no key and no header but the client's own id. `current` finds the exchange that runs,
+wherever in its tasks that is asked.
+"""
+
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.turn.observe import Ended, Observation, Observer
+
+__all__ = ["REFUSALS", "Exchange", "Exchanges", "Refusal", "Watched", "current", "new_request_id", "note", "observer"]
+
+# Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
+# the key; a limit of the key; the limit of the gateway or of a model; the gateway ends; a body that is too large, or
+# takes too long; a server of MCP that cannot be used; anything else in it that is wrong.
+Refusal: TypeAlias = Literal[
+    "key", "origin", "model", "requests", "tokens", "busy", "ending", "size", "slow", "mcp", "invalid"
+]
+REFUSALS: Final[tuple[Refusal, ...]] = get_args(Refusal)
+_BY_STATUS: Final[Mapping[int, Refusal]] = {
+    401: "key",
+    403: "origin",
+    408: "slow",
+    413: "size",
+    424: "mcp",
+    429: "busy",
+    503: "ending",
+}
+_OF_A_KEY: Final[Mapping[str, Refusal]] = {"requests": "requests", "tokens": "tokens"}  # by the type of the error
+
+# As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
+_CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
+_CARRIED: Final = (b"traceparent", b"tracestate")
+_GONE: Final = 499
+_OUR_FAULT: Final = 500
+_NOT_FOUND: Final = 404
+_MAX_PATH: Final = 200
+
+
+class Exchange(Struct, kw_only=True):
+    """One request. Times are of `time.monotonic`, in seconds.
+
+    `id` is in the answer's headers, too; `caller` is the name of its key. `endpoint` is its path as the routes write
+    it, `label` the model's name in the configuration, `error` the code or fault of what went wrong, `carrier` the
+    headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others were waited for: a queue, a
+    model's server, tools. `dropped`: fields of the request that went to no server. `response_id` and `conversation_id`
+    are those of the Responses API. `span_ended` ends its span. `body` is set where requests are recorded.
+    """
+
+    id: str
+    method: str
+    path: str
+    client_id: str | None = None
+    caller: str = ""
+    carrier: Mapping[str, str] = {}
+    endpoint: str = "other"
+    begun_s: float = msgspec.field(default_factory=time.monotonic)
+    received_s: float | None = None
+    first_s: float | None = None
+    ended_s: float | None = None
+    elsewhere_s: float = 0.0
+    turns: int = 0
+    status: int = 0
+    is_whole: bool = False
+    model: str | None = None
+    label: str = "none"
+    response_id: str | None = None
+    conversation_id: str | None = None
+    tokens: tuple[int, int, int] | None = None
+    calls: int = 0
+    span_ended: Callable[[str, int, str | None], None] | None = None
+    problems: Counter[str] = msgspec.field(default_factory=Counter)
+    retries: int = 0
+    dropped: frozenset[str] = frozenset()
+    error: str | None = None
+    refusal: Refusal | None = None
+    keeps_body: bool = False
+    body: bytes | str | None = None
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the client has gone before its answer was over."""
+        return not self.is_whole or self.status == _GONE
+
+    def add(self, seen: Observation) -> None:
+        """A turn of it is over."""
+        self.turns += 1
+        for asked in seen.asked:
+            self.elsewhere_s += asked.trip.queued_s + asked.trip.waited_s
+            self.dropped |= asked.trip.dropped
+        if seen.usage is not None:
+            counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
+            self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
+        self.calls += len(seen.calls)
+        self.problems.update(problem.kind for problem in seen.problems)
+        self.retries += seen.retries
+        if isinstance(seen.error, RequestError | UpstreamError):
+            self.failed(seen.error)
+
+    def failed(self, error: RequestError | UpstreamError) -> None:
+        """Something in it went wrong."""
+        if isinstance(error, UpstreamError):
+            self.error = error.fault
+        else:
+            self.error, self.refusal = error.code or error.type, _refusal(error)
+
+    @property
+    def overhead_s(self) -> float:
+        """The time of it in which nobody else was waited for: behind the body, until the end of the answer."""
+        begun_s = self.received_s or self.begun_s
+        return max(0.0, (self.ended_s or time.monotonic()) - begun_s - self.elsewhere_s)
+
+    def told(self) -> dict[str, Any]:
+        """What the log says of it."""
+        now = self.ended_s or time.monotonic()
+        tokens = self.tokens or (None, None, None)
+        given = {
+            "request_id": self.id,
+            "client_request_id": self.client_id,
+            "method": self.method,
+            "path": self.path,
+            "caller": self.caller or None,
+            "model": self.model,
+            "response_id": self.response_id,
+            "status": self.status,
+            "ms": _ms(now - self.begun_s),
+            "first_byte_ms": _ms(self.first_s - self.begun_s) if self.first_s else None,
+            "input_tokens": tokens[0],
+            "output_tokens": tokens[1],
+            "cached_tokens": tokens[2],
+            "calls": self.calls or None,
+            "problems": dict(sorted(self.problems.items())) or None,
+            "retries": self.retries or None,
+            "client_left": self.has_left or None,
+            "error": self.error,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+_current: ContextVar[Exchange | None] = ContextVar("callwright_exchange", default=None)
+
+
+def current() -> Exchange | None:
+    """The exchange that runs here."""
+    return _current.get()
+
+
+def note(response_id: str, conversation_id: str | None) -> None:
+    """Which response the exchange that runs makes, and of which conversation."""
+    if (exchange := _current.get()) is not None:
+        exchange.response_id, exchange.conversation_id = response_id, conversation_id
+
+
+def new_request_id() -> str:
+    """The id by which a request is known in the answer's headers and in the log."""
+    return f"req_{secrets.token_hex(16)}"
+
+
+def observer(label: str) -> Observer:
+    """Adds the turns of a model to the exchange that runs; `label` is the model's name in the configuration."""
+
+    def begun(seen: Observation) -> Ended | None:
+        exchange = _current.get()
+        if exchange is None:
+            return None
+        exchange.model, exchange.label = seen.model, label
+        return lambda: exchange.add(seen)
+
+    return begun
+
+
+class Exchanges:
+    """Those that run now, and who is told of each when it begins and when it is over."""
+
+    def __init__(
+        self, begun: Callable[[Exchange], None], ended: Callable[[Exchange], None], *, keeps_bodies: bool = False
+    ) -> None:
+        self._begun = begun
+        self._ended = ended
+        self._keeps_bodies = keeps_bodies
+
+    @contextmanager
+    def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> Iterator[Exchange]:
+        """An exchange that runs until this is left."""
+        given = headers.get(b"x-client-request-id", b"")
+        exchange = Exchange(
+            id=new_request_id(),
+            method=method,
+            path=_shown(path),
+            client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
+            keeps_body=self._keeps_bodies,
+            carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},
+        )
+        token = _current.set(exchange)
+        self._begun(exchange)
+        try:
+            yield exchange
+        except Exception:
+            exchange.status, exchange.is_whole = _OUR_FAULT, True
+            raise
+        finally:
+            exchange.ended_s = time.monotonic()
+            if exchange.has_left and not exchange.status:
+                exchange.status = _GONE
+            self._ended(exchange)
+            _current.reset(token)
+
+
+class Watched:
+    """An ASGI application whose HTTP requests are exchanges."""
+
+    def __init__(self, app: ASGIApp, exchanges: Exchanges) -> None:
+        self._app = app
+        self._exchanges = exchanges
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._exchanges.open(scope["method"], scope["path"], dict(scope["headers"])) as exchange:
+
+            async def sent(message: Message) -> None:
+                if message["type"] == "http.response.body":
+                    if exchange.first_s is None:
+                        exchange.first_s = time.monotonic()
+                    exchange.is_whole = not message.get("more_body")
+                elif message["type"] == "http.response.start":
+                    exchange.status = message["status"]
+                    if exchange.client_id is not None:
+                        message["headers"] = [
+                            *message["headers"],
+                            (b"x-client-request-id", exchange.client_id.encode()),
+                        ]
+                await send(message)
+
+            await self._app(scope, receive, sent)
+
+
+def _refusal(error: RequestError) -> Refusal | None:
+    """Why a request was refused; None where that was not its own fault."""
+    if error.status == _NOT_FOUND and error.code == "model_not_found":
+        return "model"
+    known = _OF_A_KEY.get(error.type) or _BY_STATUS.get(error.status)
+    return known or ("invalid" if error.status < _OUR_FAULT else None)
+
+
+def _shown(path: str) -> str:
+    """A path as a log may say it: in one line, and not for ever."""
+    shown = path if path.isprintable() else path.encode("unicode_escape").decode()
+    return shown.replace(" ", "%20")[:_MAX_PATH]
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1_000, 2)

@@ -1,0 +1,64 @@
+"""Long conversations made short: the model sums up what happened, and the summary stands for it from then on."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+
+from callwright.aio import each
+from callwright.collect import collect
+from callwright.conversation import Conversation, Message, TextPart
+from callwright.errors import UpstreamError
+from callwright.events import Event, Finished, Usage
+from callwright.gateway.responses.server_items import ServerItem, TurnEvents
+from callwright.turn.run import Model, run_turn
+from callwright.wire.responses.input_items import sealed
+from callwright.wire.responses.request import Asked
+
+__all__ = ["compacted", "kept_messages"]
+
+_WISH: Final = (
+    "Summarise this conversation so that somebody who has not read it can go on with it. Say what was asked, what was "
+    "done and found (with names, paths, numbers and exact wording where they matter), what was decided, and what is "
+    "still open. Write the summary only."
+)
+_LEAD: Final = "Summary of the conversation so far, which is not shown any more:\n\n"
+# Of the user's own messages, the latest stay word for word, up to so many characters.
+_MAX_KEPT: Final = 20_000
+
+
+async def compacted(model: Model, asked: Asked, today: str) -> TurnEvents:
+    """A turn whose one output is a compaction item."""
+    conversation = asked.conversation
+    wish = Message("user", (TextPart(_WISH),))
+    conversation = Conversation(items=(*conversation.items, wish), tools=conversation.tools, tool_choice="none")
+    kept: list[Event] = []
+    usage: Usage | None = None
+    fields = {key: value for key, value in asked.fields.items() if key not in ("logprobs", "top_logprobs")}
+    async with aclosing(each(run_turn(model, conversation, fields, today=today, streamed=False))) as events:
+        async for event in events:
+            if isinstance(event, Usage):
+                usage = event
+            else:
+                kept.append(event)
+    summary = (collect(kept).content or "").strip()
+    if not summary:
+        raise UpstreamError("The model wrote no summary.", fault="unmet", upstream=model.upstream.name)
+    yield [ServerItem("cmp", {"type": "compaction", "encrypted_content": sealed(_LEAD + summary)}), Finished("stop")]
+    if usage is not None:
+        yield [usage]
+
+
+def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The latest messages of the user among some items, which stay beside the summary."""
+    kept: list[dict[str, Any]] = []
+    size = 0
+    for item in reversed(items):
+        if item.get("role") != "user" or item.get("type", "message") != "message":
+            continue
+        size += len(msgspec.json.encode(item))
+        if size > _MAX_KEPT:
+            break
+        kept.append({"type": "message", **item})
+    return kept[::-1]

@@ -1,0 +1,165 @@
+"""Calls of MCP tools within one response: which of them a person must approve, and what comes of those that are run."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from callwright.agent.agent import Limits
+from callwright.agent.calls import ReadyCall, prepared
+from callwright.agent.events import RunEvent, ToolEnded
+from callwright.agent.execution import Execution
+from callwright.agent.tools import Tool
+from callwright.conversation import Call, CallOutput, Item, TextPart
+from callwright.gateway.http import given_up
+from callwright.gateway.request_context import current
+from callwright.gateway.responses.mcp_servers import OpenServer
+from callwright.gateway.responses.server_items import ServerItem
+from callwright.wire.responses.mcp import McpEnded, call_words, tool_failure, wrong_call
+from callwright.wire.responses.request import Asked
+
+__all__ = ["McpCall", "McpCalls"]
+
+_PARALLEL: Final = 8
+_LISTED: Final = ("mcp_list_tools.in_progress", "mcp_list_tools.completed")
+_TOO_MANY: Final = "This call was not run: the request allows no more calls of tools. Answer with what you have."
+_NOT_ALLOWED: Final = "This call was not run: the request does not allow this tool now."
+Outcomes: TypeAlias = Callable[["McpCall"], Awaitable[McpEnded]]
+
+
+class McpCall(Struct):
+    """A call of an MCP tool: `name` as the model knows it, `id` of its item. `request_id`: a person approved it."""
+
+    index: int
+    id: str
+    name: str
+    arguments: str = ""
+    request_id: str | None = None
+    ended: McpEnded | None = None
+
+    @property
+    def words(self) -> str:
+        """What the model reads of it."""
+        assert self.ended is not None
+        return call_words(self.ended.output, self.ended.error)
+
+    def items(self) -> tuple[Item, Item]:
+        """The call as the model is shown it, now and, made of its item, in every later turn."""
+        return Call(self.name, self.arguments, id=self.id), CallOutput(self.id, (TextPart(self.words),))
+
+
+class McpCalls:
+    """The MCP tools of one response. `most` calls are run in it; None = any number."""
+
+    def __init__(self, asked: Asked, servers: Mapping[str, OpenServer], most: int | None) -> None:
+        self._asked = asked
+        self._servers = servers
+        self._left = most
+        self._tools: dict[str, Tool] = {}
+        self._servers_of: dict[str, OpenServer] = {}  # by the name of the tool
+        self._wanting: set[str] = set()  # approval
+        known = {tool.name: tool for tool in (*asked.offer.tools, *asked.offer.searchable)}
+        for label, opened in servers.items():
+            for listed in opened.server.tools:
+                flat = asked.offer.names.flat(listed.name, label)
+                self._tools[flat] = opened.tool(listed.name, known[flat])
+                self._servers_of[flat] = opened
+                if opened.server.asked.wants_approval(listed):
+                    self._wanting.add(flat)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def lists(self) -> list[ServerItem]:
+        """The tools of the servers, as items, where no response before has told them."""
+        return [
+            ServerItem("mcpl", opened.server.listed(), _LISTED, {"tools": []})
+            for label, opened in self._servers.items()
+            if label not in self._asked.listed
+        ]
+
+    def may_wait(self, name: str) -> bool:
+        """Whether a person must approve calls of a tool, if they hold."""
+        return name in self._wanting
+
+    def holds(self, call: McpCall) -> bool:
+        """Whether a call could be run."""
+        return isinstance(self._checked(call), ReadyCall)
+
+    def request(self, call: McpCall) -> ServerItem:
+        """The item that asks a person for approval."""
+        tool = self._asked.offer.names.client(call.name)
+        fields = {"server_label": tool.namespace, "name": tool.name, "arguments": call.arguments}
+        return ServerItem("mcpr", {"type": "mcp_approval_request", **fields})
+
+    @asynccontextmanager
+    async def running(self, calls: Sequence[McpCall]) -> AsyncGenerator[Outcomes, None]:
+        """Runs calls side by side; awaits the outcome of each when it is asked for."""
+        loop = asyncio.get_running_loop()
+        ended: dict[str, asyncio.Future[ToolEnded]] = {}
+        ready: list[ReadyCall] = []
+        for call in calls:
+            found = self._ready(call)
+            if isinstance(found, str):
+                call.ended = McpEnded(None, wrong_call(found))
+            else:
+                ready.append(found)
+                ended[call.id] = loop.create_future()
+
+        def emit(event: RunEvent) -> None:
+            if isinstance(event, ToolEnded):
+                ended[event.id].set_result(event)
+                opened = self._servers_of[event.name]
+                opened.told(opened.config.label, event.status, event.duration_s)
+
+        begun_s = time.monotonic()
+        task = asyncio.ensure_future(Execution(ready, emit, Limits(parallel=_PARALLEL)).run())
+
+        async def outcome(call: McpCall) -> McpEnded:
+            if call.id in ended:
+                waited: set[asyncio.Future[Any]] = {task, ended[call.id]}
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                if not ended[call.id].done():
+                    task.result()  # which raises
+                call.ended = _ended(ended[call.id].result())
+            assert call.ended is not None
+            return call.ended
+
+        try:
+            yield outcome
+        finally:
+            if (exchange := current()) is not None and ready:
+                exchange.elsewhere_s += time.monotonic() - begun_s
+            await given_up(task)
+
+    def _checked(self, call: McpCall) -> ReadyCall | str:
+        """The call as it can run, or why it cannot."""
+        allowed = None if self._asked.frees else self._asked.conversation.allowed_tools
+        if call.request_id is None and allowed is not None and call.name not in allowed:
+            return _NOT_ALLOWED
+        found = prepared(call.index, Call(call.name, call.arguments, id=call.id), self._tools)
+        return f"This call was not run. {found} Make it again, corrected." if isinstance(found, str) else found
+
+    def _ready(self, call: McpCall) -> ReadyCall | str:
+        """The same, if calls may still be made."""
+        found = self._checked(call)
+        if isinstance(found, str) or self._left is None:
+            return found
+        if not self._left:
+            return _TOO_MANY
+        self._left -= 1
+        return found
+
+    @property
+    def are_spent(self) -> bool:
+        """Whether no more calls may be made."""
+        return self._left == 0
+
+
+def _ended(ended: ToolEnded) -> McpEnded:
+    if ended.status == "ok":
+        return McpEnded(ended.text)
+    return McpEnded(None, tool_failure(ended.text))

@@ -1,0 +1,252 @@
+"""The MCP servers that the configuration allows, connected when a request first wants one and kept until the end.
+
+No other server is ever contacted, whatever a request says. A connection is shared by all requests; those that bring
+headers of their own share one with requests that bring the same.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from callwright.agent.mcp.connection import Command, Connection, Url
+from callwright.agent.mcp.tools import mcp_command, needs_sdk, server_tool
+from callwright.agent.tools import Tool, ToolOptions
+from callwright.conversation import FunctionTool
+from callwright.errors import ConfigError, RequestError, did_you_mean
+from callwright.gateway.config.config import McpConfig
+from callwright.gateway.config.urls import check_header, check_url
+from callwright.upstreams.http import without_credentials
+from callwright.wire.responses.mcp import AskedServer, McpServer, McpTool, McpToolFilter
+
+__all__ = ["McpServers", "OpenServer"]
+
+log = logging.getLogger("callwright.gateway")
+
+# A server is asked again what tools it has when the list is so old.
+_LISTED_EVERY_S: Final = 300.0
+# So many connections with headers of clients are kept; the one that was not used for longest goes first.
+_MAX_OF_CLIENTS: Final = 64
+# They belong to the connection, or to the protocol.
+_NOT_OF_CLIENTS: Final = ("host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "te")
+# Told of each call: the label of the server in the configuration, the outcome, and the seconds that it took.
+Told: TypeAlias = Callable[[str, str, float], None]
+_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class OpenServer(Struct, frozen=True):
+    """A server of a request, connected. `listed` are its tools by name, as the SDK has them; `told` hears of each call
+    of one.
+    """
+
+    server: McpServer
+    connection: Connection
+    config: McpConfig
+    listed: Mapping[str, Any]
+    told: Told
+
+    def tool(self, name: str, definition: FunctionTool) -> Tool:
+        """One of its tools, as the model knows it."""
+        options = ToolOptions(timeout_s=self.config.timeout_s, result_chars=self.config.result_chars)
+        return server_tool(self.connection, self.listed[name], definition, options, tells_media=True)
+
+
+class _Kept:
+    """A connection that requests share."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.connection: Connection | None = None
+        self.listed_at = 0.0
+
+
+class McpServers:
+    """The servers of a configuration. Raises `ConfigError` for one that cannot be."""
+
+    def __init__(self, configs: Sequence[McpConfig], told: Told = lambda *_: None) -> None:
+        self._told = told
+        self._targets: dict[str, tuple[McpConfig, Command | Url]] = {}
+        if configs:
+            needs_sdk()
+        for config in configs:
+            if config.label in self._targets:
+                raise ConfigError(f"Two MCP servers are called {config.label!r}.")
+            try:
+                self._targets[config.label] = config, _target(config)
+            except ConfigError as error:
+                raise ConfigError(f"MCP server {config.label!r}: {error}") from error
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+
+    async def opened(self, asked: Sequence[AskedServer]) -> dict[str, OpenServer]:
+        """The servers that a request offers, by the labels it gives them. Raises `RequestError`."""
+        return dict(
+            zip(
+                (one.server_label for one in asked),
+                await asyncio.gather(*(self._opened(one) for one in asked)),
+                strict=True,
+            )
+        )
+
+    async def close(self) -> None:
+        """End all connections, and the processes that were started."""
+        kept, self._kept = self._kept, OrderedDict()
+        await asyncio.gather(*(one.connection.close() for one in kept.values() if one.connection is not None))
+
+    async def _opened(self, asked: AskedServer) -> OpenServer:
+        config, target = self._found(asked)
+        given = _headers(asked, config)
+        if given:
+            assert isinstance(target, Url)
+            target = msgspec.structs.replace(target, headers={**target.headers, **given})
+        try:
+            connection = await self._connected((config.label, tuple(sorted(given.items()))), config, target)
+        except ConfigError as error:
+            log.warning("%s", " ".join((str(error), *getattr(error, "__notes__", ()))))
+            raise RequestError(
+                f"Error retrieving tool list from MCP server: '{asked.server_label}'. {error}",
+                param="tools",
+                code="http_error",
+                status=424,
+                type_="external_connector_error",
+            ) from error
+        listed = {str(tool.name): tool for tool in connection.tools}
+        tools = tuple(_tool(tool) for name, tool in listed.items() if config.tools is None or name in config.tools)
+        server = McpServer(asked, tuple(filter(asked.allows, tools)))
+        if not server.tools:
+            raise RequestError(
+                f"Invalid '{asked.param}.allowed_tools': none of the tools of the MCP server '{asked.server_label}' is "
+                f"allowed. It has: {', '.join(tool.name for tool in tools) or 'none'}.{_meant(asked, tools)}",
+                param=f"{asked.param}.allowed_tools",
+                code="invalid_value",
+            )
+        return OpenServer(server, connection, config, listed, self._told)
+
+    def _found(self, asked: AskedServer) -> tuple[McpConfig, Command | Url]:
+        """The server that a request means, by its URL or, without one, by its label."""
+        if asked.server_url is None:
+            if asked.server_label in self._targets:
+                return self._targets[asked.server_label]
+            field, said, near = "server_label", asked.server_label, did_you_mean(asked.server_label, self._targets)
+        else:
+            for config, target in self._targets.values():
+                if isinstance(target, Url) and target.url.rstrip("/") == asked.server_url.rstrip("/"):
+                    return config, target
+            field, said = "server_url", without_credentials(asked.server_url)
+            near = ""  # clients are told no addresses
+        known = f"They are: {', '.join(self._targets)}." if self._targets else "There are none."
+        raise RequestError(
+            f"Unsupported value: '{asked.param}.{field}' does not support '{said}' here: this gateway contacts the MCP "
+            f"servers of its configuration only.{near} {known} Add it there ([[mcp]] with a label and a url or "
+            "command), or offer its tools as functions and run them in the client.",
+            param=f"{asked.param}.{field}",
+            code="unsupported_value",
+        )
+
+    async def _connected(self, key: _Key, config: McpConfig, target: Command | Url) -> Connection:
+        """The connection to a server with a list of tools that is not too old. Raises `ConfigError`."""
+        kept = self._kept.setdefault(key, _Kept())
+        self._kept.move_to_end(key)
+        async with kept.lock:
+            if kept.connection is None:
+                connection = Connection(target, config.connect_timeout_s)
+                try:
+                    await connection.open()
+                except BaseException:
+                    await connection.close()
+                    raise
+                kept.connection = connection
+            elif kept.connection.is_stale or time.monotonic() - kept.listed_at > _LISTED_EVERY_S:
+                await kept.connection.refresh()
+            else:
+                return kept.connection
+            kept.listed_at = time.monotonic()
+        await self._drop_some()
+        return kept.connection
+
+    async def _drop_some(self) -> None:
+        """Close connections with headers of clients when there are too many."""
+        of_clients = [key for key in self._kept if key[1]]
+        for key in of_clients[: max(0, len(of_clients) - _MAX_OF_CLIENTS)]:
+            kept = self._kept[key]
+            if not kept.lock.locked() and (kept.connection is None or kept.connection.is_idle):
+                del self._kept[key]
+                if kept.connection is not None:
+                    await kept.connection.close()
+
+
+def _target(config: McpConfig) -> Command | Url:
+    if (config.url is None) == (config.command is None):
+        got = "neither" if config.url is None else "both: leave one of them out"
+        raise ConfigError(f"expected either url = 'http://…' or command = '…', got {got}.")
+    if config.command is not None:
+        for field in ("headers", "api_key_env", "client_headers"):
+            if getattr(config, field):
+                raise ConfigError(f"{field} is for servers with a url; name a command's variables in env.")
+        return mcp_command(config.command, {name: _variable(name) for name in config.env})
+    assert config.url is not None
+    if config.env:
+        raise ConfigError("env is for servers with a command; a url has headers and api_key_env.")
+    check_url(config.url, f"url {without_credentials(config.url)!r}: expected one such as https://example.com/mcp")
+    headers = {name.lower(): value for name, value in config.headers.items()}
+    if config.api_key_env:
+        if "authorization" in headers:
+            raise ConfigError("its key is given more than once, by headers.authorization and api_key_env: leave one.")
+        headers["authorization"] = f"Bearer {_variable(config.api_key_env)}"
+    for name, value in headers.items():
+        check_header(name, value, f"headers.{name}")
+    return Url(config.url, headers)
+
+
+def _meant(asked: AskedServer, tools: Sequence[McpTool]) -> str:
+    """Which tool a request may mean by the first name that it allows."""
+    allowed = asked.allowed_tools
+    names = allowed.tool_names if isinstance(allowed, McpToolFilter) else allowed
+    return did_you_mean(names[0], [tool.name for tool in tools]) if names else ""
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigError(f"the environment variable {name} is not set.")
+    return value
+
+
+def _headers(asked: AskedServer, config: McpConfig) -> dict[str, str]:
+    """The headers that a request brings for a server. Raises `RequestError`."""
+    given = {name.lower(): value for name, value in (asked.headers or {}).items()}
+    field = "headers" if given else "authorization"
+    if asked.authorization is not None:
+        given["authorization"] = f"Bearer {asked.authorization.removeprefix('Bearer ')}"
+    if given and not config.client_headers:
+        raise RequestError(
+            f"Unsupported parameter: '{asked.param}.{field}': this gateway gives the MCP server "
+            f"'{asked.server_label}' its keys itself. Leave it out, or set client_headers in its configuration.",
+            param=f"{asked.param}.{field}",
+            code="unsupported_parameter",
+        )
+    for name, value in given.items():
+        try:
+            if name in _NOT_OF_CLIENTS or name.startswith(("mcp-", "proxy-")):
+                raise ConfigError(f"headers: {name!r} is the gateway's own.")
+            check_header(name, value, f"headers.{name}")
+        except ConfigError as error:
+            raise RequestError(
+                f"Invalid '{asked.param}.{field}': {error}", param=f"{asked.param}.{field}", code="invalid_value"
+            ) from error
+    return given
+
+
+def _tool(listed: Any) -> McpTool:
+    hints = listed.annotations
+    return McpTool(
+        str(listed.name),
+        listed.description or listed.title,
+        listed.input_schema,
+        hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
+    )

@@ -1,0 +1,246 @@
+"""A turn of the Responses API in which this server runs tools itself: searches for tools, and tools of MCP servers.
+
+The model is asked, what it calls of them is run, and it is asked again with what came of it, until it answers or calls
+what the client must run. Items do not interleave: what the model writes behind a call that is run here follows when
+that is answered.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from itertools import groupby
+from typing import Final, TypeAlias
+
+import msgspec
+
+from callwright.calls.tool_search import SEARCH_TOOL
+from callwright.conversation import CallOutput, Conversation, Item, Message, Reasoning, TextPart
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    Problem,
+    ReasoningDelta,
+    Usage,
+)
+from callwright.gateway.responses.mcp_calls import McpCall, McpCalls
+from callwright.gateway.responses.server_items import ServerItem, TurnEvents
+from callwright.gateway.responses.tool_search import Search
+from callwright.gateway.responses.truncation import with_truncation
+from callwright.turn.run import Model
+from callwright.wire.responses.mcp import McpEnded, McpStarted
+from callwright.wire.responses.request import Asked
+
+__all__ = ["with_server_tools"]
+
+_MAX_SEARCHES: Final = 8
+_MAX_ROUNDS: Final = 24
+_Now: TypeAlias = Event | ServerItem | McpStarted
+_Out: TypeAlias = _Now | McpCall  # a call stands where its answer belongs
+
+
+async def with_server_tools(
+    model: Model,
+    asked: Asked,
+    mcp: McpCalls,
+    *,
+    new_id: Callable[[str], str],
+    today: str,
+    streamed: bool,
+    truncates: bool,
+) -> TurnEvents:
+    """The events of a turn. Where the model calls what the client must run, or a person must approve a call, the rest
+    is run here all the same, and the response ends.
+    """
+    if listed := mcp.lists():
+        yield listed
+    approved = [
+        McpCall(index, new_id("mcp"), call.name, call.arguments, request_id)
+        for index, (request_id, call) in enumerate(asked.approved.items())
+        if call.name in mcp
+    ]
+    async with aclosing(_answered(mcp, approved, [out for call in approved for out in _whole(call)])) as late:
+        async for out in late:
+            yield [out]
+    conversation = _with_outputs(asked.conversation, approved)
+    counted: Usage | None = None
+    searches = 0
+    for rounds in range(_MAX_ROUNDS + 1):
+        is_last = rounds == _MAX_ROUNDS or searches >= _MAX_SEARCHES or mcp.are_spent
+        turn = _Turn(asked, mcp, new_id)
+        ended = Finished("stop")
+        shown = _barred(conversation, asked, mcp) if is_last else conversation
+        events = with_truncation(model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates)
+        async with aclosing(events):
+            async for batch in events:
+                now: list[_Now] = []
+                for event in batch:
+                    if isinstance(event, Usage):
+                        counted = event if counted is None else counted.plus(event)
+                    elif isinstance(event, Finished):
+                        ended = event
+                    else:
+                        now += turn.take(event)
+                if now:
+                    yield now
+        async with aclosing(_answered(mcp, turn.calls, turn.held)) as late:
+            async for out in late:
+                yield [out]
+        made = [Search(asked, arguments) for arguments in turn.searches]
+        for search in made:
+            yield search.output()
+        searches += len(made)
+        if turn.is_over or is_last or ended.reason in ("length", "content_filter"):
+            yield [Finished("stop") if is_last and not turn.is_over else ended]
+            break
+        items = [*conversation.items, *turn.said()]
+        for search in made:
+            items += search.told(items)
+        conversation = msgspec.structs.replace(
+            conversation,
+            items=tuple(items),
+            tools=asked.offer.tools,
+            tool_choice="auto",
+            allowed_tools=None if asked.frees else conversation.allowed_tools,
+        )
+    if counted is not None:
+        yield [counted]
+
+
+class _Turn:
+    """Sorts the events of one turn of the model. `calls` are those to run, `searches` the arguments of searches; `held`
+    begins with the first of the calls, where its answer belongs.
+    """
+
+    def __init__(self, asked: Asked, mcp: McpCalls, new_id: Callable[[str], str]) -> None:
+        self.calls: list[McpCall] = []
+        self.searches: list[str] = []
+        self.held: list[_Out] = []
+        self._searches_here = asked.offer.search == "server"
+        self._mcp = mcp
+        self._new_id = new_id
+        self._is_over = False
+        self._said: list[ContentDelta | ReasoningDelta | McpCall] = []
+        self._open: int | None = None  # the call that is run here
+        self._call: McpCall | None = None  # None: it is a search
+        self._pieces: list[str] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the response ends with this turn."""
+        return self._is_over or not (self.calls or self.searches)
+
+    def said(self) -> list[Item]:
+        """What the model wrote and what came of its calls, as the items of the response will be read."""
+        items: list[Item] = []
+        for kind, group in groupby(self._said, type):
+            text = ""
+            for one in group:
+                if isinstance(one, McpCall):
+                    items += one.items()
+                else:
+                    text += one.text
+            if text.strip():
+                items.append(Reasoning(text) if kind is ReasoningDelta else Message("assistant", (TextPart(text),)))
+        return items
+
+    def take(self, event: Event) -> list[_Now]:
+        """What goes out now."""
+        now: list[_Now] = []
+        for out in self._sorted(event):
+            if self.held or isinstance(out, McpCall):
+                self.held.append(out)
+            else:
+                now.append(out)
+        return now
+
+    def _sorted(self, event: Event) -> Sequence[_Out]:
+        match event:
+            case ContentDelta() | ReasoningDelta():
+                self._said.append(event)
+            case CallStarted(index, name) if name in self._mcp:
+                self._open, self._pieces = index, []
+                self._call = call = McpCall(index, self._new_id("mcp"), name)
+                return [] if self._mcp.may_wait(name) else [McpStarted(index, call.id, name)]
+            case CallStarted(index, name) if self._searches_here and name == SEARCH_TOOL.name:
+                self._open, self._pieces, self._call = index, [], None
+                return []
+            case CallStarted():
+                self._is_over = True
+            case ArgumentsDelta(index, text) if index == self._open:
+                self._pieces.append(text)
+                return [event] if self._call is not None and not self._mcp.may_wait(self._call.name) else []
+            case CallEnded(index) if index == self._open:
+                return self._end(event)
+            case Problem(call=int(index)) if index == self._open and self._call is None:
+                return []
+        return [event]
+
+    def _end(self, event: CallEnded) -> Sequence[_Out]:
+        """The call that is open is over."""
+        call, arguments = self._call, "".join(self._pieces)
+        self._open = None
+        if call is None:
+            self.searches += [arguments] if event.complete else []
+            return []
+        call.arguments = arguments
+        waits = self._mcp.may_wait(call.name)
+        if not event.complete:
+            return [] if waits else [event]
+        if waits and self._mcp.holds(call):
+            self._is_over = True
+            return [self._mcp.request(call)]
+        self.calls.append(call)
+        self._said.append(call)
+        return _whole(call) if waits else [event, call]
+
+
+def _whole(call: McpCall) -> list[_Out]:
+    """All that is told of a call."""
+    return [
+        McpStarted(call.index, call.id, call.name, call.request_id),
+        ArgumentsDelta(call.index, call.arguments),
+        CallEnded(call.index),
+        call,
+    ]
+
+
+async def _answered(
+    mcp: McpCalls, calls: Sequence[McpCall], held: Sequence[_Out]
+) -> AsyncGenerator[_Now | McpEnded, None]:
+    """What was held, with the calls run and the answer of each at its place."""
+    if not held:
+        return
+    async with mcp.running(calls) as outcome:
+        for out in held:
+            if isinstance(out, McpCall):
+                yield await outcome(out)
+            else:
+                yield out
+
+
+def _with_outputs(conversation: Conversation, calls: Sequence[McpCall]) -> Conversation:
+    """The conversation with what came of calls that were approved."""
+    told = {call.request_id: call.words for call in calls}
+    if not told:
+        return conversation
+    items = tuple(
+        CallOutput(item.call_id, (TextPart(told[item.call_id]),))
+        if isinstance(item, CallOutput) and item.call_id in told
+        else item
+        for item in conversation.items
+    )
+    return msgspec.structs.replace(conversation, items=items)
+
+
+def _barred(conversation: Conversation, asked: Asked, mcp: McpCalls) -> Conversation:
+    """The conversation in which nothing may be called that would be run here; the prompt keeps its tools."""
+    is_here = {SEARCH_TOOL.name} if asked.offer.search == "server" else set()
+    allowed = conversation.allowed_tools
+    names = [tool.name for tool in conversation.tools] if allowed is None else allowed
+    left = tuple(name for name in names if name not in mcp and name not in is_here)
+    if not left:
+        return msgspec.structs.replace(conversation, tool_choice="none", allowed_tools=None)
+    return msgspec.structs.replace(conversation, allowed_tools=left)

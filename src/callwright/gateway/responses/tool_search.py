@@ -1,0 +1,44 @@
+"""Searches for tools that this server runs itself: what a model asked, what was found, and how both are told."""
+
+from collections.abc import Sequence
+
+from callwright.calls.tool_search import SEARCH_TOOL, found_words, search_tools
+from callwright.conversation import Call, CallOutput, Item, TextPart
+from callwright.gateway.responses.server_items import ServerItem
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.wire.responses.input_items import search_id
+from callwright.wire.responses.request import Asked
+
+__all__ = ["Search"]
+
+
+class Search:
+    """A search with the arguments of the model; the tools that it finds can be called from now on."""
+
+    def __init__(self, asked: Asked, arguments: str) -> None:
+        self._query = _query(arguments)
+        self._names = [tool.name for tool in search_tools(asked.offer.searchable, self._query)]
+        for name in self._names:
+            asked.offer.show(name)
+        self._tools = [asked.offer.given(name) for name in self._names]
+
+    def output(self) -> tuple[ServerItem, ServerItem]:
+        """The search as items: the call, and the tools that it found."""
+        common = {"execution": "server", "call_id": None, "status": "completed"}
+        call = {"type": "tool_search_call", **common, "arguments": {"query": self._query}}
+        found = {"type": "tool_search_output", **common, "tools": self._tools}
+        return ServerItem("tsc", call), ServerItem("tso", found)
+
+    def told(self, before: Sequence[Item]) -> tuple[Item, Item]:
+        """The search as the model is shown it, now and, made of its items, in every later turn."""
+        made = sum(isinstance(item, Call) and item.name == SEARCH_TOOL.name for item in before)
+        call = Call(SEARCH_TOOL.name, encode({"query": self._query}).decode(), id=search_id(made))
+        return call, CallOutput(call.id, (TextPart(found_words(self._names)),))
+
+
+def _query(arguments: str) -> str:
+    try:
+        value = decode(arguments)
+    except NotJsonError:
+        return arguments
+    return str(value.get("query", "")) if isinstance(value, dict) else arguments

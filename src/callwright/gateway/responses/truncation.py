@@ -1,0 +1,75 @@
+"""Conversations that are too long for a model, cut at their start where the request allows it (`truncation: auto`)."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+
+from callwright.conversation import Call, CallOutput, Conversation, Item, Message
+from callwright.errors import RequestError
+from callwright.turn.run import Events, Model, run_turn
+
+__all__ = ["shortened", "with_truncation"]
+
+_MAX_CUTS: Final = 12
+
+
+async def with_truncation(
+    model: Model,
+    conversation: Conversation,
+    fields: Mapping[str, Any],
+    *,
+    today: str,
+    streamed: bool,
+    truncates: bool,
+) -> Events:
+    """The events of a turn; while the server says that the conversation is too long, its oldest part is left out."""
+    for cuts in range(_MAX_CUTS + 1):
+        begun = False
+        try:
+            async with aclosing(run_turn(model, conversation, fields, today=today, streamed=streamed)) as events:
+                async for batch in events:
+                    begun = True
+                    yield batch
+            return
+        except RequestError as error:
+            shorter = shortened(conversation) if truncates and not begun and cuts < _MAX_CUTS else None
+            if error.code != "context_length_exceeded":
+                raise
+            if shorter is None:
+                error.param = "input"
+                raise
+            conversation = shorter
+
+
+def shortened(conversation: Conversation) -> Conversation | None:
+    """The conversation without its oldest part; None when nothing can go.
+
+    Instructions at the start stay, and the last message of the user; what stands before it goes first, then what
+    stands behind it, but for the latest calls. An output never loses its call.
+    """
+    items = conversation.items
+    start = next((n for n, item in enumerate(items) if not _instructs(item)), len(items))
+    last = max((n for n, item in enumerate(items) if isinstance(item, Message) and item.role == "user"), default=-1)
+    end = last
+    if last <= start:
+        start = max(start, last + 1)
+        end = max((n for n in range(start, len(items)) if _begins(items, n)), default=start)
+    if end <= start:
+        return None
+    cut = start + max(1, (end - start) // 4)
+    while cut < end and not _begins(items, cut):
+        cut += 1
+    return msgspec.structs.replace(conversation, items=(*items[:start], *items[cut:]))
+
+
+def _instructs(item: Item) -> bool:
+    return isinstance(item, Message) and item.role in ("system", "developer")
+
+
+def _begins(items: tuple[Item, ...], at: int) -> bool:
+    """Whether a conversation can begin at an item: neither within a run of calls nor before their outputs."""
+    return not isinstance(items[at], CallOutput) and not (
+        isinstance(items[at], Call) and isinstance(items[at - 1], Call)
+    )

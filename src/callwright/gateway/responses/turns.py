@@ -1,0 +1,367 @@
+"""One turn of the Responses API: what came before is fetched, the model is asked, the answer is kept.
+
+HTTP and WebSocket share it. It knows the store and the models, not how requests come and answers go.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import date
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from callwright.collect import settled
+from callwright.conversation import Call
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Problem, Usage
+from callwright.gateway.http import LARGE, OUR_FAULT, off_loop
+from callwright.gateway.responses.compaction import compacted
+from callwright.gateway.responses.mcp_calls import McpCalls
+from callwright.gateway.responses.mcp_servers import McpServers, OpenServer
+from callwright.gateway.responses.server_items import ServerItem, TurnEvent, TurnEvents
+from callwright.gateway.responses.server_tools import with_server_tools
+from callwright.gateway.store.store import Store, StoredResponse, StoreError
+from callwright.turn.run import Model
+from callwright.wire.body import decoded
+from callwright.wire.errors import error_body
+from callwright.wire.limits import Limits, check_items
+from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
+from callwright.wire.responses.request import Asked, ResponsesRequest, decode_request, read_request
+from callwright.wire.responses.response import Flavour, ResponseEvent, ResponseWriter, response_object
+
+__all__ = ["Memory", "Prepared", "Turns", "new_id", "with_ids"]
+
+log = logging.getLogger("callwright.gateway")
+Items: TypeAlias = list[Mapping[str, Any]]
+
+
+def new_id(prefix: str) -> str:
+    """An id that nobody else has."""
+    return f"{prefix}_{secrets.token_hex(24)}"
+
+
+def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
+    """Items, each with an id of its own or a new one."""
+    ids = secrets.token_hex(20)
+    return [
+        {**item, "id": f"{_prefix(item)}_{ids}{number:08x}"}
+        if item.get("id") in (None, "") and _is_known(item)
+        else item
+        for number, item in enumerate(items)
+    ]
+
+
+def _is_known(item: Mapping[str, Any]) -> bool:
+    """Whether it can be told what an item is; what is none gets no id, which would make a reference of it."""
+    return "role" in item or item.get("type", "item_reference") != "item_reference"
+
+
+class Memory:
+    """The latest response of a connection: it can be continued even when it was not stored."""
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+        self._items: Items = []
+        self._stored = False
+
+    def get(self, id_: str) -> Items | None:
+        """The items up to and with this response, if it is the latest and is not stored."""
+        return list(self._items) if id_ == self._id and not self._stored else None
+
+    def keep(self, id_: str, items: Items, *, stored: bool) -> None:
+        """Remember a response instead of the one before; one that is `stored` is found there."""
+        self._id, self._items, self._stored = id_, [] if stored else items, stored
+
+    def evict(self, id_: str) -> None:
+        """Forget a response."""
+        if id_ == self._id:
+            self._id, self._items = None, []
+
+
+class Prepared(Struct):
+    """A turn that can begin: everything in the request was checked. `new` are the items that came with it."""
+
+    request: ResponsesRequest
+    asked: Asked
+    model: Model
+    writer: ResponseWriter
+    history: Items
+    new: Items
+    servers: Mapping[str, OpenServer] = {}  # of MCP
+    continues: str | None = None  # the stored response before it
+    queued: bool = False  # it is stored already, and made in the background
+    problems: list[Problem] = []
+    usage: Usage | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the response."""
+        return str(self.writer.response["id"])
+
+    def write(self, batch: Sequence[TurnEvent]) -> list[ResponseEvent]:
+        """Take events of the turn; answers the events of the API for them."""
+        return [out for event in batch for out in self._written(event)]
+
+    def _written(self, event: TurnEvent) -> list[ResponseEvent]:
+        if isinstance(event, Usage):
+            self.usage = event
+            return []
+        if isinstance(event, ServerItem):
+            return self.writer.add(event.item(new_id), event.steps, **event.empty)
+        if isinstance(event, Problem):
+            self.problems.append(event)
+        return self.writer.event(event)
+
+    def finish(self) -> list[ResponseEvent]:
+        """The turn is over; answers the last events."""
+        return self.writer.finish(self.usage, int(time.time()))
+
+    def stored(self) -> StoredResponse:
+        """The response as it is now, for the store."""
+        response = self.writer.response
+        return StoredResponse(
+            id=self.id,
+            created_at=response["created_at"],
+            body={key: value for key, value in response.items() if key != "output"},
+            input=tuple(self.new if self.continues or self.request.conversation_id else [*self.history, *self.new]),
+            output=tuple(response["output"]),
+            parent=self.continues,
+            conversation=self.request.conversation_id,
+        )
+
+
+class Turns:
+    """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
+
+    def __init__(
+        self,
+        find_model: Callable[[str], Model],
+        store: Store | None,
+        servers: McpServers,
+        *,
+        mend: bool,
+        limits: Limits,
+    ) -> None:
+        self._find_model = find_model
+        self._servers = servers
+        self._store = store
+        self._mend = mend
+        self.limits = limits
+
+    async def prepare(
+        self, body: bytes | str, memory: Memory | None = None, *, flavour: Flavour = "openai", **changed: Any
+    ) -> Prepared:
+        """Check a request, with what came before; `changed` are fields that are set whatever it says. Raises
+        `RequestError`.
+        """
+        given = decoded(body, self.limits)
+        if isinstance(given, Mapping):
+            given = {key: it for key, it in {**given, **changed}.items() if it is not None}
+        request = decode_request(given)
+        assert isinstance(given, Mapping)
+        model = self._find_model(request.model)
+        history = await self._history(request, memory)
+        new = await self._new_items(request)
+        check_items(len(history) + len(new), self.limits, "input")
+        request.input = [dict(item) for item in new] if request.input is not None else None
+        slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
+        opened = await self._servers.opened(read_mcp_tools(request.tools or ()))
+        servers = {label: one.server for label, one in opened.items()}
+        asked = await off_loop(
+            lambda: read_request(request, given, history, servers=servers, mend=self._mend), slow=slow
+        )
+        response = response_object(
+            request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
+        )
+        taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
+        writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
+        parent = request.previous_response_id
+        continues = None if memory and parent and memory.get(parent) is not None else parent
+        return Prepared(request, asked, model, writer, history, new, opened, continues)
+
+    def ask(self, prepared: Prepared, *, streamed: bool) -> TurnEvents:
+        """The events of the model's turn. Raises `UpstreamError` or `RequestError` while they are read."""
+        asked, today = prepared.asked, date.today().isoformat()
+        if asked.compacts:
+            return compacted(prepared.model, asked, today)
+        truncates = prepared.request.truncation == "auto"
+        mcp = McpCalls(asked, prepared.servers, prepared.request.max_tool_calls)
+        events = with_server_tools(
+            prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
+        )
+        return events if streamed else _settled(events)
+
+    async def whole(self, prepared: Prepared) -> dict[str, Any]:
+        """The answer at once. Raises what went wrong."""
+        async with aclosing(self.ask(prepared, streamed=False)) as events:
+            async for batch in events:
+                prepared.write(batch)
+        prepared.finish()
+        await self._keep(prepared, None)
+        return prepared.writer.response
+
+    async def streamed(
+        self, prepared: Prepared, events: TurnEvents, memory: Memory | None = None
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        """The events of the API: the response begins, goes on, and always ends with one that says how. What comes
+        together is one batch.
+        """
+        writer = prepared.writer
+        ending: list[ResponseEvent] = []
+        yield writer.begin()
+        try:
+            async with aclosing(events):
+                async for batch in events:
+                    if written := prepared.write(batch):
+                        yield written
+            ending = prepared.finish()
+            await self._keep(prepared, memory)
+        except (RequestError, UpstreamError) as error:
+            log.debug("%s failed: %.500r", prepared.id, str(error))
+            ending = ending[:-1] + writer.fail(*_failure(error))
+        except Exception:
+            log.exception("%s failed", prepared.id)
+            ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
+        yield ending
+
+    def warm_up(self, prepared: Prepared, memory: Memory) -> list[ResponseEvent]:
+        """A response without output, which can be continued on this connection."""
+        events = prepared.writer.begin() + prepared.writer.finish(None, int(time.time()))
+        memory.keep(prepared.id, [*prepared.history, *prepared.new], stored=False)
+        return events
+
+    # --- what came before ---
+
+    async def _history(self, request: ResponsesRequest, memory: Memory | None) -> Items:
+        if (parent := request.previous_response_id) is not None:
+            items = memory.get(parent) if memory else None
+            if items is None and self._store is not None:
+                items = await self._store.history(parent)  # type: ignore[assignment]
+                await self._refuse_unfinished(parent)
+            if items is None:
+                raise RequestError(
+                    f"Previous response with id '{parent}' not found.",
+                    param="previous_response_id",
+                    code="previous_response_not_found",
+                )
+            return items
+        if (conversation := request.conversation_id) is not None:
+            found = await self._store.conversation_items(conversation) if self._store else None
+            if found is None:
+                raise RequestError(
+                    f"Conversation with id '{conversation}' not found.", param="conversation", status=404
+                )
+            return list(found)
+        return []
+
+    async def _refuse_unfinished(self, id_: str) -> None:
+        """A response that is still made in the background cannot be continued yet."""
+        stored = await self._store.get(id_) if self._store else None
+        if stored is not None and stored.body.get("status") in ("queued", "in_progress"):
+            raise RequestError(
+                f"Previous response with id '{id_}' is not finished: its status is '{stored.body['status']}'. Wait "
+                "until it is completed.",
+                param="previous_response_id",
+                code="invalid_value",
+            )
+
+    async def _new_items(self, request: ResponsesRequest) -> Items:
+        """The items of the input, each with an id; a reference becomes what it refers to."""
+        given = request.input
+        if isinstance(given, str):
+            given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
+        items: Items = []
+        for item in given or ():
+            if item.get("type", "item_reference" if item.keys() == {"id"} else None) == "item_reference":
+                found = await self._store.item(str(item.get("id"))) if self._store else None
+                items.append(found or item)
+            else:
+                items.append(item)
+        return with_ids(items)
+
+    async def _keep(self, prepared: Prepared, memory: Memory | None) -> None:
+        """Keep a finished response, so that it can be continued once its end was told."""
+        is_stored = self._store is not None and prepared.request.store is not False
+        if memory is not None:
+            items = [*prepared.history, *prepared.new, *prepared.writer.response["output"]]
+            memory.keep(prepared.id, items, stored=is_stored)
+        if self._store is None or not is_stored:
+            return
+        if prepared.queued:  # it may have been deleted or cancelled meanwhile, also by another gateway
+            stored = await self._store.get(prepared.id)
+            if stored is not None and stored.body["status"] != "cancelled":
+                await self._store.replace(prepared.stored())
+            return
+        try:
+            await self._store.put(prepared.stored())
+        except StoreError:
+            if prepared.continues is None or await self._store.get(prepared.continues) is not None:
+                raise
+            prepared.continues = None  # which was deleted meanwhile: its items are kept with this one
+            await self._store.put(prepared.stored())
+
+
+async def _settled(events: TurnEvents) -> TurnEvents:
+    """The events of an answer that is not streamed, when all of them are there."""
+    async with aclosing(events):
+        kept = [event async for batch in events for event in batch]
+    yield settled(kept)
+
+
+def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:
+    """Whether there may be grammars among the tools, which take their time."""
+    return any(tool.get("type") in ("custom", "namespace") for tool in tools) or any(
+        item.get("type") in ("additional_tools", "tool_search_output") for item in items
+    )
+
+
+_PREFIXES: Final = {
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
+    "additional_tools": "at",
+    "compaction": "cmp",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
+}
+
+
+def _prefix(item: Mapping[str, Any]) -> str:
+    return _PREFIXES.get(str(item.get("type")), "msg")
+
+
+def _echoed(tools: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[str, Any]]:
+    """The tools as the response shows them: a function with all its fields, and whether it is held to its schema."""
+    strict = {tool.name: bool(tool.strict) for tool in (*asked.offer.tools, *asked.offer.deferred)}
+    echoed: list[Mapping[str, Any]] = []
+    for tool in tools:
+        if tool.get("type") == "function":
+            name = asked.offer.names.flat(str(tool.get("name")))
+            defaults = {"description": None, "parameters": None, "strict": strict.get(name, False)}
+            given = {key: value for key, value in tool.items() if key != "strict" or value is not None}
+            echoed.append({**defaults, **given})
+        elif tool.get("type") == "mcp":
+            echoed.append(shown_mcp(tool))
+        else:
+            echoed.append(tool)
+    return echoed
+
+
+def _failure(error: RequestError | UpstreamError) -> tuple[str, str]:
+    """Code and message of a response that has failed."""
+    body = error_body(error)["error"]
+    code = body["code"] or ""
+    if isinstance(error, RequestError):
+        return (code if code in ("context_length_exceeded",) else "invalid_prompt"), body["message"]
+    if error.fault == "unmet":  # asked again often enough: clients try again for any other code
+        return "invalid_prompt", body["message"]
+    return ("rate_limit_exceeded" if error.status == 429 else "server_error"), body["message"]

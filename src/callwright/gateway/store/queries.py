@@ -1,0 +1,338 @@
+"""What the store asks its database: each function is one transaction, given the connection that runs it.
+
+Plain functions of SQL: nothing here knows of the event loop, of files, or of one database's driver.
+
+Everything has an owner, and each function sees what one owner has: what another one has is not there.
+
+Who writes at once: those who add a response share a lock, those who erase some hold it alone, so that nothing begins to
+continue from a response while it is found to have no children. Within a conversation, its row is locked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+
+from callwright.errors import CallwrightError
+from callwright.gateway.store.tables import CONVERSATION_ITEMS, CONVERSATIONS, ITEMS, RESPONSES, lock
+from callwright.tolerant_json.codec import encode
+
+__all__ = [
+    "ENDED",
+    "StoreError",
+    "StoredConversation",
+    "StoredResponse",
+    "add_items",
+    "create_conversation",
+    "delete_conversation",
+    "delete_item",
+    "delete_response",
+    "erase_old",
+    "get_conversation",
+    "get_conversation_items",
+    "get_history",
+    "get_item",
+    "get_response",
+    "get_status",
+    "put_response",
+    "replace_response",
+    "update_conversation",
+]
+
+# What the `status` of a body says of an answer that nothing changes any more.
+ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
+_CHAINS = "tw-chain"
+_ITEM_LIST = msgspec.json.Decoder(list[dict[str, Any]])
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+class StoreError(CallwrightError):
+    """The store could not do it: its database failed, or what a response continues from is gone."""
+
+
+class StoredResponse(msgspec.Struct, frozen=True):
+    """An answer and what it answers.
+
+    `created_at` is in seconds since the epoch. `body` is the response object without its output. `input` are the items
+    of its own request, without the history and with references resolved; `parent` is its previous_response_id.
+    """
+
+    id: str
+    created_at: int
+    body: Mapping[str, Any]
+    input: tuple[Mapping[str, Any], ...]
+    output: tuple[Mapping[str, Any], ...]
+    parent: str | None = None
+    conversation: str | None = None
+
+
+class StoredConversation(msgspec.Struct, frozen=True):
+    """A conversation without its items. `created_at` is in seconds since the epoch."""
+
+    id: str
+    created_at: int
+    metadata: Mapping[str, Any] = {}
+
+
+# --- responses ---
+
+
+def put_response(connection: Connection, response: StoredResponse, owner: str) -> bool:
+    """Add a response, or replace the body and the items of one. True when it is stored now.
+
+    A deleted one is not brought back.
+    """
+    lock(connection, _CHAINS, shared=True)
+    named = [response.id] if response.parent is None else [response.id, response.parent]
+    ours = RESPONSES.c.owner == owner
+    found = connection.execute(select(RESPONSES.c.id, RESPONSES.c.hidden).where(RESPONSES.c.id.in_(named), ours))
+    hidden = {row.id: row.hidden for row in found}
+    content = {"body": encode(response.body), "input": encode(response.input), "output": encode(response.output)}
+    if hidden.get(response.id):
+        return False
+    if response.id in hidden:
+        connection.execute(update(RESPONSES).where(RESPONSES.c.id == response.id).values(content))
+        connection.execute(delete(ITEMS).where(ITEMS.c.response_id == response.id))
+    elif response.parent is not None and response.parent not in hidden:
+        raise StoreError(
+            f"Response {response.id} cannot be stored: it continues from {response.parent}, which is gone."
+        )
+    else:
+        head = {
+            "id": response.id,
+            "owner": owner,
+            "parent_id": response.parent,
+            "conversation_id": response.conversation,
+            "created_at": response.created_at,
+            "hidden": False,
+        }
+        connection.execute(insert(RESPONSES), head | content)
+    items = (*response.input, *response.output)
+    index = [{"item_id": id_, "response_id": response.id} for item in items if (id_ := _id_of(item)) is not None]
+    if index:
+        connection.execute(insert(ITEMS), index)
+    if response.conversation is not None:
+        if response.id in hidden:
+            its_own = CONVERSATION_ITEMS.c.response_id == response.id
+            inside = CONVERSATION_ITEMS.c.conversation_id == response.conversation
+            connection.execute(delete(CONVERSATION_ITEMS).where(inside, its_own))
+        add_items(connection, response.conversation, items, owner, response.id)
+    return True
+
+
+def replace_response(connection: Connection, response: StoredResponse, owner: str) -> bool:
+    """`put_response` for one that is there and has not ended, as its body says. True when it is stored now."""
+    lock(connection, _CHAINS, shared=True)
+    found = connection.execute(select(RESPONSES.c.body).where(_visible(response.id, owner)).with_for_update()).first()
+    if found is None or _OBJECT.decode(found.body).get("status") in ENDED:
+        return False
+    return put_response(connection, response, owner)
+
+
+def get_status(connection: Connection, id_: str, owner: str) -> str | None:
+    """What the body of a response says of it, unless that is unknown or deleted."""
+    found = connection.execute(select(RESPONSES.c.body).where(_visible(id_, owner))).first()
+    return None if found is None else _OBJECT.decode(found.body).get("status")
+
+
+def get_response(connection: Connection, id_: str, owner: str) -> StoredResponse | None:
+    """The response, unless it is unknown or deleted."""
+    row = connection.execute(select(RESPONSES).where(_visible(id_, owner))).first()
+    if row is None:
+        return None
+    return StoredResponse(
+        id=id_,
+        created_at=row.created_at,
+        body=_OBJECT.decode(row.body),
+        input=tuple(_ITEM_LIST.decode(row.input)),
+        output=tuple(_ITEM_LIST.decode(row.output)),
+        parent=row.parent_id,
+        conversation=row.conversation_id,
+    )
+
+
+def _visible(id_: str, owner: str) -> ColumnElement[bool]:
+    return and_(RESPONSES.c.id == id_, RESPONSES.c.owner == owner, ~RESPONSES.c.hidden)
+
+
+def _history() -> Select[tuple[bytes, bytes]]:
+    start = select(RESPONSES.c.id, RESPONSES.c.parent_id, literal(0).label("depth"))
+    ours = RESPONSES.c.owner == bindparam("owner")
+    chain = start.where(RESPONSES.c.id == bindparam("id"), ours, ~RESPONSES.c.hidden).cte("chain", recursive=True)
+    above = select(RESPONSES.c.id, RESPONSES.c.parent_id, chain.c.depth + 1)
+    chain = chain.union_all(above.join(chain, RESPONSES.c.id == chain.c.parent_id))
+    own = select(RESPONSES.c.input, RESPONSES.c.output)
+    return own.join(chain, RESPONSES.c.id == chain.c.id).order_by(chain.c.depth.desc())
+
+
+_HISTORY = _history()
+
+
+def get_history(connection: Connection, id_: str, owner: str) -> list[dict[str, Any]] | None:
+    """The items of the response and of all that it continues from, oldest first."""
+    rows = connection.execute(_HISTORY, {"id": id_, "owner": owner}).all()
+    if not rows:
+        return None
+    return [item for row in rows for text in row for item in _ITEM_LIST.decode(text)]
+
+
+def get_item(connection: Connection, id_: str, owner: str) -> dict[str, Any] | None:
+    """The item of this id in the latest response that holds one, else in a conversation."""
+    holder = select(RESPONSES.c.input, RESPONSES.c.output).join(ITEMS, ITEMS.c.response_id == RESPONSES.c.id)
+    ours = holder.where(ITEMS.c.item_id == id_, RESPONSES.c.owner == owner, ~RESPONSES.c.hidden)
+    for row in connection.execute(ours.order_by(ITEMS.c.number.desc()).limit(1)):
+        items = [item for text in row for item in _ITEM_LIST.decode(text) if item.get("id") == id_]
+        return items[-1] if items else None
+    inside = select(CONVERSATION_ITEMS.c.body).join(CONVERSATIONS)
+    kept = inside.where(CONVERSATION_ITEMS.c.item_id == id_, CONVERSATIONS.c.owner == owner)
+    for row in connection.execute(kept.order_by(CONVERSATION_ITEMS.c.position.desc()).limit(1)):
+        return _OBJECT.decode(row.body)
+    return None
+
+
+# --- erasing responses ---
+
+
+def delete_response(connection: Connection, id_: str, owner: str) -> bool:
+    """Hide a response, then erase it if nothing continues from it, with what was hidden and kept for it alone.
+
+    What its children do not need of it goes at once.
+    """
+    lock(connection, _CHAINS)
+    visible = update(RESPONSES).where(_visible(id_, owner))
+    if connection.execute(visible.values(hidden=True, body=encode({}))).rowcount == 0:
+        return False
+    leaf = select(RESPONSES.c.id, RESPONSES.c.parent_id).where(RESPONSES.c.id == id_, ~_continued())
+    _erase(connection, leaf, RESPONSES.c.hidden)
+    return True
+
+
+def erase_old(connection: Connection, before: int, limit: int) -> int:
+    """Erase responses created before a time that nothing continues from, with their ancestors; how many.
+
+    `limit`: how many to begin with. Whoever wants all erases until there are none.
+    """
+    lock(connection, _CHAINS)
+    old = RESPONSES.c.created_at < before
+    leaves = select(RESPONSES.c.id, RESPONSES.c.parent_id).where(old, ~_continued())
+    some = leaves.order_by(RESPONSES.c.created_at).limit(limit).subquery()
+    return _erase(connection, select(some), or_(RESPONSES.c.hidden, old))
+
+
+def _continued(but_by: ColumnElement[str] | None = None) -> ColumnElement[bool]:
+    """Whether a response of the query around this is continued from (by another than this one)."""
+    child = RESPONSES.alias("child")
+    by = child.c.parent_id == RESPONSES.c.id
+    return select(child.c.id).where(by if but_by is None else by & (child.c.id != but_by)).exists()
+
+
+def _erase(connection: Connection, leaves: Select[Any], unwanted: ColumnElement[bool]) -> int:
+    """Erase these responses and, up from each, the unwanted ones that nothing else continues from."""
+    run = leaves.cte("run", recursive=True, nesting=True)
+    above = select(RESPONSES.c.id, RESPONSES.c.parent_id).join(run, RESPONSES.c.id == run.c.parent_id)
+    run = run.union_all(above.where(unwanted, ~_continued(but_by=run.c.id)))
+    return connection.execute(delete(RESPONSES).where(RESPONSES.c.id.in_(select(run.c.id)))).rowcount
+
+
+# --- conversations ---
+
+
+def create_conversation(
+    connection: Connection, conversation: StoredConversation, items: Iterable[Mapping[str, Any]], owner: str
+) -> None:
+    """Add a conversation that begins with these items."""
+    row = {
+        "id": conversation.id,
+        "owner": owner,
+        "created_at": conversation.created_at,
+        "metadata": encode(conversation.metadata),
+    }
+    connection.execute(insert(CONVERSATIONS).values(row))
+    add_items(connection, conversation.id, tuple(items), owner)
+
+
+def _conversation(id_: str, owner: str) -> ColumnElement[bool]:
+    return and_(CONVERSATIONS.c.id == id_, CONVERSATIONS.c.owner == owner)
+
+
+def get_conversation(connection: Connection, id_: str, owner: str) -> StoredConversation | None:
+    """The conversation, unless it is unknown or deleted."""
+    row = connection.execute(select(CONVERSATIONS).where(_conversation(id_, owner))).first()
+    if row is None:
+        return None
+    return StoredConversation(id=id_, created_at=row.created_at, metadata=_OBJECT.decode(row.metadata))
+
+
+def update_conversation(connection: Connection, id_: str, metadata: Mapping[str, Any], owner: str) -> bool:
+    """Replace the metadata. False when there is no such conversation."""
+    known = update(CONVERSATIONS).where(_conversation(id_, owner))
+    return connection.execute(known.values(metadata=encode(metadata))).rowcount > 0
+
+
+def delete_conversation(connection: Connection, id_: str, owner: str) -> bool:
+    """Erase a conversation and its items; its responses stay. False when there is no such conversation."""
+    return connection.execute(delete(CONVERSATIONS).where(_conversation(id_, owner))).rowcount > 0
+
+
+def get_conversation_items(connection: Connection, id_: str, owner: str) -> list[dict[str, Any]] | None:
+    """The items, oldest first; None when there is no such conversation."""
+    both = CONVERSATIONS.outerjoin(CONVERSATION_ITEMS)
+    query = select(CONVERSATION_ITEMS.c.body).select_from(both).where(_conversation(id_, owner))
+    bodies = connection.scalars(query.order_by(CONVERSATION_ITEMS.c.position)).all()
+    return [_OBJECT.decode(body) for body in bodies if body is not None] if bodies else None
+
+
+def add_items(
+    connection: Connection,
+    id_: str,
+    items: Sequence[Mapping[str, Any]],
+    owner: str,
+    response_id: str | None = None,
+) -> bool:
+    """Append items, none of another writer between them. False when there is no such conversation."""
+    row = select(CONVERSATIONS.c.id).where(_conversation(id_, owner))
+    if connection.scalar(row.with_for_update()) is None:
+        return False
+    ours = CONVERSATION_ITEMS.c.conversation_id == id_
+    last = connection.scalar(select(func.max(CONVERSATION_ITEMS.c.position)).where(ours))
+    rows = [
+        {
+            "conversation_id": id_,
+            "position": position,
+            "item_id": _id_of(item),
+            "response_id": response_id,
+            "body": encode(item),
+        }
+        for position, item in enumerate(items, 0 if last is None else last + 1)
+    ]
+    if rows:
+        connection.execute(insert(CONVERSATION_ITEMS), rows)
+    return True
+
+
+def delete_item(connection: Connection, conversation_id: str, item_id: str, owner: str) -> bool:
+    """Erase the item of this id in a conversation. False when it holds none."""
+    if get_conversation(connection, conversation_id, owner) is None:
+        return False
+    ours = CONVERSATION_ITEMS.c.conversation_id == conversation_id
+    erased = connection.execute(delete(CONVERSATION_ITEMS).where(ours, CONVERSATION_ITEMS.c.item_id == item_id))
+    return erased.rowcount > 0
+
+
+def _id_of(item: Mapping[str, Any]) -> str | None:
+    id_ = item.get("id")
+    return id_ if isinstance(id_, str) else None

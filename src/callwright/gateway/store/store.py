@@ -1,0 +1,203 @@
+"""The store: answers of the Responses API and conversations, kept so that clients can continue from them.
+
+Many gateways may use one database at a time: a store holds no state but its connections. What was stored is there when
+the call returns: it outlives the process, and the power of the machine.
+
+The store knows nothing of the API: what an item means, how a reference is resolved, what a client is told.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from callwright.errors import ConfigError
+from callwright.gateway.store import queries
+from callwright.gateway.store.engine import Database
+from callwright.gateway.store.queries import ENDED, StoredConversation, StoredResponse, StoreError
+from callwright.gateway.store.tables import migrate
+
+__all__ = ["ENDED", "Store", "StoreError", "StoredConversation", "StoredResponse"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DAY_S = 86_400
+_ERASED_AT_ONCE = 100  # so that a long prune holds up nobody who stores
+
+
+class Store:
+    """A database of responses and conversations; one per process.
+
+    Every method raises `StoreError` when the database fails. What a method has begun is brought to its end even if its
+    caller is cancelled: a client that leaves takes nothing with it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        retention_days: float | None = None,
+        owner: Callable[[], str] = lambda: "",
+        *,
+        told: Callable[..., None] | None = None,
+    ) -> None:
+        """`retention_days`: for how long `prune` leaves responses alone; None is for ever. `owner` says on whose behalf
+        a method is called: it stores for that owner, and sees what that owner has. `told(operation, seconds, failed=…)`
+        is called after each transaction.
+        """
+        self._told = told
+        self._url = url
+        self._retention_days = retention_days
+        self._owner = owner
+        self._database: Database | None = None
+        self._writing: AsyncEngine | None = None
+        self._reading: AsyncEngine | None = None
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def open(self) -> None:
+        """Connect, and bring the tables up to date. Raises `ConfigError` for what cannot be used."""
+        database = Database.parse(self._url)
+        engine = database.engine()
+        async with AsyncExitStack() as when_it_fails:
+            when_it_fails.push_async_callback(engine.dispose)
+            try:
+                async with engine.begin() as connection:
+                    await connection.run_sync(migrate)
+            except (ConfigError, SQLAlchemyError, OSError, ValueError) as error:
+                database.refuse(error)
+            when_it_fails.pop_all()
+        self._database, self._writing, self._reading = database, engine, database.reading(engine)
+
+    async def close(self) -> None:
+        """Finish what is under way and disconnect."""
+        if self._running:
+            await asyncio.wait(self._running)
+        if self._writing is not None:
+            await self._writing.dispose()
+        self._writing = self._reading = None
+
+    async def put(self, response: StoredResponse) -> None:
+        """Store a response; one in a conversation appends its items to it, if that is still there.
+
+        Putting it again replaces its body and items, also in the conversation, where they come last then; its time and
+        what it continues from stay. Nothing happens when it was deleted and others still continue from it. Raises
+        `StoreError` when what it continues from was erased: without it the history would not be what was answered.
+        """
+        await self._write(queries.put_response, response, self._owner())
+
+    async def replace(self, response: StoredResponse) -> bool:
+        """`put` for an answer in the background, put before: False when it was deleted or has ended meanwhile, which
+        another gateway may have done: then it stays so.
+        """
+        return await self._write(queries.replace_response, response, self._owner())
+
+    async def status(self, id_: str) -> str | None:
+        """The status of a response; None when it is unknown or deleted."""
+        return await self._read(queries.get_status, id_, self._owner())
+
+    async def get(self, id_: str) -> StoredResponse | None:
+        """The response; None when it is unknown or deleted."""
+        return await self._read(queries.get_response, id_, self._owner())
+
+    async def history(self, id_: str) -> list[dict[str, Any]] | None:
+        """The items of the whole chain up to and including this response, oldest first, each one's input before its
+        output. None when it is unknown or deleted; those that it continues from may be deleted.
+        """
+        return await self._read(queries.get_history, id_, self._owner())
+
+    async def delete(self, id_: str) -> bool:
+        """Delete a response. Its items stay in the history of those that continue from it, as long as there are any."""
+        return await self._write(queries.delete_response, id_, self._owner())
+
+    async def item(self, id_: str) -> dict[str, Any] | None:
+        """The latest stored item of this id; None when all that held it were deleted."""
+        return await self._read(queries.get_item, id_, self._owner())
+
+    async def prune(self, now: int) -> int:
+        """Erase the responses that are older than the retention, but for those that a younger one continues from.
+
+        `now` is in seconds since the epoch. Answers how many were erased. Conversations are kept.
+        """
+        if self._retention_days is None:
+            return 0
+        before = int(now - self._retention_days * _DAY_S)
+        erased = 0
+        while some := await self._write(queries.erase_old, before, _ERASED_AT_ONCE):
+            erased += some
+        return erased
+
+    # --- conversations ---
+
+    async def create_conversation(
+        self, conversation: StoredConversation, items: Iterable[Mapping[str, Any]] = ()
+    ) -> None:
+        """Store a conversation of a new id, with its first items."""
+        await self._write(queries.create_conversation, conversation, items, self._owner())
+
+    async def conversation(self, id_: str) -> StoredConversation | None:
+        """The conversation; None when it is unknown or deleted."""
+        return await self._read(queries.get_conversation, id_, self._owner())
+
+    async def update_conversation(self, id_: str, metadata: Mapping[str, Any]) -> bool:
+        """Replace the metadata. False when there is no such conversation."""
+        return await self._write(queries.update_conversation, id_, metadata, self._owner())
+
+    async def delete_conversation(self, id_: str) -> bool:
+        """Erase a conversation with its items. Its responses stay. False when there is none."""
+        return await self._write(queries.delete_conversation, id_, self._owner())
+
+    async def conversation_items(self, id_: str) -> list[dict[str, Any]] | None:
+        """The items, oldest first; None when there is no such conversation."""
+        return await self._read(queries.get_conversation_items, id_, self._owner())
+
+    async def add_items(self, id_: str, items: Iterable[Mapping[str, Any]]) -> bool:
+        """Append items. False when there is no such conversation."""
+        return await self._write(queries.add_items, id_, tuple(items), self._owner())
+
+    async def delete_item(self, conversation_id: str, item_id: str) -> bool:
+        """Erase an item from a conversation; a response that holds it keeps it. False when there is none."""
+        return await self._write(queries.delete_item, conversation_id, item_id, self._owner())
+
+    # --- transactions ---
+
+    async def _read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
+        return await self._run(self._reading, query, *args, **options)
+
+    async def _write(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
+        return await self._run(self._writing, query, *args, **options)
+
+    async def _run(
+        self,
+        engine: AsyncEngine | None,
+        query: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """One transaction, in a task that no caller cancels: that would cost a connection, and in memory all data."""
+        assert engine is not None, "the store is not open"
+        assert self._database is not None
+
+        async def transaction() -> T:
+            async with engine.begin() as connection:
+                return await connection.run_sync(query, *args, **options)
+
+        begun = time.monotonic()
+        task = asyncio.ensure_future(transaction())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        if (told := self._told) is not None:
+            operation = query.__name__
+            task.add_done_callback(lambda task: told(operation, time.monotonic() - begun, failed=_has_failed(task)))
+        try:
+            return await asyncio.shield(task)
+        except SQLAlchemyError as error:
+            raise StoreError(f"The store failed: {self._database.told(error)}.") from error
+
+
+def _has_failed(task: asyncio.Task[Any]) -> bool:
+    return task.cancelled() or task.exception() is not None

@@ -1,0 +1,391 @@
+"""The calls in a field: arguments flow where the declaration says what they are before they come."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from callwright.calls.json_forms import read_forms
+from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.literals import LiteralReader
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.response_template.declaration import Field
+from callwright.response_template.plan import Mark, Plan
+from callwright.response_template.values import (
+    Value,
+    json_of,
+    lines,
+    made,
+    parsed,
+    read_value,
+    tags,
+    text_in,
+)
+from callwright.response_template.watch import Found, Watch
+from callwright.stream import MAX_HELD_BLANKS, Markers, Source, Steps, gather
+from callwright.tolerant_json.passthrough import JsonStops, json_text
+from callwright.tolerant_json.tree import Node
+
+__all__ = ["MAX_HELD", "CallReader", "hold"]
+
+# A field that must be read as a whole is held up to this size.
+MAX_HELD: Final = 4_194_304
+_MAX_BETWEEN: Final = 1_000
+# What may stand beside the arguments and means nothing: white space, tags, surplus closers.
+_STRUCTURE = re.compile(r"(?:\s|<[^<>]{0,200}>)*+\Z").match
+_ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
+_SURPLUS = re.compile(r"[\s}\]]*+")
+
+
+class CallReader:
+    """Reads the field that `opening` begins; `calls` counts on from what it is given.
+
+    `refused` is the text of a field in which there is no call.
+    """
+
+    def __init__(self, source: Source, tools: Toolset, plan: Plan, field: Field, calls: int) -> None:
+        self.calls = calls
+        self.refused = ""
+        self._source = source
+        self._emit = source.emit
+        self._tools = tools
+        self._plan = plan
+        self._field = field
+        self._closes = field.close.texts if field.close else ()
+
+    def read(self, opening: Found[Mark]) -> Steps[None]:
+        """Read up to and with the end of the field."""
+        field = self._field
+        if field.form == "made":
+            body, closing = yield from hold(self._source, self._plan.closes[field.name])
+            self._whole(opening, body, closing)
+        elif field.content == "json":
+            yield from self._json(opening)
+        else:
+            self._emit(Markup(opening.text))
+            yield from self._members(self._name(opening.groups))
+
+    def _name(self, groups: Mapping[str, str]) -> str:
+        """The name of the call, which the begin of its field says."""
+        call = self._field.transform
+        written = str(call.get("function", call)["name"])
+        return groups.get(written[1:-1], "") if written.startswith("{") else written
+
+    def _start(self, name: str) -> int:
+        self._emit(CallStarted(self.calls, name))
+        self.calls += 1
+        return self.calls - 1
+
+    # --- JSON ---
+
+    def _json(self, opening: Found[Mark]) -> Steps[None]:
+        """JSON up to its end; where that is no literal the field is held up to it."""
+        stops = self._plan.stops[self._field.name]
+        if stops is not None:
+            yield from self._json_here(opening, stops)
+            return
+        body, closing = yield from hold(self._source, self._plan.closes[self._field.name])
+        outer, self._source = self._source, Source(self._emit)
+        self._source.push(body)
+        self._source.end(cut=outer.cut and closing is None)
+        for _ in self._json_here(opening, JsonStops()):
+            raise AssertionError("held text is whole")
+        rest = self._source.take(len(self._source.text))
+        self._source = outer
+        if rest.strip():
+            self._emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
+        else:
+            outer.markup(rest)
+        outer.markup(closing.text if closing else "")
+
+    def _json_here(self, opening: Found[Mark], stops: JsonStops) -> Steps[None]:
+        if self._field.form == "object":
+            yield from self._object(opening, stops)
+            return
+        self._emit(Markup(opening.text))
+        name = self._name(opening.groups)
+        index = self._start(name)
+        yield from self._blanks()
+        args = self._field.args
+        if not self._source.text.startswith("{", self._source.at):
+            yield from self._no_object(index, name, stops)
+        elif args.string_delims or args.unquoted_keys:
+            yield from self._notation(index, name, stops)
+        else:
+            closed, stop = yield from json_text(self._source, stops, partial(ArgumentsDelta, index))
+            self._emit(CallEnded(index, complete=closed or not self._source.cut))
+            yield from self._behind(index, stops, stop)
+
+    def _object(self, opening: Found[Mark], stops: JsonStops) -> Steps[None]:
+        """Name and arguments in the JSON."""
+        ends_itself = self._field.close is None or not stops.literals
+        block = MarkedJson(self._source, self._tools, stops, self.calls, ends_itself=ends_itself)
+        stop, rest = yield from block.read()
+        self.calls = block.calls
+        closing = stop if stop in self._closes else ""
+        if block.refused:
+            self.refused = opening.text + block.refused + closing
+        else:
+            self._emit(Markup(opening.text))
+            self._source.markup(closing)
+        self._source.unread(rest + ("" if closing else stop))
+
+    def _no_object(self, index: int, name: str, stops: JsonStops) -> Steps[None]:
+        """Arguments that are no object, or none at all."""
+        text, stop = yield from gather(self._source, Markers(*stops.literals), MAX_HELD)
+        bare = text.strip()
+        blanks = text.partition(bare) if bare else (text, "", "")
+        self._source.markup(blanks[0] + blanks[2])
+        if not bare and not self._tools.requires_something(name):
+            bare = "{}"
+        if bare:
+            self._emit(ArgumentsDelta(index, bare))
+        self._emit(CallEnded(index, complete=bool(stop) or not self._source.cut))
+        self._closed(stop)
+
+    def _notation(self, index: int, name: str, stops: JsonStops) -> Steps[None]:
+        """An object whose keys or strings are not written as in JSON."""
+        self._emit(Markup(self._source.take(self._source.at + 1)))
+        writer = ArgumentsWriter(self._emit, index, name, self._tools)
+        reader = LiteralReader(
+            self._source,
+            writer.json,
+            verbatim=tuple(begin for begin, _ in self._field.args.string_delims),
+            ends=stops.literals,
+            begins=tuple(stop for stop in stops.literals if stop not in self._closes),
+            call=index,
+            is_text=lambda key: not writer.is_untyped(writer.schema(key)) and writer.is_text(key),
+        )
+        whole = yield from reader.arguments("}", ":")
+        self._emit(CallEnded(index, complete=whole))
+        yield from self._behind(index, stops, "")
+
+    def _behind(self, index: int, stops: JsonStops, stop: str) -> Steps[None]:
+        """Up to the end of the field, which a `stop` may have been."""
+        if not stop and stops.literals and self._closes:
+            rest, stop = yield from gather(self._source, Markers(*stops.literals), MAX_HELD)
+            if not stop:  # the end is missing: what comes is no part of the field
+                surplus = _SURPLUS.match(rest)
+                assert surplus is not None  # it matches always
+                self._source.markup(surplus.group())
+                self._source.unread(rest[surplus.end() :])
+            elif _SURPLUS.fullmatch(rest):
+                self._source.markup(rest)
+            else:
+                self._emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=rest))
+        self._closed(stop)
+
+    def _closed(self, stop: str) -> None:
+        """The end of the field is read; the begin of another is not."""
+        if stop in self._closes:
+            self._source.markup(stop)
+        else:
+            self._source.unread(stop)
+
+    def _blanks(self) -> Steps[None]:
+        source = self._source
+        while True:
+            source.markup(source.blanks())
+            if source.at < len(source.text) or source.ended:
+                return
+            yield
+
+    # --- arguments one by one ---
+
+    def _members(self, name: str) -> Steps[None]:
+        field = self._field
+        index = self._start(name)
+        writer = ArgumentsWriter(self._emit, index, name, self._tools)
+        watches = self._plan.tags.get(field.name)
+        if watches:
+            whole = yield from self._tags(index, writer, *watches)
+        else:
+            body, closing = yield from hold(self._source, self._plan.closes[field.name])
+            whole = closing is not None or (self._source.done and not self._source.cut)
+            self._held_members(index, writer, body, whole=whole)
+            self._source.markup(closing.text if closing else "")
+        if whole:
+            writer.close()
+        self._emit(CallEnded(index, complete=whole))
+
+    def _held_members(self, index: int, writer: ArgumentsWriter, body: str, *, whole: bool) -> None:
+        field = self._field
+        at = 0
+        if field.tag:
+            found, searched = tags(field.tag, body)
+            for key, text, (begin, end) in found:
+                self._junk(index, body[at:begin])
+                self._value(writer, key, text)
+                self._source.markup(body[begin:end])
+                at = end
+            whole = whole and searched
+        else:
+            for key, text in lines(body, field.args):
+                self._value(writer, key, text)
+            self._source.markup(body)
+            at = len(body)
+        if whole:
+            self._junk(index, body[at:])
+        else:
+            writer.cut(body[at:])
+
+    def _tags(self, index: int, writer: ArgumentsWriter, before: Watch[Mark], inside: Watch[Mark]) -> Steps[bool]:
+        """Tags as they come, up to the end of the field; False when the output was cut in them."""
+        source = self._source
+        while True:
+            junk, found = yield from hold(source, before)
+            self._junk(index, junk)
+            source.markup(found.text if found else "")
+            if found is None or found.kind.kind == "close":
+                return found is not None or not source.cut
+            key = found.groups.get("key", "")
+            if self._flows(writer, key):
+                writer.key(key)
+                writer.open_text()
+                if not (yield from self._upto(inside, writer.text)):
+                    return False
+                writer.close_text()
+                continue
+            pieces: list[str] = []
+            if not (yield from self._upto(inside, pieces.append)):
+                writer.cut("".join(pieces))
+                return False
+            self._value(writer, key, "".join(pieces))
+
+    def _upto(self, watch: Watch[Mark], put: Callable[[str], object]) -> Steps[bool]:
+        """Pass on a value up to its end, or that of its field; False when the output was cut in it."""
+        source, watching = self._source, watch.begin()
+        around = self._field.tag.around if self._field.tag else None
+        trims = around is not None and around.trims
+        held = ""  # white space that may be the last
+        while True:
+            text, found = watching.scan(source)
+            text, held = held + text, ""
+            blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
+            if blanks:
+                text, held = text[: blanks.start()], blanks.group()
+            put(text)
+            if found is None:
+                if source.done:
+                    source.markup(held)
+                    return not source.cut
+                yield
+            elif found.kind.kind == "open":
+                if trims:
+                    source.markup(held)
+                else:
+                    put(held)
+                source.markup(found.text)
+                return True
+            elif (yield from self._ends_field()):
+                source.markup(held)
+                source.unread(found.text)
+                return True
+            else:
+                put(held + found.text)
+                watching, held = watch.begin(), ""
+
+    def _ends_field(self) -> Steps[bool]:
+        """Whether the end of the field in a value is one: the answer ends behind it, or another field begins."""
+        source = self._source
+        while True:
+            behind = source.ahead(_MAX_BETWEEN).lstrip()
+            if behind.startswith(self._plan.begins):
+                return True
+            waits = not behind or any(text.startswith(behind) for text in self._plan.begins)
+            if not waits or not source.more(_MAX_BETWEEN):
+                return not behind and source.ended
+            yield
+
+    def _flows(self, writer: ArgumentsWriter, key: str) -> bool:
+        """Whether a value can be nothing but text."""
+        untyped = writer.is_untyped(writer.schema(key))
+        return self._field.args.value_parser is None if untyped else writer.is_text(key)
+
+    def _value(self, writer: ArgumentsWriter, key: str, text: str) -> None:
+        """Write a value: as its schema says, else as the declaration does."""
+        if writer.is_untyped(writer.schema(key)):
+            value = json_of(parsed(text, self._field.args.value_parser))
+        else:
+            value = writer.typed(text, writer.schema(key))
+        self._source.markup(unwritten(text, value))
+        writer.key(key)
+        writer.json(value)
+
+    def _junk(self, index: int, text: str) -> None:
+        """What stands between arguments."""
+        if _STRUCTURE(text):
+            self._source.markup(text)
+        else:
+            self._emit(Problem("arguments_trailing_text", "text between the arguments", call=index, text=text))
+
+    # --- the whole field ---
+
+    def _whole(self, opening: Found[Mark], body: str, closing: Found[Mark] | None) -> None:
+        """Calls that a transform makes of a whole field."""
+        written = opening.text + body + (closing.text if closing else "")
+        if self._source.cut and closing is None:
+            self._emit(Problem("incomplete_arguments", "a call that was cut", text=written))
+            return
+        groups = {**opening.groups, **(closing.groups if closing else {})}
+        value = read_value(self._field, body)
+        values = None if value is None else made(self._field, value, groups)
+        each = [self._call_in(value) for value in values or ()]
+        calls = [call for found in each if found for call in found]
+        if not calls or not all(each):
+            self._emit(Problem("malformed_call", "a call that is not what its template declares"))
+            self.refused = written
+            return
+        for name, arguments in calls:
+            index = self._start(name)
+            if not arguments and not self._tools.requires_something(name):
+                arguments = "{}"
+            if arguments:
+                self._emit(ArgumentsDelta(index, arguments))
+            self._emit(CallEnded(index))
+        self._emit(Markup(written))
+
+    def _call_in(self, value: Value) -> list[tuple[str, str]] | None:
+        """The names and arguments of the calls that a value is; None when it is none."""
+        if isinstance(value, Mapping):
+            value = value.get("function", value)
+        if isinstance(value, Node):
+            forms = read_forms(value, self._tools)
+            return [(form.name, form.arguments.text() if form.arguments else "") for form in forms] if forms else None
+        name = text_in(value.get("name")) if isinstance(value, Mapping) else None
+        if name is None or not isinstance(value, Mapping):
+            return None
+        arguments = value.get("arguments")
+        if isinstance(arguments, Mapping):
+            return [(name, self._typed(name, arguments))]
+        return [(name, "" if arguments is None else json_of(arguments))]
+
+    def _typed(self, name: str, arguments: Mapping[str, Value]) -> str:
+        """Arguments of which some are texts, as the schema wants them."""
+        out: list[str] = []
+        writer = ArgumentsWriter(lambda event: out.append(event.text), 0, name, self._tools)  # type: ignore[union-attr]
+        for key, value in arguments.items():
+            schema = writer.schema(key)
+            text = value if isinstance(value, str) and not writer.is_untyped(schema) else None
+            writer.key(key)
+            writer.json(json_of(value) if text is None else writer.typed(text, schema))
+        writer.close()
+        return "".join(out)
+
+
+def hold(source: Source, watch: Watch[Mark]) -> Steps[tuple[str, Found[Mark] | None]]:
+    """Hold text up to the next delimiter and answer both; None when the output ended, or too much came, before one."""
+    pieces: list[str] = []
+    size, watching = 0, watch.begin()
+    while True:
+        text, found = watching.scan(source)
+        if size + len(text) > MAX_HELD:
+            source.unread((text + (found.text if found else ""))[MAX_HELD - size :])
+            return "".join(pieces) + text[: MAX_HELD - size], None
+        pieces.append(text)
+        size += len(text)
+        if found is not None or source.done:
+            return "".join(pieces), found
+        yield

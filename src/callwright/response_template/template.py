@@ -1,0 +1,75 @@
+"""A checkpoint's own `response_template`, in the place of a dialect for reading."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from callwright.calls.toolset import Toolset
+from callwright.errors import ConfigError
+from callwright.response_template.declaration import read_template
+from callwright.response_template.plan import Plan
+from callwright.response_template.reader import TemplateReader
+from callwright.response_template.search import last_end
+from callwright.stream import Source, Steps
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = ["ResponseTemplate"]
+
+
+class ResponseTemplate:
+    """How the output of a model reads, as transformers 5 declares it beside the chat template.
+
+    Raises `ConfigError` that names the field for a declaration that cannot be.
+    """
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        self.template = template
+        self._plan = Plan(read_template(template))
+        self._before = ""
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ResponseTemplate":
+        """Read a JSON file: the template, or a `tokenizer_config.json` that holds one. Raises `ConfigError` that names
+        the file.
+        """
+        try:
+            given = decode(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+        except NotJsonError as error:
+            raise ConfigError(f"{path} is no JSON: {error}.") from error
+        try:
+            return cls(_inside(given))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def after(self, prompt: str) -> "ResponseTemplate":
+        """The same for an answer to this prompt: what the prompt has written of the answer, such as the begin of a
+        thought, is read before it, and belongs to it.
+        """
+        made = object.__new__(ResponseTemplate)
+        made.template = self.template
+        made._plan = self._plan
+        made._before = prompt[last_end(self._plan.anchor, prompt) :]
+        return made
+
+    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]:
+        """Events of an output; see `callwright.dialects.base`."""
+        source.unread(self._before)
+        return TemplateReader(source, tools, self._plan).read(start)
+
+
+def _inside(given: object) -> Mapping[str, Any]:
+    """The template in the value of a file."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"expected an object with a response_template, got {type(given).__name__}.")
+    if "fields" in given:
+        return given
+    if isinstance(given.get("response_template"), Mapping):
+        return dict(given["response_template"])
+    if "response_schema" in given:
+        raise ConfigError(
+            "it has a response_schema, the earlier form, which transformers no longer reads either: write a "
+            "response_template, or name a dialect."
+        )
+    raise ConfigError("it has no response_template. Name a dialect instead; `callwright dialects` lists them.")

@@ -1,0 +1,170 @@
+"""The text of a whole field as the value that its declaration makes of it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from callwright.calls.coerce import text_of
+from callwright.response_template.declaration import Field, FieldArgs, ValueParser
+from callwright.response_template.pattern import Pattern
+from callwright.response_template.search import Matcher, Search
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.find import find_json
+from callwright.tolerant_json.reader import read_json
+from callwright.tolerant_json.tree import Node
+
+__all__ = ["Value", "json_of", "lines", "made", "parsed", "read_value", "tags", "text_in"]
+
+# A value of JSON keeps the model's bytes; what is made of it is a tree of these.
+Value: TypeAlias = "Node | str | Mapping[str, Value] | Sequence[Value] | None"
+
+_PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
+# The search for tags may look back so often: what an expression makes it read again counts.
+_MAX_STEPS_PER_CHARACTER: Final = 16
+
+
+def read_value(field: Field, body: str) -> Value:
+    """What the content of a field is; None where it is not what is declared."""
+    match field.content:
+        case "json":
+            return _json(body, field.args)
+        case "xml-inline":
+            assert field.tag is not None
+            return _merged([(key, value) for key, value, _ in tags(field.tag, body)[0]], field.args)
+        case "kv-lines":
+            return _merged([(key, value) for key, value in lines(body, field.args)], field.args)
+        case "text" | "int" | "float" | "bool":
+            return body.strip() if field.args.strip else body
+
+
+def made(field: Field, value: Value, groups: Mapping[str, str]) -> Sequence[Value] | None:
+    """What the transform of a field makes of its value and the groups of its delimiters: one value for each call; None
+    where the value has not what it wants.
+    """
+    try:
+        if not field.each:
+            scope = {**groups, "content": value}
+            return [value if field.transform is None else _filled(field.transform, scope)]
+        items = [item.value for item in value.items] if isinstance(value, Node) and value.kind == "array" else None
+        if items is None:
+            return None
+        return [
+            _filled(field.transform, {**groups, **{member.name: member.value for member in item.members}})
+            for item in items
+        ]
+    except KeyError:
+        return None
+
+
+def json_of(value: Value) -> str:
+    """A value as JSON text."""
+    match value:
+        case Node():
+            return value.text()
+        case str() | None:
+            return encode(value).decode()
+        case Mapping():
+            return "{" + ",".join(f"{encode(key).decode()}:{json_of(each)}" for key, each in value.items()) + "}"
+    return "[" + ",".join(map(json_of, value)) + "]"
+
+
+def parsed(text: str, parser: ValueParser | None) -> Value:
+    """A value between tags, or behind the name on its line, where no schema says what it is."""
+    if parser is None:
+        return text
+    bare = text.strip() if parser.args.get("strip", True) else text
+    if parser.name == "text" or not bare:
+        return bare
+    node = read_json(bare.lower() if parser.name == "bool" else bare)
+    if node is None or (node.kind == "word" and parser.name == "json"):
+        return bare
+    return node if node.kind not in ("half", "missing") else bare
+
+
+def _json(body: str, args: FieldArgs) -> Node | None:
+    for begin, end in args.string_delims:
+        body = _with_strings(body, begin, end)
+    try:
+        decode(body)
+    except NotJsonError:
+        found = find_json(body)
+        return found[0] if len(found) == 1 else None
+    return read_json(body.strip())
+
+
+def _with_strings(body: str, begin: str, end: str) -> str:
+    """A text whose delimited strings are written as in JSON."""
+    out: list[str] = []
+    at = 0
+    while (opened := body.find(begin, at)) >= 0 and (closed := body.find(end, opened + len(begin))) >= 0:
+        out += (body[at:opened], encode(body[opened + len(begin) : closed]).decode())
+        at = closed + len(end)
+    return "".join([*out, body[at:]])
+
+
+def tags(pattern: Pattern, body: str) -> tuple[list[tuple[str, str, tuple[int, int]]], bool]:
+    """The tags in a text, as name, value and place, and whether all of it was searched."""
+    matcher = Matcher(pattern)
+    found: list[tuple[str, str, tuple[int, int]]] = []
+    at, steps = 0, len(body) * _MAX_STEPS_PER_CHARACTER
+    while at <= len(body):
+        search = Search(matcher, start=not at, limit=len(body) + 1)
+        search.feed(body, at, min(len(body), at + steps))
+        steps -= search.at
+        if not search.over and at + search.at < len(body):
+            return found, False
+        search.finish()
+        match = search.match
+        if match is None:
+            break
+        groups = {name: body[at + begin : at + end] for name, (begin, end) in match.groups.items()}
+        found.append((groups.get("key", ""), groups.get("value", ""), (at + match.start, at + match.end)))
+        at += max(match.end, 1)
+    return found, True
+
+
+def lines(body: str, args: FieldArgs) -> list[tuple[str, str]]:
+    """The names and values that stand line by line; a line without a separator is none."""
+    found: list[tuple[str, str]] = []
+    for line in body.split(args.line_sep):
+        key, separator, value = line.partition(args.kv_sep)
+        if separator:
+            found.append((key.strip(), value.strip()) if args.strip else (key, value))
+    return found
+
+
+def _merged(pairs: Sequence[tuple[str, str]], args: FieldArgs) -> dict[str, Value]:
+    """The last value of each name, or all of them as a list."""
+    out: dict[str, list[Value]] = {}
+    for key, text in pairs:
+        out.setdefault(key, []).append(parsed(text, args.value_parser))
+    merges = args.merge_duplicates
+    return {key: values if merges and len(values) > 1 else values[-1] for key, values in out.items()}
+
+
+def _filled(transform: Any, scope: Mapping[str, Value]) -> Value:
+    """A transform with its placeholders replaced. Raises `KeyError` for one that is not there."""
+    match transform:
+        case Mapping():
+            return {str(key): _filled(each, scope) for key, each in transform.items()}
+        case list():
+            return [_filled(each, scope) for each in transform]
+        case str():
+            whole = _PLACEHOLDER.fullmatch(transform)
+            return _taken(scope, whole[1].split(".")) if whole else transform
+    return read_json(encode(transform).decode())
+
+
+def _taken(scope: Mapping[str, Value], path: Sequence[str]) -> Value:
+    value: Value = scope[path[0]]
+    for key in path[1:]:
+        if isinstance(value, Node | Mapping):
+            value = value.get(key)
+        if value is None:
+            raise KeyError(key)
+    return value
+
+
+def text_in(value: Value) -> str | None:
+    """The text that a value is, if it is one."""
+    return text_of(value) if isinstance(value, Node) else value if isinstance(value, str) else None

@@ -1,0 +1,494 @@
+"""Tolerant JSON: one reader for all that models write where JSON was asked for.
+
+It reads a value in one pass from text that may arrive in pieces, never twice and never deeper than `MAX_DEPTH`, and
+answers a tree of `Node`s whose text is strict JSON: the model's own bytes where they were right, repaired where they
+were not. Each repair is counted by its rule. What a good string holds is never looked into.
+
+Nothing is invented: a value that was not written is `missing`, half a number is a `half`, and what the text's end cut
+off is said (`Reader.cut`). Whoever makes a call of a value refuses those.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, TypeVar, cast
+
+from callwright.stream import Source, Steps, silent_source
+from callwright.tolerant_json.codec import NotJsonError, encode
+from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
+from callwright.tolerant_json.scalars import scalar
+from callwright.tolerant_json.strings import (
+    AHEAD,
+    QUOTES,
+    Where,
+    backslash_ends,
+    closes_string,
+    comma_at_end,
+    key_follows,
+    key_with_value,
+)
+from callwright.tolerant_json.tree import Item, Member, Node, name_of
+
+__all__ = ["MAX_DEPTH", "JsonRepair", "Reader", "TooDeepError", "Where", "finished", "read_json"]
+
+JsonRepair = Literal[
+    "bad_escape",
+    "bad_quotes",
+    "comment",
+    "control_character",
+    "ellipsis",
+    "extra_comma",
+    "inner_quote",
+    "literal_spelling",
+    "missing_closer",
+    "missing_colon",
+    "missing_comma",
+    "missing_quote",
+    "missing_value",
+    "number_form",
+    "tuple",
+    "unquoted_key",
+    "unquoted_text",
+    "white_space",
+    "wrong_closer",
+]
+
+T = TypeVar("T")
+
+MAX_DEPTH: Final = 128
+
+_BLANKS = re.compile(r"[\s\ufeff]*+").match
+_USUAL_GAP = re.compile(r'[ \n]?(?=[",:{}\[\]\w])').match
+_STRICT_BLANKS = re.compile(r"[ \t\r\n]*+\Z").match
+# Runs of a string without quotes, escapes and control characters; a comma at its end may turn out to be the end.
+_RUNS = {quote: re.compile(rf"[^{quote[0]}\\\x00-\x1f]*+").match for quote in ('"', "'", "`", "”", "’", '"""', "'''")}
+_WORD_ENDS: Final = {
+    "object": re.compile(r"""[,}\]\n\r]|/\*|(?<=\s)(?://|\#|["'](?=[^\s]))|\)"""),
+    "array": re.compile(r"""[,}\]\n\r]|/\*|(?<=\s)(?://|\#|["'](?=[^\s]))|\)|(?<=\d\s)(?=-?\d)"""),
+    "top": re.compile(r"[,\n\r;]|(?<=\s)//|/\*"),
+}
+_ENDS_VALUE: Final = ("", ",", "}", "]", ")")
+_KEY_WORD = re.compile(r"""[^:=,{}\[\]"'\n\r]*+""").match
+
+
+class TooDeepError(NotJsonError):
+    """The value is nested more deeply than `MAX_DEPTH`."""
+
+
+def read_json(text: str) -> Node | None:
+    """The object, list or other value that a whole text is, as the tolerant reader sees it.
+
+    None when something stands behind it, and when the text ends before it does.
+    """
+    source = silent_source(text)
+    reader = Reader(source)
+    try:
+        node = finished(reader.value("top"))
+    except TooDeepError:
+        return None
+    rest = source.text[source.at :].strip()
+    return node if not rest and not reader.cut and "missing_closer" not in reader.repairs else None
+
+
+def finished(steps: Steps[T]) -> T:
+    """What steps answer whose text is all there."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    raise AssertionError("the text is all there")
+
+
+class Reader:
+    """Reads values from a source; the methods are steps that wait for more text where they need it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.repairs: dict[JsonRepair, int] = {}
+        self.cut = False  # the text ended in the middle of a scalar, a key or a member
+        self.tail = ""  # the white space before the closer of the container that ended last
+        self._open: list[str] = []  # the brackets that are open
+        self._blanks = ""  # white space that was read behind a word
+        self._loose = False  # the member's key is not written as in JSON
+
+    def repaired(self, rule: JsonRepair) -> None:
+        """Count a repair."""
+        self.repairs[rule] = self.repairs.get(rule, 0) + 1
+
+    # --- values ---
+
+    def value(self, where: Where) -> Steps[Node]:
+        """Read one value whole. What stands before it has been read."""
+        stack: list[tuple[Node, Member | Item]] = []
+        depth = len(self._open)
+        while True:
+            node, is_open = yield from self.begin(where)
+            while True:
+                if is_open:
+                    where = "object" if node.kind == "object" else "array"
+                    entry = yield from self.next(node, first=not (node.members or node.items))
+                    if entry is not None:
+                        stack.append((node, entry))
+                        break
+                    node.tail = self.tail
+                if not stack:
+                    assert len(self._open) == depth
+                    return node
+                parent, entry = stack.pop()
+                entry.value = node
+                siblings = parent.members if isinstance(entry, Member) else parent.items
+                cast(list[Item], siblings).append(entry)
+                node, is_open = parent, True
+
+    def begin(self, where: Where) -> Steps[tuple[Node, bool]]:
+        """Read a scalar, or the bracket with which a container begins; answers whether it did."""
+        source = self.source
+        while source.at == len(source.text) and not source.ended:
+            yield
+        mark = source.text[source.at : source.at + 1]
+        if mark and mark in "{[(" and not (mark == "(" and where == "top"):
+            if len(self._open) == MAX_DEPTH:
+                raise TooDeepError(f"nested more deeply than {MAX_DEPTH} levels")
+            source.at += 1
+            self._open.append(mark)
+            if mark == "(":
+                self.repaired("tuple")
+            node = Node("object", members=[]) if mark == "{" else Node("array", items=[])
+            node.closed = False
+            return node, True
+        if mark in QUOTES:
+            pieces: list[str] = []
+            closed = yield from self.string(where, pieces.append)
+            return Node("string", f'"{"".join(pieces)}"', closed=closed), False
+        return (yield from self._word(where)), False
+
+    def next(self, container: Node, *, first: bool) -> Steps[Member | Item | None]:
+        """Read up to the next value of an open container, None when it ended: then `closed` says how."""
+        if container.kind == "object":
+            return (yield from self._member(container, first=first))
+        return (yield from self._item(container, first=first))
+
+    def _member(self, node: Node, *, first: bool) -> Steps[Member | None]:
+        lead = yield from self._separator(node, first=first)
+        if lead is None:
+            return None
+        source = self.source
+        quoted = source.text[source.at] in QUOTES
+        if quoted:
+            pieces: list[str] = []
+            closed = yield from self.string("key", pieces.append)
+            key = Node("string", f'"{"".join(pieces)}"', closed=closed)
+        else:
+            key = yield from self._key_word()
+        before = yield from self.gap()
+        mark = source.text[source.at : source.at + 1]
+        if not mark:  # cut in the key, or behind it
+            self.cut = True
+            self._ended(node)
+            return None
+        self._loose = mark == "=" or not quoted
+        if mark == ":":
+            source.at += 1
+        else:
+            self.repaired("missing_colon")
+            if mark == "=":
+                source.at += 1
+                while source.more(1):
+                    yield
+                source.at += source.text.startswith(">", source.at)
+        after = yield from self.gap()
+        if source.done:  # the value never came
+            self.cut = True
+            self._ended(node)
+            return None
+        return Member(*lead, Node("missing", "", "null"), key, f"{before}:{after}", name_of(key))
+
+    def _item(self, node: Node, *, first: bool) -> Steps[Item | None]:
+        lead = yield from self._separator(node, first=first)
+        return None if lead is None else Item(*lead, Node("missing", "", "null"))
+
+    def _separator(self, node: Node, *, first: bool) -> Steps[tuple[str, str] | None]:
+        """Read commas up to the next key or item; None at the container's end."""
+        source = self.source
+        before = yield from self.gap()
+        after, commas = "", 0
+        while not source.done:
+            mark = source.text[source.at]
+            if mark in ",;":
+                source.at += 1
+                commas += 1
+                after = yield from self.gap()
+            elif mark in "}])":
+                if commas:
+                    self.repaired("extra_comma")
+                if (yield from self._closer(mark, node)):
+                    self.tail = before + after
+                    return None
+                after += yield from self.gap()
+            elif mark == "." and (yield from self._ellipsis()):
+                after += yield from self.gap()
+            elif mark == "`" and (yield from self._fence_rest()):
+                self._ended(node)
+                return None
+            elif mark == "{" and node.kind == "object" and first:
+                source.at += 1  # doubled, as in templates
+                self.repaired("wrong_closer")
+                after += yield from self.gap()
+            else:
+                if commas > (not first):
+                    self.repaired("extra_comma")
+                elif not (first or commas):
+                    self.repaired("missing_comma")
+                return before, after
+        if commas:
+            self.repaired("extra_comma")
+        self._ended(node)
+        return None
+
+    def _ended(self, node: Node) -> None:
+        """The text is over and the container is not."""
+        self._open.pop()
+        self.repaired("missing_closer")
+        self.tail = ""
+        node.closed = False
+
+    def _closer(self, mark: str, node: Node) -> Steps[bool]:
+        """A closing bracket: whether it ends the innermost container, which it may do without being read itself."""
+        wanted = {"}": "{", "]": "[", ")": "("}[mark]
+        source = self.source
+        if self._open[-1] != wanted:
+            if mark == ")" and wanted not in self._open:
+                source.at += 1
+                self.repaired("wrong_closer")
+                return False
+            if wanted in self._open and not (yield from self._goes_on_outside()):
+                # The closers of what is inside are missing.
+                self._open.pop()
+                self.repaired("missing_closer")
+                return True
+            self.repaired("wrong_closer")
+        source.at += 1
+        self._open.pop()
+        node.closed = True
+        return True
+
+    def _goes_on_outside(self) -> Steps[bool]:
+        """Whether behind a closer of the wrong kind the parent object goes on, so that it closed one container only."""
+        if self._open[-2:-1] != ["{"]:
+            return False
+        while True:
+            ahead = self.source.ahead(AHEAD)[1:].lstrip()
+            if ahead[:1] not in ("", ","):
+                return False
+            follows = key_follows(ahead[1:].lstrip(), is_all=not self.source.more(AHEAD))
+            if follows is not None:
+                return follows
+            yield
+
+    def _ellipsis(self) -> Steps[bool]:
+        while self.source.more(3):
+            yield
+        if not self.source.text.startswith("...", self.source.at):
+            return False
+        self.source.at += 3
+        self.repaired("ellipsis")
+        return True
+
+    def _fence_rest(self) -> Steps[bool]:
+        """Whether a fence ends here, and with it the value."""
+        while self.source.more(3):
+            yield
+        return self.source.text.startswith("```", self.source.at)
+
+    # --- between tokens ---
+
+    def gap(self) -> Steps[str]:
+        """Skip white space and comments up to something else or the end; answers the white space."""
+        source = self.source
+        if not self._blanks and (usual := _USUAL_GAP(source.text, source.at)):
+            return source.take(usual.end())
+        blanks, self._blanks = self._blanks, ""
+        while True:
+            blanks += source.take(_BLANKS(source.text, source.at).end())  # type: ignore[union-attr]  # matches always
+            text, at = source.text, source.at
+            if at == len(text):
+                if source.ended:
+                    return self._strict(blanks)
+                yield
+                continue
+            mark = text[at]
+            if mark == "/":
+                if source.more(2):
+                    yield
+                    continue
+                kind = text[at : at + 2]
+            else:
+                kind = mark if self._open else ""
+            if kind not in ("//", "/*", "#"):
+                return self._strict(blanks)
+            yield from self._skip_to("*/" if kind == "/*" else "\n")
+            self.repaired("comment")
+
+    def _strict(self, blanks: str) -> str:
+        """White space as JSON allows it."""
+        if _STRICT_BLANKS(blanks):
+            return blanks
+        self.repaired("white_space")
+        return " "
+
+    def _skip_to(self, end: str) -> Steps[None]:
+        source = self.source
+        while (found := source.text.find(end, source.at)) < 0:
+            source.at = len(source.text) if source.ended else max(source.at, len(source.text) - len(end) + 1)
+            if source.ended:
+                return
+            yield
+        source.at = found + (len(end) if end == "*/" else 0)
+
+    # --- strings ---
+
+    def string(self, where: Where, emit: Callable[[str], object]) -> Steps[bool]:
+        """Read a string from its quote on; `emit` gets pieces of its text as in JSON, escapes and all.
+
+        Answers whether it was closed; where it was not, and the text ended, `cut` is set.
+        """
+        source = self.source
+        closing = yield from self._opening()
+        run_of = _RUNS[closing]
+        inner = 0
+        while True:
+            text = source.text
+            end = run_of(text, source.at).end()  # type: ignore[union-attr]  # matches always
+            mark = text[end : end + 1]
+            at_quote = mark == closing[0]
+            may_end = where == "object" and (at_quote or not (mark or source.ended))
+            keep = comma_at_end(text, source.at, end) if may_end else end
+            if keep > source.at:
+                emit(source.take(keep).replace('"', '\\"'))
+            if not mark:
+                if source.ended:
+                    self.cut = True
+                    return False
+                yield
+            elif mark == "\\":
+                ends = backslash_ends(text, end, ended=source.ended) if where == "object" and closing == '"' else False
+                if ends is None:
+                    yield
+                elif ends:
+                    emit("\\\\")
+                    source.at += 2
+                    self.repaired("bad_escape")
+                    return True
+                elif not (yield from self._escape(emit)):
+                    return False
+            elif not at_quote:
+                emit(CONTROLS.get(mark) or f"\\u{ord(mark):04x}")
+                source.at += 1
+                self.repaired("control_character")
+            else:
+                closes = closes_string(
+                    *(text, end, closing, where, self._open), ended=source.ended, loose=self._loose, odd=inner % 2 == 1
+                )
+                # Of quotes in pairs, as in code, none begins a key.
+                may_begin = closes is False and keep < end and (inner % 2 == 1 or not inner)
+                ends_early = may_begin and key_with_value(text, end, ended=source.ended)
+                if closes is None or ends_early is None:
+                    yield
+                elif ends_early:
+                    self.repaired("missing_quote")
+                    return True
+                else:
+                    if end > keep:
+                        emit(source.take(end))
+                    source.at += len(closing) if closes else 1
+                    if closes:
+                        return True
+                    emit('\\"' if mark == '"' else mark)
+                    inner += 1
+                    self.repaired("inner_quote")
+
+    def _opening(self) -> Steps[str]:
+        """Read an opening quote; answers the closing one."""
+        source = self.source
+        mark = source.text[source.at]
+        if mark in "\"'":
+            while source.more(3) and source.text[source.at :] in (mark, mark * 2):
+                yield
+            if source.text.startswith(mark * 3, source.at):
+                source.at += 3
+                self.repaired("bad_quotes")
+                return mark * 3
+        source.at += 1
+        if mark != '"':
+            self.repaired("bad_quotes")
+        return QUOTES[mark]
+
+    def _escape(self, emit: Callable[[str], object]) -> Steps[bool]:
+        """Read from a backslash on; False when the text ended in it."""
+        source = self.source
+        while source.more(ESCAPE) or (source.more(UNICODE) and may_be_escape(source.text, source.at)):
+            yield
+        if may_be_escape(source.text, source.at):
+            source.at = len(source.text)
+            self.cut = True
+            return False
+        json, size = escape(source.text, source.at)
+        if json != source.take(source.at + size):
+            self.repaired("bad_escape")
+        emit(json)
+        return True
+
+    # --- words ---
+
+    def _word(self, where: Where) -> Steps[Node]:
+        """Read a value without quotes: a number, a literal, or text."""
+        source = self.source
+        pieces: list[str] = []
+        search = _WORD_ENDS[where]
+        while True:
+            # A word has at least one character, unless what comes ends the container.
+            ends = source.text[source.at : source.at + 1] in _ENDS_VALUE
+            found = search.search(source.text, source.at if ends or pieces else source.at + 1)
+            while found and found.group() == ")" and "(" not in self._open:
+                found = search.search(source.text, found.end())
+            end = found.start() if found else len(source.text)
+            # What ends a word may begin with its last characters: a digit, a blank and a sign.
+            keep = 0 if found or source.ended else min(3, end - source.at)
+            if piece := source.take(end - keep):
+                pieces.append(piece)
+            if found or source.ended:
+                break
+            yield
+        written = "".join(pieces)
+        word = written.rstrip()
+        if not word:
+            self.repaired("missing_value")
+            return Node("missing", "", "null")
+        self._blanks = written[len(word) :]
+        node, rule = scalar(word, at_end=source.done and bool(self._open))
+        # Half a word has no end; a number may be whole.
+        self.cut = self.cut or (source.done and node.kind in ("word", "half"))
+        if rule:
+            self.repaired(rule)
+        return node
+
+    def _key_word(self) -> Steps[Node]:
+        source = self.source
+        pieces: list[str] = []
+        while True:
+            end = _KEY_WORD(source.text, source.at).end()  # type: ignore[union-attr]  # matches always
+            pieces.append(source.take(end))
+            if end < len(source.text) or source.ended:
+                break
+            yield
+        written = "".join(pieces)
+        word = written.rstrip()
+        self._blanks = written[len(word) :]
+        if source.text[source.at : source.at + 1] in ('"', "'") and not written[len(word) :]:
+            source.at += 1
+            self.repaired("missing_quote")
+        else:
+            self.repaired("unquoted_key")
+        if not word and not source.done and source.text[source.at] not in ":=,}])":
+            word = source.take(source.at + 1)  # nothing else can be done with it
+        return Node("string", encode(word).decode(), word)

@@ -1,0 +1,50 @@
+"""Values that were written without quotes: numbers in odd forms, literals of other languages, words."""
+
+import re
+from typing import Final, Literal
+
+from callwright.tolerant_json.codec import encode
+from callwright.tolerant_json.tree import Node
+
+__all__ = ["is_number", "scalar"]
+
+is_number = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
+_LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d+)?\Z").match
+_HALF_NUMBER = re.compile(r"(?P<whole>[+-]?\d++(?:\.\d*+)?)[eE][+-]?\Z|[+-]\Z").match
+_LITERALS: Final = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
+
+ScalarRepair = Literal["literal_spelling", "number_form", "unquoted_text"]
+
+
+def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
+    """The value that a word is, and the rule by which it was repaired.
+
+    `at_end`: nothing comes behind it, so that it may be the begin of a literal.
+    """
+    if is_number(word):
+        return Node("number", word, word), None
+    if literal := _LITERALS.get(word.lower()):
+        return Node("literal", literal, word), None if word == literal else "literal_spelling"
+    if _LOOSE_NUMBER(word) and (number := _number(word)):
+        return Node("number", number, word), "number_form"
+    if half := _HALF_NUMBER(word):
+        return Node("half", word, _number(half["whole"] or "") or "0"), "number_form"
+    whole = next((literal for literal in ("true", "false", "null") if literal.startswith(word)), "") if at_end else ""
+    if whole:
+        return Node("half", word, whole), "literal_spelling"
+    text = word
+    if word[-1] in "\"'" and word[-1] not in word[:-1]:  # its opening quote is missing
+        text = word[:-1]
+    return Node("word", encode(text).decode(), word), "unquoted_text"
+
+
+def _number(word: str) -> str:
+    """A number in JSON's form, `""` for what is none."""
+    text = word.replace("_", "").removeprefix("+")
+    sign = "-" if text.startswith("-") else ""
+    text = text.removeprefix("-")
+    text = f"0{text}" if text.startswith(".") else text
+    mantissa, mark, exponent = text.replace("E", "e").partition("e")
+    mantissa = f"{mantissa}0" if mantissa.endswith(".") else mantissa
+    number = sign + mantissa + mark + exponent
+    return number if is_number(number) else ""

@@ -1,0 +1,222 @@
+"""What is seen of one turn of a model, for those who count it, trace it or keep it.
+
+`Model.observers` are called when a turn begins; what they answer is called when it has ended. In between the turn notes
+what happens in an `Observation`: pieces of text cost it a look at their type, and what the upstream sent is kept only
+where an observer asks for it. Observers run on the event loop: they must be quick. One that raises is logged, and fails
+no turn.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from callwright.calls.aliases import Hints
+from callwright.conversation import Conversation
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    Markup,
+    Problem,
+    ProblemKind,
+    ReasoningDelta,
+    Usage,
+)
+from callwright.parser import Reads
+from callwright.upstreams.base import Delta, Generation, ReasoningText, TextDelta, ToolCallDelta, UnreadCall
+from callwright.upstreams.timings import Trip
+
+__all__ = ["Asked", "Ended", "Observation", "Observer", "Raw", "SeenCall"]
+
+log = logging.getLogger("callwright")
+
+# What of a turn is text: it is counted by nobody.
+_TEXT: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta, Markup)
+
+
+class SeenCall(Struct):
+    """A call that went out, and the kinds of what was wrong with it."""
+
+    name: str
+    complete: bool = True
+    problems: list[str] = []
+
+
+class Raw(Struct):
+    """What the upstream sent for one generation, and what was read of it, word for word.
+
+    `deltas` come with the seconds since the turn began. `room`: so many more characters are kept; below 0 some were
+    not. `ended`: `whole`; `failed`, by the upstream; `left`, because nobody listened any more.
+    """
+
+    begun_s: float
+    room: int
+    deltas: list[tuple[float, Delta]] = []
+    events: list[Event] = []
+    ended: Literal["whole", "failed", "left"] = "left"
+
+    def add(self, delta: Delta, events: Sequence[Event]) -> None:
+        """Keep a delta and what was read of it, while there is room."""
+        self.room -= _size(delta)
+        if self.room >= 0:
+            self.deltas.append((time.monotonic() - self.begun_s, delta))
+            self.events += events
+
+    def end(self, ended: Literal["whole", "failed"], events: Sequence[Event]) -> None:
+        """The answer is over; `events` are the last."""
+        self.ended = ended
+        self.events += events
+
+
+class Asked(Struct):
+    """One generation that was asked for. `again`: what was wrong with the one before, where that is why it was; None
+    for the first one, and for one that was asked for in another way because the first failed. `failure`: why there is
+    none, or not all of it.
+    """
+
+    generation: Generation
+    trip: Trip
+    raw: Raw | None = None
+    again: ProblemKind | None = None
+    failure: UpstreamError | RequestError | None = None
+
+    @property
+    def mode(self) -> Literal["native", "prompt", "raw"]:
+        """Who renders and reads."""
+        if self.generation.dialect is None:
+            return "native"
+        return "prompt" if self.generation.prompt is None else "raw"
+
+
+class Observation(Struct):
+    """One turn of a model, as far as it has come.
+
+    What an observer may set when it begins: `keeps`, so many characters of what the upstream sends are kept (in
+    `Asked.raw`); `headers`, which go with every request to the upstream.
+
+    `mode` and `dialect` are those in which it was asked last. Times are those of `time.monotonic`, in seconds.
+    `first_s`: when the first event went out. `error` is what the turn ended with: `GeneratorExit` or `CancelledError`
+    where nobody listened any more.
+    """
+
+    model: str
+    upstream: str
+    upstream_model: str
+    mode: str
+    dialect: str | None
+    reads: Reads | None
+    hints: Hints
+    conversation: Conversation
+    fields: Mapping[str, Any]
+    streamed: bool
+    keeps: int = 0
+    headers: dict[str, str] = {}
+    begun_s: float = msgspec.field(default_factory=time.monotonic)
+    first_s: float | None = None
+    ended_s: float | None = None
+    asked: list[Asked] = []
+    calls: dict[int, SeenCall] = {}
+    problems: list[Problem] = []
+    reason: FinishReason | None = None
+    usage: Usage | None = None
+    error: BaseException | None = None
+    endings: "list[Ended]" = []
+
+    @property
+    def retries(self) -> int:
+        """How often the model was asked again because of what it had answered."""
+        return sum(asked.again is not None for asked in self.asked)
+
+    def begin(self, observers: "Sequence[Observer]") -> Self:
+        """Tell the observers that the turn begins."""
+        for observer in observers:
+            try:
+                ended = observer(self)
+            except Exception:
+                log.exception("an observer failed at the begin of a turn")
+                continue
+            if ended is not None:
+                self.endings.append(ended)
+        return self
+
+    def asks(self, generation: Generation, again: ProblemKind | None = None) -> tuple[Generation, Raw | None]:
+        """The model is asked, or asked `again` for what was wrong; answers what it is asked for, and where what its
+        server sends is kept.
+        """
+        trip = Trip()
+        headers = {**generation.headers, **self.headers} if self.headers else generation.headers
+        generation = msgspec.structs.replace(generation, headers=headers, trip=trip)
+        raw = Raw(self.begun_s, self.keeps) if self.keeps else None
+        self.asked.append(Asked(generation, trip, raw, again))
+        self.mode, self.dialect = self.asked[-1].mode, generation.dialect
+        return generation, raw
+
+    def failed(self, error: UpstreamError | RequestError) -> None:
+        """The generation that runs has failed."""
+        self.asked[-1].failure = error
+        self.asked[-1].trip.ended_s = time.monotonic()
+
+    def events(self, batch: Sequence[Event | Usage]) -> None:
+        """Something goes out."""
+        if self.first_s is None and batch:
+            self.first_s = time.monotonic()
+        for event in batch:
+            if not isinstance(event, _TEXT):
+                self._note(event)
+
+    def _note(self, event: Event | Usage) -> None:
+        match event:
+            case CallStarted(index, name):
+                self.calls[index] = SeenCall(name)
+            case CallEnded(index, complete):
+                self.calls[index].complete = complete
+            case Problem(kind, _, call):
+                self.problems.append(event)
+                if call is not None and call in self.calls:
+                    self.calls[call].problems.append(kind)
+            case Finished(reason):
+                self.reason = reason
+            case Usage():
+                self.usage = event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.error = error
+        self.ended_s = time.monotonic()
+        if self.asked and (last := self.asked[-1].trip).ended_s is None:
+            last.ended_s = self.ended_s
+        for ended in self.endings:
+            try:
+                ended()
+            except Exception:
+                log.exception("an observer failed at the end of a turn")
+
+
+Ended: TypeAlias = Callable[[], None]
+Observer: TypeAlias = Callable[[Observation], Ended | None]
+
+
+def _size(delta: Delta) -> int:
+    """About how many characters of a record a delta takes."""
+    match delta:
+        case TextDelta(text) | ReasoningText(text):
+            return len(text) + 32
+        case ToolCallDelta():
+            return len(delta.arguments) + len(delta.name or "") + 64
+        case UnreadCall(text, told):
+            return len(text) + len(told) + 32
+    return 32

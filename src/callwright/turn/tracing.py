@@ -1,0 +1,278 @@
+"""Spans for OpenTelemetry, where its API is installed: `chat {model}` for a turn, `execute_tool {name}` for a call,
+`invoke_agent {name}` for a run of an agent, and one for a request of the gateway.
+
+Names and attributes are those of the semantic conventions for generative AI (November 2026, status Development). Only
+counts, names and settings go into a span, nothing of what was said. What becomes of spans is for the program to say:
+without a provider there are none, and a request's trace is handed on as it is. Nothing is imported before the first
+turn that could use it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Usage
+from callwright.turn.observe import Ended, Observation, Observer
+from callwright.turn.run import Model
+
+__all__ = ["RunSpan", "is_available", "note_mcp", "request_span", "tool_span", "turn_spans", "with_spans"]
+
+_NAME: Final = "callwright"
+_SERVERS_FAULT: Final = 500
+# Fields of a request, by the name of their attribute below `gen_ai.request.`, with what they can be.
+_FIELDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
+    "frequency_penalty": ("frequency_penalty", (int, float)),
+    "max_completion_tokens": ("max_tokens", (int,)),
+    "max_tokens": ("max_tokens", (int,)),
+    "presence_penalty": ("presence_penalty", (int, float)),
+    "seed": ("seed", (int,)),
+    "temperature": ("temperature", (int, float)),
+    "top_k": ("top_k", (int, float)),
+    "top_p": ("top_p", (int, float)),
+}
+
+
+@cache
+def is_available() -> bool:
+    """Whether OpenTelemetry's API is installed."""
+    try:
+        return find_spec("opentelemetry.trace") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+RequestEnded: TypeAlias = Callable[[str, int, str | None], None]
+
+
+def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None:
+    """A span for a request, which is current from here on, and goes on from the trace of its headers (`carrier`).
+
+    What it answers ends the span, with the route, the status and what went wrong; it is for the same task. None where
+    nothing is to be done: something else has made a span of the request, or nobody takes spans and there is no trace to
+    hand on.
+    """
+    from opentelemetry import context, propagate, trace
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+
+    is_inside = trace.get_current_span().get_span_context().is_valid
+    if is_inside or (not carrier and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)):
+        return None
+    parent = propagate.extract(carrier)
+    span = trace.get_tracer(_NAME).start_span(
+        method, parent, SpanKind.SERVER, attributes={"http.request.method": method}
+    )
+    token = context.attach(trace.set_span_in_context(span, parent))
+
+    def ended(route: str, status: int, error: str | None) -> None:
+        context.detach(token)
+        span.update_name(f"{method} {route}")
+        span.set_attributes({"http.route": route, "http.response.status_code": status})
+        if error is not None:
+            span.set_attribute("error.type", error)
+        if status >= _SERVERS_FAULT:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+    return ended
+
+
+def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
+    """An observer that makes a span of each turn, and hands its trace on to the upstream.
+
+    The span belongs to the span that is current when the turn begins. `about`: further attributes.
+    """
+    from opentelemetry import propagate, trace
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+
+    def begun(seen: Observation) -> Ended | None:
+        is_inside = trace.get_current_span().get_span_context().is_valid
+        if not is_inside and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            return None  # nobody takes spans, and there is no trace to hand on
+        span = trace.get_tracer(_NAME).start_span(
+            f"chat {seen.upstream_model}", kind=SpanKind.CLIENT, attributes={**_asked(seen), **about()}
+        )
+        propagate.inject(seen.headers, trace.set_span_in_context(span))
+
+        def ended() -> None:
+            span.set_attributes(_answered(seen))
+            if isinstance(seen.error, Exception):
+                span.set_status(Status(StatusCode.ERROR, _error_type(seen.error)))
+            span.end()
+
+        return ended
+
+    return begun
+
+
+def with_spans(model: Model) -> Model:
+    """The model, each of whose turns is a span; itself where OpenTelemetry is not installed."""
+    if not is_available():
+        return model
+    return msgspec.structs.replace(model, observers=(*model.observers, turn_spans()))
+
+
+class RunSpan:
+    """A span around a run of an agent; nothing where OpenTelemetry is not installed.
+
+    A run is a generator, which its caller may drive from anywhere: so the span is current in the tasks that get its
+    `context`, and nowhere else.
+    """
+
+    def __init__(self, name: str, model: Model) -> None:
+        self._span: Any = None
+        if not is_available():
+            return
+        from opentelemetry import trace
+
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.request.model": model.upstream_model,
+            **_server(model.upstream.name),
+        }
+        if name:
+            attributes["gen_ai.agent.name"] = name
+        self._span = trace.get_tracer(_NAME).start_span(f"invoke_agent {name}".strip(), attributes=attributes)
+
+    def context(self) -> Context | None:
+        """A context for a task in which the span is current; None for that of whoever asks."""
+        if self._span is None:
+            return None
+        from opentelemetry import context, trace
+
+        made = copy_context()
+        made.run(context.attach, trace.set_span_in_context(self._span))
+        return made
+
+    def end(self, usage: Usage | None, stop: str | None, error: BaseException | None) -> None:
+        """The run is over. `stop`: why, where it came to an end of its own."""
+        if self._span is None:
+            return
+        from opentelemetry.trace import Status, StatusCode
+
+        self._span.set_attributes(_used(usage))
+        if stop is not None:
+            self._span.set_attribute("callwright.stop", stop)
+        failed = None if error is None else _error_type(error)
+        if failed or stop == "failed":
+            self._span.set_attribute("error.type", failed or "failed")
+        if isinstance(error, Exception) or stop == "failed":
+            self._span.set_status(Status(StatusCode.ERROR, failed or "failed"))
+        self._span.end()
+
+
+def note_mcp(method: str, version: str | None, url: str | None) -> None:
+    """Say on the span of a tool's run that an MCP server runs it: at a `url`, or over the pipes of a process."""
+    if not is_available():
+        return
+    from opentelemetry import trace
+
+    attributes: dict[str, Any] = {"mcp.method.name": method, "network.transport": "tcp" if url else "pipe"}
+    if version:
+        attributes["mcp.protocol.version"] = version
+    if url:
+        attributes |= _address(url)
+    trace.get_current_span().set_attributes(attributes)
+
+
+@contextmanager
+def tool_span(name: str, call_id: str, description: str | None) -> Iterator[None]:
+    """A span around the run of a tool, current meanwhile; nothing where OpenTelemetry is not installed."""
+    if not is_available():
+        yield
+        return
+    from opentelemetry import trace
+    from opentelemetry.trace import Status, StatusCode
+
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.id": call_id,
+        "gen_ai.tool.type": "function",
+    }
+    if description:
+        attributes["gen_ai.tool.description"] = description
+    # What a tool raises may hold what it was given: only its type is told.
+    with trace.get_tracer(_NAME).start_as_current_span(
+        f"execute_tool {name}", attributes=attributes, record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield
+        except BaseException as error:
+            span.set_attribute("error.type", _error_type(error))
+            if isinstance(error, Exception):
+                span.set_status(Status(StatusCode.ERROR, _error_type(error)))
+            raise
+
+
+def _asked(seen: Observation) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": seen.upstream_model,
+        **_server(seen.upstream),
+        "gen_ai.output.type": "text" if seen.conversation.response_format is None else "json",
+    }
+    if seen.streamed:
+        given["gen_ai.request.stream"] = True
+    for field, (name, kinds) in _FIELDS.items():
+        if isinstance(value := seen.fields.get(field), kinds):
+            given[f"gen_ai.request.{name}"] = value
+    if stops := seen.fields.get("stop"):
+        given["gen_ai.request.stop_sequences"] = [stops] if isinstance(stops, str) else list(stops)
+    return given
+
+
+def _answered(seen: Observation) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if seen.reason is not None:
+        given["gen_ai.response.finish_reasons"] = [seen.reason]
+    if seen.first_s is not None:
+        given["gen_ai.response.time_to_first_chunk"] = seen.first_s - seen.begun_s
+    given |= _used(seen.usage)
+    if seen.problems:
+        given["callwright.problems"] = sorted({problem.kind for problem in seen.problems})
+    if seen.retries:
+        given["callwright.retries"] = seen.retries
+    if seen.error is not None:
+        given["error.type"] = _error_type(seen.error)
+    return given
+
+
+def _used(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+    }
+
+
+def _server(upstream: str) -> dict[str, Any]:
+    """What answers: the API that a server speaks, and where it is, of the first where there are several."""
+    if "://" not in upstream:
+        return {"gen_ai.provider.name": upstream}
+    return {"gen_ai.provider.name": "openai", **_address(upstream.partition(", ")[0])}
+
+
+def _address(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    address = {"server.address": parts.hostname or ""}
+    return address if parts.port is None else {**address, "server.port": parts.port}
+
+
+def _error_type(error: BaseException) -> str:
+    if isinstance(error, UpstreamError):
+        return error.fault
+    if isinstance(error, RequestError):
+        return error.code or error.type
+    if isinstance(kind := getattr(error, "error_type", None), str):
+        return kind
+    return type(error).__name__ if isinstance(error, Exception) else "cancelled"

@@ -1,0 +1,336 @@
+"""Items of the Responses API as a conversation: what clients send back, and what they bring from other servers.
+
+Calls and outputs are paired by their call_id only; ids and states of items mean nothing. Items that only their own
+server could run again are dropped, or told in words, never refused.
+"""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from callwright.calls.custom_tools import input_arguments
+from callwright.calls.tool_search import found_words
+from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
+from callwright.errors import RequestError
+from callwright.tolerant_json.codec import encode
+from callwright.wire.errors import listed, missing, typed, wrong_type
+from callwright.wire.responses import item_types as types
+from callwright.wire.responses.mcp import NOT_OFFERED, call_words, rejected_words
+from callwright.wire.tool_catalog import Offer
+
+__all__ = ["Found", "ItemReader", "sealed", "search_id", "unsealed"]
+
+_SEAL: Final = "tw1."
+_MAX_UNSEALED: Final = 16_777_216
+_INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
+_OUTPUT_PARTS: Final = ("output_text", "refusal")
+_ROLES: Final = ("assistant", "system", "developer", "user")
+# History of tools that ran elsewhere. Nothing here could go on with it.
+_DROPPED: Final = frozenset(
+    {
+        *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
+        *("computer_call_output", "mcp_list_tools", "program", "program_output"),
+    }
+)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An item of the conversation and where it stood; `words` name its kind in errors."""
+
+    item: Item
+    path: str
+    words: str = "function call"
+
+
+class ItemReader:
+    """Reads items in order: `found` are those of the conversation.
+
+    Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
+    `compacts`: the input ends in the wish to compact the conversation. `approved` are calls of MCP tools that a person
+    approved and that nobody has run, by the id of the request for it; they have an output that says so. `listed` are
+    the labels of the MCP servers whose tools a former response has told.
+    """
+
+    def __init__(self, offer: Offer) -> None:
+        self.found: list[Found] = []
+        self.effort: str | None = None
+        self.format: dict[str, Any] | None = None
+        self.compacts = False
+        self._offer = offer
+        self._searched: list[str] = []  # ids of searches without an output
+        self._searches = 0
+        self.approved: dict[str, Call] = {}
+        self.listed: set[str] = set()
+        self._waiting: dict[str, Call] = {}  # calls that nobody has decided on
+        self._decided: set[str] = set()
+
+    def read(self, items: Sequence[Any], param: str, *, again: bool = False) -> None:
+        """Read more items. Raises `RequestError` that names the field.
+
+        `again`: they were taken before, each with the request that it came with.
+        """
+        ids: set[str] = set()
+        for number, given in enumerate(items):
+            path = f"{param}[{number}]"
+            item = _converted(given, path)
+            if item is None:
+                self._list(given)
+                continue
+            if item.id and not isinstance(item, types.Reference):
+                if item.id in ids and not again:
+                    raise RequestError(
+                        f"Duplicate item found with id {item.id}. Remove duplicate items from your input and try "
+                        "again.",
+                        param=param,
+                    )
+                ids.add(item.id)
+            self._read(item, path)
+            self.compacts = isinstance(item, types.CompactionTrigger)
+        if again:
+            self.approved = {}
+
+    def finish(self) -> None:
+        """There are no more items: calls that nobody decided on were not approved."""
+        for id_ in self._waiting:
+            self._output(id_, (TextPart(rejected_words(None)),), "input")
+        self._waiting = {}
+
+    def _list(self, given: Any) -> None:
+        if given["type"] == "mcp_list_tools" and not given.get("error"):
+            self.listed.add(str(given.get("server_label")))
+
+    def _read(self, item: types.Tagged, path: str) -> None:
+        is_said = isinstance(item, types.Message) and item.role == "assistant"
+        if is_said or isinstance(item, types.Reasoning | types.FunctionCall | types.CustomCall | types.McpRequest):
+            self.approved = {}  # the model has gone on without them
+        match item:
+            case types.Message():
+                self._message(item, path)
+            case types.Reasoning():
+                if thought := _thought(item):
+                    self._add(Reasoning(thought), path)
+            case types.FunctionCall(call_id=id_, name=name, arguments=arguments, namespace=namespace):
+                complete = item.status != "incomplete"
+                self._call(id_, self._offer.names.flat(name, namespace), arguments, path, complete=complete)
+            case types.CustomCall(call_id=id_, name=name, namespace=namespace):
+                flat, complete = self._offer.names.flat(name, namespace), item.status != "incomplete"
+                self._call(id_, flat, input_arguments(item.input), path, "custom tool call", complete=complete)
+            case types.FunctionOutput(call_id=id_, output=output):
+                self._output(id_, _output_parts(output, path), path)
+            case types.CustomOutput(call_id=id_, output=output):
+                self._output(id_, _output_parts(output, path), path, "custom tool call")
+            case types.SearchCall(arguments=arguments):
+                id_ = item.call_id or search_id(self._searches)
+                self._searches += 1
+                self._searched.append(id_)
+                self._call(id_, "tool_search", _json(arguments), path, "tool search call")
+            case types.SearchOutput(tools=tools):
+                id_ = item.call_id or next(iter(self._searched), path)
+                self._searched = [other for other in self._searched if other != id_]
+                self._output(
+                    id_, (TextPart(found_words(self._offer.load(tools, f"{path}.tools"))),), path, "tool search call"
+                )
+            case types.AdditionalTools(tools=tools):
+                self._offer.add(tools, f"{path}.tools")
+            case types.Compaction(encrypted_content=content):
+                self._compaction(content, path)
+            case types.Update(reasoning=reasoning, text=text):
+                self.effort = (reasoning and reasoning.effort) or self.effort
+                self.format = (text and text.format) or self.format
+            case types.ShellCall(call_id=id_, action=action) | types.LocalShellCall(call_id=id_, action=action):
+                kind = "shell" if isinstance(item, types.ShellCall) else "local_shell"
+                self._call(id_, kind, _json({key: it for key, it in action.items() if key != "type"}), path)
+            case types.PatchCall(call_id=id_, operation=operation):
+                self._call(id_, "apply_patch", _json(operation), path)
+            case types.ShellOutput() | types.LocalShellOutput() | types.PatchOutput():
+                named = item.call_id or item.id
+                if named is None:
+                    raise missing(f"{path}.call_id")
+                told = "" if item.output is None else _json(item.output)
+                self._output(named, (TextPart(told or item.status or ""),), path)
+            case types.McpRequest(name=name, arguments=arguments):
+                call = Call(self._offer.names.flat(name, item.server_label), arguments, id=item.id or path)
+                self._waiting[call.id] = call
+                self._add(call, path)
+            case types.McpResponse(approval_request_id=id_):
+                self._decide(id_, item, path)
+            case types.McpCall(name=name, arguments=arguments):
+                told = call_words(item.output, item.error)
+                request = item.approval_request_id
+                if request is None or not self._settle(request, told):
+                    id_ = item.id or path
+                    self._call(id_, self._offer.names.flat(name, item.server_label), arguments, path)
+                    self._output(id_, (TextPart(told),), path)
+            case types.Reference(id=None):
+                raise missing(f"{path}.id")
+            case types.Reference():
+                raise RequestError(
+                    f"Item with id '{item.id}' not found. Items are not persisted when store is set to false.",
+                    param="input",
+                    status=404,
+                )
+
+    def _add(self, item: Item, path: str, words: str = "function call") -> None:
+        self.found.append(Found(item, path, words))
+
+    def _call(
+        self, id_: str, name: str, arguments: str, path: str, words: str = "function call", *, complete: bool = True
+    ) -> None:
+        self._add(Call(name, arguments, id=id_, complete=complete), path, words)
+
+    def _output(self, id_: str, parts: tuple[Part, ...], path: str, words: str = "function call") -> None:
+        self._add(CallOutput(id_, parts), path, words)
+
+    def _decide(self, id_: str, item: types.McpResponse, path: str) -> None:
+        """Take what a person said of a call."""
+        call = self._waiting.pop(id_, None)
+        if call is None and not self._offer.has_servers:
+            return  # of another server
+        if call is None:
+            raise RequestError(
+                f"Invalid '{path}.approval_request_id': no 'mcp_approval_request' with id '{id_}' waits for an answer.",
+                param=f"{path}.approval_request_id",
+                code="invalid_value",
+            )
+        self._decided.add(id_)
+        if item.approve:
+            self.approved[id_] = call
+        self._output(id_, (TextPart(NOT_OFFERED if item.approve else rejected_words(item.reason)),), path)
+
+    def _settle(self, id_: str, told: str) -> bool:
+        """Tell the output of a call that was approved. Whether there is such a call."""
+        for number, each in enumerate(self.found if id_ in self._decided else ()):
+            if isinstance(each.item, CallOutput) and each.item.call_id == id_:
+                self.found[number] = msgspec.structs.replace(each, item=CallOutput(id_, (TextPart(told),)))
+                self.approved.pop(id_, None)
+                return True
+        return False
+
+    def _message(self, item: types.Message, path: str) -> None:
+        if item.role not in _ROLES:
+            raise RequestError(
+                f"Invalid value: '{item.role}'. Supported values are: {listed(_ROLES)}.",
+                param=f"{path}.role",
+                code="invalid_value",
+            )
+        known = _OUTPUT_PARTS if item.role == "assistant" else _INPUT_PARTS
+        self._add(Message(item.role, _parts(item.content, known, f"{path}.content")), path)  # type: ignore[arg-type]
+
+    def _compaction(self, content: str, path: str) -> None:
+        summary = unsealed(content)
+        if summary is None:
+            raise RequestError(
+                f"Invalid '{path}.encrypted_content': this compaction was not made here, so it cannot be read. Send "
+                "the items that it stands for.",
+                param=f"{path}.encrypted_content",
+                code="invalid_value",
+            )
+        if self.compacts:  # it was made of what stands before it; the words of the user stay
+            self.found = [
+                each for each in self.found if isinstance(each.item, Message) and each.item.role != "assistant"
+            ]
+        self._add(Message("user", (TextPart(summary),)), path)
+
+
+def search_id(number: int) -> str:
+    """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
+    return f"search_{number}"
+
+
+def sealed(text: str) -> str:
+    """A text as `encrypted_content`, which only travels: it is packed, and no secret."""
+    packed = zlib.compress(text.encode("utf-8", "replace"), 6)
+    return _SEAL + base64.urlsafe_b64encode(packed).decode()
+
+
+def unsealed(content: str) -> str | None:
+    """What `sealed` packed; None for the content of another server."""
+    if not content.startswith(_SEAL):
+        return None
+    try:
+        packed = base64.urlsafe_b64decode(content.removeprefix(_SEAL))
+        unpacking = zlib.decompressobj()
+        unpacked = unpacking.decompress(packed, _MAX_UNSEALED)
+        return unpacked.decode() if unpacking.eof else None
+    except (binascii.Error, ValueError, zlib.error):
+        return None
+
+
+def _converted(given: Any, path: str) -> types.Tagged | None:
+    """An item of a known type; None for one that is dropped."""
+    if not isinstance(given, Mapping):
+        raise wrong_type(path, "object", given)
+    kind = given.get("type")
+    if kind is None:
+        kind = "item_reference" if given.keys() == {"id"} else "message"
+        given = {**given, "type": kind}
+    if not isinstance(kind, str):
+        raise wrong_type(f"{path}.type", "str", kind)
+    if kind in _DROPPED:
+        return None
+    if kind not in types.BY_TYPE:
+        raise RequestError(
+            f"Invalid value: '{kind}'. Supported values are: {listed(sorted([*types.BY_TYPE, *_DROPPED]))}.",
+            param=f"{path}.type",
+            code="invalid_value",
+        )
+    try:
+        return msgspec.convert(given, types.BY_TYPE[kind])
+    except msgspec.ValidationError as error:
+        raise typed(error, path) from error
+
+
+def _thought(item: types.Reasoning) -> str:
+    """The text of a reasoning item: its content, what was sealed here, or its summary."""
+    content = "\n".join(part.text for part in item.content or ())
+    if not content and item.encrypted_content:
+        content = unsealed(item.encrypted_content) or ""
+    return content or "\n\n".join(part.text for part in item.summary or ())
+
+
+def _output_parts(output: str | list[types.Part], path: str) -> tuple[Part, ...]:
+    return _parts(output, (*_INPUT_PARTS, "output_text"), f"{path}.output")
+
+
+def _parts(content: str | list[types.Part], known: Sequence[str], path: str) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return tuple(_part(part, known, f"{path}[{number}]") for number, part in enumerate(content))
+
+
+def _part(part: types.Part, known: Sequence[str], path: str) -> Part:
+    if part.type not in known:
+        raise RequestError(
+            f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",
+            param=f"{path}.type",
+            code="invalid_value",
+        )
+    if part.type in ("input_text", "output_text", "refusal"):
+        text = part.refusal if part.type == "refusal" else part.text
+        if text is None:
+            raise missing(f"{path}.{'refusal' if part.type == 'refusal' else 'text'}")
+        return TextPart(text)
+    if part.type == "input_image" and part.image_url:
+        image = {"url": part.image_url} | ({"detail": part.detail} if part.detail not in (None, "auto") else {})
+        return MediaPart({"type": "image_url", "image_url": image}, path)
+    if part.type == "input_file" and part.file_data:
+        file = {"file_data": part.file_data} | ({"filename": part.filename} if part.filename else {})
+        return MediaPart({"type": "file", "file": file}, path)
+    field = next((name for name in ("file_id", "file_url") if getattr(part, name)), None)
+    wanted = "image_url" if part.type == "input_image" else "file_data"
+    if field is None:
+        raise missing(f"{path}.{wanted}")
+    raise RequestError(
+        f"Unsupported parameter: '{path}.{field}': this gateway keeps and fetches no files. Send the content in "
+        f"'{wanted}' as a data URL.",
+        param=f"{path}.{field}",
+        code="unsupported_parameter",
+    )
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else encode(value).decode()

@@ -1,0 +1,105 @@
+"""Calls and outputs of the Responses API, paired by call_id and put where every model expects them."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from callwright.conversation import Call, CallOutput, Item, Message, TextPart
+from callwright.errors import RequestError
+from callwright.wire.responses.input_items import Found
+
+__all__ = ["paired"]
+
+_NOT_RUN = "This call was not run."
+
+
+def paired(found: Sequence[Found], *, mend: bool) -> tuple[Item, ...]:
+    """The items with each run of calls and its outputs side by side; what stood between them follows.
+
+    Raises `RequestError` for an output without its call, a call without its output where the conversation goes on, and
+    an id that is given twice; with `mend` these are mended instead. A call that was cut off needs no output.
+    """
+    if mend:
+        found = _with_own_ids(found)
+    outputs = _outputs(found, mend=mend)
+    last = max((number for number, each in enumerate(found) if not isinstance(each.item, Call)), default=-1)
+    items: list[Item] = []
+    run: list[Call] = []
+    is_answered = False
+    for number, each in enumerate(found):
+        item = each.item
+        if isinstance(item, Call):
+            if is_answered:  # made with the output of the one before in sight, not at once with it
+                items += _answered(run, outputs)
+                run, is_answered = [], False
+            if item.id not in outputs:
+                if number < last and item.complete and not mend:
+                    raise RequestError(f"No tool output found for {each.words} {item.id}.", param="input")
+                outputs[item.id] = CallOutput(item.id, (TextPart(_NOT_RUN),))
+            run.append(item)
+            continue
+        if isinstance(item, CallOutput):
+            if outputs.get(item.call_id) is item:
+                is_answered = True
+                continue
+            item = Message("user", (TextPart("The output of a call that is not shown:\n"), *item.parts))
+        items += _answered(run, outputs)
+        run, is_answered = [], False
+        items.append(item)
+    return (*items, *_answered(run, outputs))
+
+
+def _with_own_ids(found: Sequence[Found]) -> list[Found]:
+    """Calls of one id, each with an id of its own; an output answers the latest call of its id."""
+    latest: dict[str, str] = {}
+    seen: set[str] = set()
+    made: list[Found] = []
+    for each in found:
+        item = each.item
+        if isinstance(item, Call):
+            id_ = item.id if item.id not in seen else f"{item.id}_mended_{len(made)}"
+            seen.add(id_)
+            latest[item.id] = id_
+            item = msgspec.structs.replace(item, id=id_)
+        elif isinstance(item, CallOutput):
+            item = msgspec.structs.replace(item, call_id=latest.get(item.call_id, item.call_id))
+        made.append(msgspec.structs.replace(each, item=item))
+    return made
+
+
+def _outputs(found: Sequence[Found], *, mend: bool) -> dict[str, CallOutput]:
+    """The output of each call, by id."""
+    outputs: dict[str, CallOutput] = {}
+    calls: set[str] = set()
+    for each in found:
+        match each.item:
+            case Call(id=id_):
+                if id_ in calls:
+                    raise _twice(id_, each, "calls")
+                calls.add(id_)
+            case CallOutput(call_id=id_):
+                if id_ not in calls:
+                    if not mend:
+                        raise RequestError(
+                            f"No tool call found for {each.words} output with call_id {id_}.", param="input"
+                        )
+                elif id_ in outputs:
+                    if not mend:
+                        raise _twice(id_, each, "outputs")
+                else:
+                    outputs[id_] = each.item
+    return outputs
+
+
+def _answered(run: Sequence[Call], outputs: dict[str, CallOutput]) -> list[Item]:
+    """A run of calls and their outputs."""
+    return [*run, *(outputs[call.id] for call in run)]
+
+
+def _twice(id_: str, found: Found, what: str) -> RequestError:
+    return RequestError(
+        f"Invalid '{found.path}.call_id': two {what} have the call_id '{id_}'. Expected one call and one output for "
+        "each call_id.",
+        param=f"{found.path}.call_id",
+        code="invalid_value",
+    )

@@ -1,0 +1,315 @@
+"""The Responses API: the request, checked the way OpenAI's API does."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from callwright.calls.history import with_readable_calls
+from callwright.conversation import Call, Conversation, Message, NamedTool, TextPart, ToolChoice
+from callwright.errors import RequestError, did_you_mean
+from callwright.wire.errors import from_validation, listed, missing
+from callwright.wire.response_format import read_response_format
+from callwright.wire.responses.input_items import ItemReader
+from callwright.wire.responses.item_types import Effort
+from callwright.wire.responses.mcp import McpServer
+from callwright.wire.responses.metadata import check_metadata
+from callwright.wire.responses.pairing import paired
+from callwright.wire.tool_catalog import Offer
+from callwright.wire.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
+
+__all__ = ["Asked", "ResponsesRequest", "decode_request", "read_request"]
+
+
+class _Reasoning(msgspec.Struct):
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed", "none"] | None = None
+
+
+class _Text(msgspec.Struct):
+    format: dict[str, Any] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+class _StreamOptions(msgspec.Struct):
+    include_obfuscation: bool | None = None
+
+
+class _ConversationId(msgspec.Struct):
+    id: str
+
+
+class ResponsesRequest(msgspec.Struct):
+    """A request as it came, its fields of the right types. What is not named here is ignored, or refused by name."""
+
+    model: str
+    input: str | list[dict[str, Any]] | None = None
+    instructions: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    text: _Text | None = None
+    reasoning: _Reasoning | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=16)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    presence_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, msgspec.Meta(ge=-2, le=2)] | None = None
+    store: bool | None = None
+    previous_response_id: str | None = None
+    conversation: str | _ConversationId | None = None
+    include: list[str] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    max_tool_calls: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    metadata: dict[str, Any] | None = None
+    background: bool | None = None
+    prompt: dict[str, Any] | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    safety_identifier: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    prompt_cache_key: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation that it belongs to."""
+        given = self.conversation
+        return given.id if isinstance(given, _ConversationId) else given
+
+    def includes(self, what: str) -> bool:
+        """Whether the answer is to hold something that is left out by default."""
+        return what in (self.include or ())
+
+
+_INCLUDES: Final = (
+    *("file_search_call.results", "web_search_call.results", "web_search_call.action.sources"),
+    *("message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs"),
+    *("reasoning.encrypted_content", "message.output_text.logprobs"),
+)
+_SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
+    "reasoning.effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    "reasoning.summary": ("auto", "concise", "detailed"),
+    "text.verbosity": ("low", "medium", "high"),
+    "truncation": ("auto", "disabled"),
+    "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
+}
+# Fields of Chat Completions, and what they are here.
+_MOVED: Final = {"messages": "input", "response_format": "text.format", "reasoning_effort": "reasoning.effort"}
+# Sampling that model servers know beside OpenAI's.
+_HANDED_ON: Final = (
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "logit_bias", "top_k", "min_p"),
+    *("repetition_penalty", "chat_template_kwargs"),
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.
+
+    `compacts`: it is asked to compact the conversation instead of going on with it. `approved` are calls of MCP tools
+    that are to be run first, by the id of their request; `listed` the labels of the servers whose tools were told.
+    `frees`: which tools are allowed counts for the first turn only.
+    """
+
+    conversation: Conversation
+    offer: Offer
+    fields: dict[str, Any]
+    compacts: bool = False
+    approved: Mapping[str, Call] = {}
+    listed: frozenset[str] = frozenset()
+    frees: bool = False
+
+
+def decode_request(given: object) -> ResponsesRequest:
+    """The fields of a request, each of its type and within its bounds. Raises `RequestError`."""
+    if isinstance(given, Mapping):
+        _refuse_moved(given)
+    try:
+        request = msgspec.convert(given, ResponsesRequest)
+    except msgspec.ValidationError as error:
+        raise from_validation(error, given, _SUPPORTED) from error
+    _refuse_unsupported(request)
+    for number, wanted in enumerate(request.include or ()):
+        _check_among(_INCLUDES, wanted, f"include[{number}]")
+    _check_among(_SUPPORTED["service_tier"], request.service_tier, "service_tier")
+    check_metadata(request.metadata)
+    return request
+
+
+def _refuse_moved(given: Mapping[str, Any]) -> None:
+    """Refuse a request in the shape of Chat Completions, in OpenAI's words."""
+    for name, now in _MOVED.items():
+        if given.get(name) is not None:
+            raise RequestError(
+                f"Unsupported parameter: '{name}'. In the Responses API, this parameter has moved to '{now}'. Try "
+                "again with the new parameter.",
+                param=name,
+                code="unsupported_parameter",
+            )
+
+
+def _check_among(known: Sequence[str], value: str | None, param: str) -> None:
+    if value is not None and value not in known:
+        raise RequestError(
+            f"Invalid value: '{value}'. Supported values are: {listed(known)}.", param=param, code="invalid_value"
+        )
+
+
+def _refuse_unsupported(request: ResponsesRequest) -> None:
+    if request.prompt is not None:
+        raise RequestError(
+            "Unsupported parameter: 'prompt' is not supported: stored prompts live at OpenAI. Send 'instructions' and "
+            "'input'.",
+            param="prompt",
+            code="unsupported_parameter",
+        )
+    if request.background and request.store is False:
+        raise RequestError(
+            "Background mode requires 'store' to be true: a background response is read by its id.",
+            param="background",
+            code="invalid_value",
+        )
+    if request.previous_response_id is not None and request.conversation is not None:
+        raise RequestError(
+            "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Only one of them can say what "
+            "came before.",
+            param="previous_response_id",
+            code="mutually_exclusive_parameters",
+        )
+    if request.stream_options is not None and not request.stream:
+        raise RequestError(
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
+        )
+
+
+def read_request(
+    request: ResponsesRequest,
+    given: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    *,
+    servers: Mapping[str, McpServer] | None = None,
+    mend: bool = False,
+) -> Asked:
+    """What a request means behind the items of its history, which were checked when they came. Raises `RequestError`.
+
+    `given` is the decoded body, for the fields that go to the upstream as they are; `servers` are the MCP servers that
+    it offers, by their labels.
+    """
+    if request.input is None and not history:
+        raise missing("input")
+    offer = Offer(servers)
+    offer.add(request.tools)
+    reader = ItemReader(offer)
+    reader.read(history, "previous_response_id", again=True)
+    if isinstance(request.input, str):
+        reader.read([{"role": "user", "content": request.input}], "input")
+    else:
+        reader.read(request.input or (), "input")
+    reader.finish()
+    items = with_readable_calls(paired(reader.found, mend=mend))
+    if request.instructions:
+        items = (Message("system", (TextPart(request.instructions),)), *items)
+    wanted = _with_mcp_named(request.tool_choice, offer, servers or {})
+    choice = _choice(wanted, offer)
+    format_ = reader.format or (request.text and request.text.format)
+    conversation = Conversation(
+        items=items,
+        tools=offer.tools,
+        tool_choice=choice,
+        allowed_tools=_allowed(wanted, offer),
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        response_format=read_response_format(format_, "text.format", is_flat=True),
+    )
+    return Asked(
+        conversation,
+        offer,
+        _fields(request, given, reader),
+        compacts=reader.compacts,
+        approved=reader.approved,
+        listed=frozenset(reader.listed),
+        frees=isinstance(request.tool_choice, Mapping) and request.tool_choice.get("type") == "mcp",
+    )
+
+
+def _with_mcp_named(given: Any, offer: Offer, servers: Mapping[str, McpServer]) -> Any:
+    """A choice in which tools of MCP servers stand as functions of a namespace: all of them where none is named."""
+    if not isinstance(given, Mapping):
+        return given
+    if given.get("type") == "mcp":
+        named = _tools_of(given, servers, "tool_choice")
+        return named[0] if len(named) == 1 else {"type": "allowed_tools", "mode": "required", "tools": named}
+    tools = given.get("tools")
+    if given.get("type") != "allowed_tools" or not isinstance(tools, list):
+        return given
+    is_mcp = [isinstance(tool, Mapping) and tool.get("type") == "mcp" for tool in tools]
+    return {
+        **given,
+        "tools": [
+            one
+            for number, tool in enumerate(tools)
+            for one in (_tools_of(tool, servers, f"tool_choice.tools[{number}]") if is_mcp[number] else [tool])
+        ],
+    }
+
+
+def _tools_of(given: Mapping[str, Any], servers: Mapping[str, McpServer], param: str) -> list[dict[str, Any]]:
+    label, name = given.get("server_label"), given.get("name")
+    if label is None:
+        raise missing(f"{param}.server_label")
+    server = servers.get(str(label))
+    if server is None:
+        raise RequestError(
+            f"Invalid '{param}.server_label': no MCP server of 'tools' has the label '{label}'."
+            f"{did_you_mean(str(label), servers)}",
+            param=f"{param}.server_label",
+            code="invalid_value",
+        )
+    names = [tool.name for tool in server.tools]
+    if name is not None and name not in names:
+        raise RequestError(
+            f"Invalid '{param}.name': the MCP server '{label}' has no tool '{name}'.{did_you_mean(str(name), names)}",
+            param=f"{param}.name",
+            code="invalid_value",
+        )
+    return [{"type": "function", "namespace": label, "name": one} for one in names if name in (None, one)]
+
+
+def _choice(given: Any, offer: Offer) -> ToolChoice:
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if kind in BUILT_IN:
+        given = {"type": "function", "name": kind}
+    choice = read_tool_choice(given, offer.tools, flat=offer.names.flat)
+    for tool in offer.deferred:
+        if isinstance(choice, NamedTool) and choice.name == tool.name:
+            offer.show(tool.name)  # nobody has to search for what the request names
+    if choice == "required" and not offer.tools:
+        raise RequestError("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
+    if isinstance(choice, NamedTool) and not any(tool.name == choice.name for tool in offer.tools):
+        if kind != "allowed_tools":
+            raise RequestError(f"Tool choice '{kind}' not found in 'tools' parameter.", param="tool_choice")
+        check_named(choice, offer.tools)
+    return choice
+
+
+def _allowed(given: Any, offer: Offer) -> tuple[str, ...] | None:
+    """The tools that may be called, also those that a search has to find; the search itself may be."""
+    allowed = read_allowed_tools(given, (*offer.tools, *offer.deferred), flat=offer.names.flat)
+    return (*allowed, "tool_search") if allowed is not None and offer.search == "server" else allowed
+
+
+def _fields(request: ResponsesRequest, given: Mapping[str, Any], reader: ItemReader) -> dict[str, Any]:
+    """What goes to the upstream beside the conversation, in the words of its chat API."""
+    fields = {name: given[name] for name in _HANDED_ON if given.get(name) is not None}
+    if request.max_output_tokens is not None:
+        fields["max_tokens"] = request.max_output_tokens
+    effort = reader.effort or (request.reasoning and request.reasoning.effort)
+    if effort:
+        fields["reasoning_effort"] = effort
+    if request.text is not None and request.text.verbosity is not None:
+        fields["verbosity"] = request.text.verbosity
+    if request.includes("message.output_text.logprobs"):
+        fields["logprobs"] = True
+        if request.top_logprobs is not None:
+            fields["top_logprobs"] = request.top_logprobs
+    return fields

@@ -1,0 +1,314 @@
+"""Answers of the Responses API: the response object, and the events that lead to it.
+
+One writer makes both: a whole answer is the object with which its events end. Items come one behind the other, each
+with its own begin, deltas and end; their ids are the same in every event and in the object.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, assert_never
+
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    Markup,
+    Problem,
+    ReasoningDelta,
+    Usage,
+)
+from callwright.wire.responses.mcp import McpEnded, McpStarted
+from callwright.wire.responses.output_items import (
+    OpenCall,
+    OpenItem,
+    OpenMcpCall,
+    OpenMessage,
+    OpenReasoning,
+    OpenSummary,
+    Status,
+    WholeCall,
+)
+from callwright.wire.responses.request import ResponsesRequest
+from callwright.wire.tool_names import ToolNames
+
+__all__ = ["Flavour", "ResponseEvent", "ResponseWriter", "response_object", "usage_body"]
+
+ResponseEvent: TypeAlias = dict[str, Any]
+Flavour: TypeAlias = Literal["openai", "open_responses"]
+_INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_MAX_CALL_ID: Final = 64
+
+
+def usage_body(usage: Usage) -> dict[str, Any]:
+    """Token counts as the API writes them."""
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+def response_object(
+    request: ResponsesRequest, *, id_: str, created_at: int, tools: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The response before anything came of it: what was asked, with the defaults of what was not said."""
+    text: dict[str, Any] = {"format": _format((request.text and request.text.format) or {"type": "text"})}
+    if request.text is not None and request.text.verbosity is not None:
+        text["verbosity"] = request.text.verbosity
+    reasoning = request.reasoning
+    answer: dict[str, Any] = {
+        "id": id_,
+        "object": "response",
+        "created_at": created_at,
+        "completed_at": None,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "model": request.model,
+        "output": [],
+        "previous_response_id": request.previous_response_id,
+        "instructions": request.instructions,
+        "tools": list(tools),
+        "tool_choice": request.tool_choice or "auto",
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "text": text,
+        "reasoning": {"effort": reasoning and reasoning.effort, "summary": reasoning and reasoning.summary},
+        "temperature": _or(request.temperature, 1.0),
+        "top_p": _or(request.top_p, 1.0),
+        "top_logprobs": request.top_logprobs or 0,
+        "presence_penalty": request.presence_penalty or 0,
+        "frequency_penalty": request.frequency_penalty or 0,
+        "max_output_tokens": request.max_output_tokens,
+        "max_tool_calls": request.max_tool_calls,
+        "truncation": request.truncation or "disabled",
+        "store": request.store is not False,
+        "background": bool(request.background),
+        "service_tier": "default",
+        "metadata": request.metadata or {},
+        "safety_identifier": request.safety_identifier,
+        "prompt_cache_key": request.prompt_cache_key,
+        "user": request.user,
+        "usage": None,
+    }
+    if request.conversation_id is not None:
+        answer["conversation"] = {"id": request.conversation_id}
+    return answer
+
+
+def _format(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The format of the text with all its fields."""
+    if given.get("type") != "json_schema":
+        return given
+    said = {key: value for key, value in given.items() if value is not None}
+    return {"description": None, "strict": False, **said}
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+class ResponseWriter:
+    """Writes the events of one turn as events of the API.
+
+    `response` is the object of a turn that has not begun (`response_object`); it holds the answer at the end.
+    `new_id` makes an id from its prefix; `taken` are the ids of calls that the conversation has already.
+    """
+
+    def __init__(
+        self,
+        response: dict[str, Any],
+        names: ToolNames,
+        request: ResponsesRequest,
+        *,
+        new_id: Callable[[str], str],
+        taken: Collection[str] = (),
+        flavour: Flavour = "openai",
+    ) -> None:
+        self.response = response
+        self._taken_ids = set(taken)
+        self._names = names
+        self._new_id = new_id
+        self._flavour = flavour
+        summary = request.reasoning and request.reasoning.summary
+        self._summarises = summary not in (None, "none")
+        self._seals = request.includes("reasoning.encrypted_content")
+        self._events: list[ResponseEvent] = []
+        self._open: OpenItem | None = None
+        self._calls: dict[int, OpenItem] = {}
+        self._later: list[Event] = []  # what came while a call was open
+        self._blanks = ""  # with which a message begins, if one does
+        self._reason = "stop"
+
+    def begin(self) -> list[ResponseEvent]:
+        """The events before anything came."""
+        self._emit("created", response=self._snapshot())
+        self._emit("in_progress", response=self._snapshot())
+        return self._taken()
+
+    def heartbeat(self) -> ResponseEvent:
+        """An event without news."""
+        self._emit("in_progress", response={**self._snapshot(), "output": []})
+        return self._taken()[-1]
+
+    def event(self, event: Event | McpStarted | McpEnded) -> list[ResponseEvent]:
+        """The events for an event of the turn, or for a call that is run here."""
+        self._write(event)
+        return self._taken()
+
+    def _write(self, event: Event | McpStarted | McpEnded) -> None:
+        match event:
+            case ContentDelta() | ReasoningDelta() if isinstance(self._open, OpenCall | WholeCall | OpenMcpCall):
+                self._later.append(event)  # items do not interleave
+            case ContentDelta(text, logprobs):
+                self._text(text, (logprobs or {}).get("content") or ())
+            case ReasoningDelta(text):
+                self._reasoning(text)
+            case CallStarted():
+                self._call(event)
+            case ArgumentsDelta(index, text):
+                if text:
+                    self._calls[index].add(text)
+            case McpStarted(index, id_, name, request):
+                tool = self._names.client(name)
+                self._begin(OpenMcpCall(id_, tool, self._next(), self._emit, request))
+                assert self._open is not None
+                self._calls[index] = self._open
+            case CallEnded(_, True) if isinstance(self._open, OpenMcpCall):
+                self._open.written()
+            case McpEnded(output, error):
+                assert isinstance(self._open, OpenMcpCall)
+                self._open.answer(output, error)
+                self.response["output"].append(self._open.item)
+                self._open = None
+                self._catch_up()
+            case CallEnded(_, complete):
+                self._close("completed" if complete else "abandoned")
+                self._catch_up()
+            case Finished(reason):
+                self._reason = reason
+            case Markup() | Problem():
+                pass
+            case _:
+                assert_never(event)
+
+    def add(self, item: dict[str, Any], steps: Sequence[str] = (), **empty: Any) -> list[ResponseEvent]:
+        """A whole item that no model wrote; `steps` are the types of the events between its begin, where it has the
+        fields of `empty`, and its end.
+        """
+        index = self._next()
+        self._emit("output_item.added", output_index=index, item={**item, **empty})
+        for step in steps:
+            self._emit(step, item_id=item["id"], output_index=index)
+        self._emit("output_item.done", output_index=index, item=item)
+        self.response["output"].append(item)
+        return self._taken()
+
+    def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseEvent]:
+        """The turn is over: what ends the open item, and the response."""
+        incomplete = _INCOMPLETE.get(self._reason)
+        if isinstance(self._open, OpenMessage):
+            self._open.phase = "final_answer"
+        self._close("incomplete" if incomplete else "completed")
+        self.response["usage"] = usage_body(usage) if usage else None
+        if incomplete:
+            self.response |= {"status": "incomplete", "incomplete_details": {"reason": incomplete}}
+        else:
+            self.response |= {"status": "completed", "completed_at": completed_at}
+        self._emit(self.response["status"], response=self._snapshot())
+        return self._taken()
+
+    def fail(self, code: str, message: str) -> list[ResponseEvent]:
+        """The turn has failed: what is open ends as it is, and so does the response."""
+        self._close("abandoned")
+        self._catch_up()
+        self._close("abandoned")
+        self.response |= {"status": "failed", "completed_at": None, "error": {"code": code, "message": message}}
+        self._emit("failed", response=self._snapshot())
+        return self._taken()
+
+    # --- items ---
+
+    def _text(self, text: str, logprobs: Sequence[Any]) -> None:
+        if not isinstance(self._open, OpenMessage):
+            text, self._blanks = self._blanks + text, ""
+            if not text.strip() and not logprobs:
+                self._blanks = text  # blanks alone are no message
+                return
+            self._begin(OpenMessage(self._new_id("msg"), self._next(), self._emit))
+        assert self._open is not None
+        self._open.add(text, logprobs)
+
+    def _reasoning(self, text: str) -> None:
+        if not isinstance(self._open, OpenReasoning | OpenSummary):
+            if not text.strip():
+                return
+            id_, index = self._new_id("rs"), self._next()
+            if self._summarises:
+                self._begin(OpenSummary(id_, index, self._emit, seals=self._seals))
+            else:
+                event = "reasoning" if self._flavour == "open_responses" else "reasoning_text"
+                self._begin(OpenReasoning(id_, index, self._emit, event=event, seals=self._seals))
+        assert self._open is not None
+        self._open.add(text)
+
+    def _call(self, started: CallStarted) -> None:
+        tool = self._names.client(started.name)
+        id_ = self._call_id(started.id)
+        index = self._next()
+        if tool.kind in ("function", "custom"):
+            prefix = "ctc" if tool.kind == "custom" else "fc"
+            self._begin(OpenCall(self._new_id(prefix), id_, tool, index, self._emit))
+        else:
+            self._begin(WholeCall(self._new_id, id_, tool, index, self._emit))
+        assert self._open is not None
+        self._calls[started.index] = self._open
+
+    def _call_id(self, given: str | None) -> str:
+        """The id that the upstream gave a call, if no other call has it."""
+        id_ = given if given and len(given) <= _MAX_CALL_ID and given not in self._taken_ids else self._new_id("call")
+        self._taken_ids.add(id_)
+        return id_
+
+    def _catch_up(self) -> None:
+        """Write what came while a call was open."""
+        later, self._later = self._later, []
+        for event in later:
+            self._write(event)
+
+    def _next(self) -> int:
+        """Close what is open; the number of the next item. Text that something follows is no answer yet."""
+        if isinstance(self._open, OpenMessage):
+            self._open.phase = "commentary"
+        self._close("completed")
+        return len(self.response["output"])
+
+    def _begin(self, item: OpenItem) -> None:
+        self._blanks = ""
+        self._open = item
+        item.begin()
+
+    def _close(self, status: Status | Literal["abandoned"]) -> None:
+        if self._open is not None:
+            if status == "abandoned":
+                self._open.abandon()
+            else:
+                self._open.end(status)
+            self.response["output"].append(self._open.item)
+            self._open = None
+
+    # --- events ---
+
+    def _emit(self, kind: str, **fields: Any) -> None:
+        self._events.append({"type": f"response.{kind}", **fields})
+
+    def _taken(self) -> list[ResponseEvent]:
+        events, self._events = self._events, []
+        return events
+
+    def _snapshot(self) -> dict[str, Any]:
+        """The response as it is now; what comes later does not change it."""
+        return {**self.response, "output": list(self.response["output"])}

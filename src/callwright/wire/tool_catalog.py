@@ -1,0 +1,372 @@
+"""The tools of a Responses request: functions and custom tools, namespaces of them, and OpenAI's built-in kinds.
+
+What the client can run is offered to the model as functions; what only OpenAI can run is hidden or refused, as each
+kind needs. Tools that are deferred wait until a search has found them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from callwright.calls.tool_search import SEARCH_TOOL
+from callwright.conversation import FunctionTool, JsonObject
+from callwright.errors import RequestError
+from callwright.schema.cache import kept_by_text
+from callwright.schema.strict import strict_problems
+from callwright.tolerant_json.codec import decode, encode
+from callwright.wire.errors import listed, missing, typed, wrong_type
+from callwright.wire.responses.mcp import McpServer
+from callwright.wire.tool_names import ClientTool, ToolKind, ToolNames
+from callwright.wire.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
+
+__all__ = ["NamespaceFields", "Offer", "SearchWay", "read_offer"]
+
+SearchWay = Literal["none", "client", "server"]
+# Of the description of a namespace each of its tools tells so much.
+_MAX_ABOUT: Final = 200
+_INNER: Final = ("function", "custom")  # of a namespace
+_KINDS: Final = ("function", "custom", "namespace", "mcp", "tool_search", "shell", "local_shell", "apply_patch")
+# Clients send these as a matter of course (Codex always sends web_search): the model does not learn of them.
+_HIDDEN: Final = ("web_search", "image_generation")
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "integer"}
+_STRINGS: Final = {"type": "array", "items": {"type": "string"}}
+_BUILT_IN: Final[Mapping[str, FunctionTool]] = {
+    "shell": FunctionTool(
+        "shell",
+        "Runs shell commands, one after the other, and answers what each printed.",
+        {
+            "type": "object",
+            "properties": {"commands": _STRINGS, "timeout_ms": _NUMBER, "max_output_length": _NUMBER},
+            "required": ["commands"],
+            "additionalProperties": False,
+        },
+        held=True,
+    ),
+    "local_shell": FunctionTool(
+        "local_shell",
+        "Runs a command, given as the list of its words, and answers what it printed.",
+        {
+            "type": "object",
+            "properties": {"command": _STRINGS, "working_directory": _TEXT, "timeout_ms": _NUMBER},
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+        held=True,
+    ),
+    "apply_patch": FunctionTool(
+        "apply_patch",
+        "Creates, updates or deletes one file. `diff` is in the V4A format: the new file's lines, each with a + before "
+        "it, or the changed lines with - and + and the lines around them with a space. None to delete a file.",
+        {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+                "path": {"type": "string"},
+                "diff": _TEXT,
+            },
+            "required": ["type", "path"],
+            "additionalProperties": False,
+        },
+        held=True,
+    ),
+}
+
+
+class NamespaceFields(msgspec.Struct):
+    """A namespace as a request writes it."""
+
+    name: str
+    tools: list[dict[str, Any]]
+    description: str | None = None
+
+
+class Offer:
+    """The tools of one request. `tools` are those that the model is shown, in order; `deferred` those that a search
+    may find. `search` says who executes it.
+    """
+
+    def __init__(self, servers: Mapping[str, McpServer] | None = None, *, checks: bool = True) -> None:
+        """`servers`: what MCP servers have, by their labels. `checks`: names and schemas must be those that OpenAI's
+        API takes.
+        """
+        self._servers = servers or {}
+        self._checks = checks
+        self.names = ToolNames()
+        self.search: SearchWay = "none"
+        self._shown: dict[str, FunctionTool] = {}
+        self._deferred: dict[str, FunctionTool] = {}
+        self._given: dict[str, Mapping[str, Any]] = {}  # by flat name, with the namespace around it, for search outputs
+
+    @property
+    def tools(self) -> tuple[FunctionTool, ...]:
+        """What the model is shown."""
+        return tuple(self._shown.values())
+
+    @property
+    def deferred(self) -> tuple[FunctionTool, ...]:
+        """What only a search shows."""
+        return tuple(tool for name, tool in self._deferred.items() if name not in self._shown)
+
+    @property
+    def searchable(self) -> tuple[FunctionTool, ...]:
+        """What a search looks through: all that was deferred, found before or not."""
+        return tuple(self._deferred.values())
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are MCP servers in it."""
+        return bool(self._servers)
+
+    def given(self, flat: str) -> Mapping[str, Any]:
+        """A tool as the client wrote it, within its namespace."""
+        return self._given[flat]
+
+    def add(self, given: Sequence[Any] | None, param: str = "tools", *, shape: Shape = "responses") -> None:
+        """Take the tools of a request. Raises `RequestError` that names the field."""
+        if given is None:
+            return
+        if not isinstance(given, list | tuple):
+            raise wrong_type(param, "array", given)
+        kinds = [_kind(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
+        self.search = _search_way(given, kinds, param) or self.search
+        before = {*self._shown, *self._deferred}
+        for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
+            self._add(tool, kind, f"{param}[{number}]", shape, before)
+
+    def load(self, given: Sequence[Any], param: str) -> list[str]:
+        """Take tools that a search has found: they can be called from now on. Answers their flat names."""
+        before = {*self._shown, *self._deferred}
+        names: list[str] = []
+        for number, tool in enumerate(given):
+            at = f"{param}[{number}]"
+            names += self._add(tool, _kind(tool, at, "responses"), at, "responses", before, loads=True)
+        return names
+
+    def show(self, flat: str) -> None:
+        """Show a deferred tool from now on."""
+        self._shown.setdefault(flat, self._deferred[flat])
+
+    def _add(
+        self, tool: Mapping[str, Any], kind: str, at: str, shape: Shape, before: set[str], *, loads: bool = False
+    ) -> list[str]:
+        """One entry of a list; `before` are the names of tools that stood elsewhere and may come again."""
+        if kind in ("function", "custom"):
+            return self._place(tool, None, None, at, shape, before, loads=loads)
+        if kind == "namespace":
+            try:
+                space = msgspec.convert(tool, NamespaceFields)
+            except msgspec.ValidationError as error:
+                raise typed(error, at) from error
+            if self._checks:
+                check_name(space.name, f"{at}.name")
+            if space.name in self._servers:
+                raise twice(space.name, at)
+            names: list[str] = []
+            for number, inner in enumerate(space.tools):
+                path = f"{at}.tools[{number}]"
+                _kind(inner, path, shape, known=_INNER)
+                names += self._place(inner, space.name, tool, path, shape, before, loads=loads)
+            return names
+        if kind == "mcp":
+            return self._serve(tool, at, loads=loads)
+        if kind == "tool_search" and self.search == "client":
+            shown = SEARCH_TOOL
+            if (told := tool.get("description")) is not None:
+                if not isinstance(told, str):
+                    raise wrong_type(f"{at}.description", "str", told)
+                shown = msgspec.structs.replace(shown, description=told)
+            if isinstance(tool.get("parameters"), Mapping):
+                given = FunctionTool(shown.name, shown.description, tool["parameters"])
+                shown = msgspec.structs.replace(given, strict=_fits_strict(given))
+            return self._show("tool_search", shown, at, before)
+        if kind == "tool_search" and self.search == "server":
+            return self._show("tool_search", SEARCH_TOOL, at, before)
+        if kind in _BUILT_IN:
+            return self._show(kind, _BUILT_IN[kind], at, before)  # type: ignore[arg-type]  # the kinds of the table
+        return []
+
+    def _serve(self, given: Mapping[str, Any], at: str, *, loads: bool) -> list[str]:
+        """Take the tools of an MCP server; of those that a search has found the ones that it names."""
+        label = str(given.get("server_label"))
+        server = self._servers.get(label)
+        if loads:
+            wanted = given.get("allowed_tools")
+            flats = [self.names.flat(name, label) for name in (wanted if isinstance(wanted, list) else ())]
+            for flat in flats:
+                if flat in self._deferred:
+                    self.show(flat)
+            return flats
+        if server is None:
+            raise RequestError(
+                f"Unsupported tool type 'mcp' at '{at}': MCP servers can stand in the 'tools' of a request to "
+                "/v1/responses only.",
+                param=f"{at}.type",
+                code="unsupported_value",
+            )
+        around = {"name": label, "description": server.asked.server_description}
+        taken: list[str] = []
+        for listed_tool in server.tools:
+            definition = server.definition(listed_tool)
+            flat = self.names.add(ClientTool(listed_tool.name, label, "mcp"))
+            tool = msgspec.structs.replace(definition, name=flat, description=_described(definition, around))
+            self._given[flat] = {"type": "mcp", "server_label": label, "allowed_tools": [listed_tool.name]}
+            is_deferred = server.asked.defer_loading and self.search != "none"
+            (self._deferred if is_deferred else self._shown)[flat] = tool
+            taken.append(flat)
+        return taken
+
+    def _show(self, kind: ToolKind, tool: FunctionTool, at: str, before: set[str]) -> list[str]:
+        """Show a tool of a built-in kind, which has the name of its kind."""
+        if self.names.has(tool.name, None) and self.names.flat(tool.name) not in before:
+            error = twice(tool.name, at)
+            error.param = f"{at}.type"
+            raise error
+        flat = self.names.add(ClientTool(tool.name, None, kind))
+        self._shown[flat] = msgspec.structs.replace(tool, name=flat)
+        return [flat]
+
+    def _read(self, given: Mapping[str, Any], at: str, shape: Shape) -> FoundTool:
+        """A function or custom tool. A client sends the same ones with each request: they are kept by their text."""
+        if not self._checks:
+            return _held(find_tool(given, at, shape), shape)
+        try:
+            tool, path = _read_checked(encode(given), shape)
+            return FoundTool(tool, at + path)
+        except RequestError:
+            _check(find_tool(given, at, shape))  # to tell where it stands
+            raise
+
+    def _place(
+        self,
+        given: Mapping[str, Any],
+        namespace: str | None,
+        around: Mapping[str, Any] | None,
+        at: str,
+        shape: Shape,
+        before: set[str],
+        *,
+        loads: bool,
+    ) -> list[str]:
+        """Take a function or custom tool, under its flat name."""
+        callers = given.get("allowed_callers")
+        if callers is not None and not isinstance(callers, list):
+            raise wrong_type(f"{at}.allowed_callers", "array", callers)
+        if callers and "direct" not in callers:
+            return []
+        found = self._read(given, at, shape)
+        kind: ToolKind = "custom" if found.tool.custom else "function"
+        is_known = self.names.has(found.tool.name, namespace)
+        flat = self.names.add(ClientTool(found.tool.name, namespace, kind))
+        if self._checks and is_known and flat not in before:
+            raise twice(found.tool.name, found.path)
+        tool, described = found.tool, _described(found.tool, around)
+        if (flat, described) != (tool.name, tool.description):
+            tool = msgspec.structs.replace(tool, name=flat, description=described)
+        self._given[flat] = given if around is None else {**around, "tools": [given]}
+        is_deferred = given.get("defer_loading") or (around or {}).get("defer_loading")
+        if is_deferred and not loads and self.search != "none" and flat not in self._shown:
+            self._deferred[flat] = tool
+        else:
+            self._shown[flat] = tool
+        return [flat]
+
+
+@kept_by_text
+def _read_checked(text: bytes, shape: Shape) -> FoundTool:
+    """A tool, wherever it stands: its path goes on from there."""
+    found = find_tool(decode(text), "", shape)
+    _check(found)
+    return _held(found, shape)
+
+
+def _held(found: FoundTool, shape: Shape) -> FoundTool:
+    """A tool, held to its schema where it does not say and can be: OpenAI does so in the Responses API."""
+    tool = found.tool
+    if tool.strict is None and not tool.custom and shape == "responses":
+        return FoundTool(msgspec.structs.replace(tool, strict=_fits_strict(tool)), found.path)
+    return found
+
+
+def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | None:
+    """The description of a tool, and of its namespace: models know no other place for that."""
+    about = (around or {}).get("description")
+    if not about:
+        return tool.description
+    line = f"({(around or {})['name']}: {about if len(about) <= _MAX_ABOUT else about[:_MAX_ABOUT].rstrip() + '…'})"
+    return "\n\n".join(filter(None, (tool.description, line)))
+
+
+def read_offer(given: Sequence[Any] | None, param: str = "tools") -> Offer:
+    """The tools of a library call: of either API, with any name and schema, all of them shown."""
+    offer = Offer(checks=False)
+    offer.add(given, param, shape="any")
+    return offer
+
+
+def _kind(given: object, at: str, shape: Shape, known: Sequence[str] = _KINDS) -> str:
+    """The kind of a tool, which is one of the `known`, or passed over where any may stand."""
+    if not isinstance(given, Mapping):
+        raise wrong_type(at, "object", given)
+    kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)
+    if kind is None:
+        raise missing(f"{at}.type")
+    if not isinstance(kind, str):
+        raise wrong_type(f"{at}.type", "str", kind)
+    if kind.startswith(_HIDDEN) and known is _KINDS:
+        return "hidden"
+    _expect(kind, known, at)
+    environment = given.get("environment")
+    if kind == "shell" and environment is not None and not isinstance(environment, Mapping):
+        raise wrong_type(f"{at}.environment", "object", environment)
+    if kind == "shell" and isinstance(environment, Mapping) and environment.get("type") not in (None, "local"):
+        raise RequestError(
+            f"Unsupported value: '{at}.environment.type' does not support '{environment.get('type')}' here. Only "
+            "'local' is supported: the client runs the commands.",
+            param=f"{at}.environment.type",
+            code="unsupported_value",
+        )
+    return kind
+
+
+def _expect(kind: str, known: Sequence[str], at: str) -> None:
+    if kind not in known:
+        raise RequestError(
+            f"Unsupported tool type '{kind}': this gateway has no such tool. Supported types are: {listed(known)}.",
+            param=f"{at}.type",
+            code="unsupported_value",
+        )
+
+
+def _check(found: FoundTool) -> None:
+    check_name(found.tool.name, f"{found.path}.name")
+    check_parameters(found.tool, f"{found.path}.parameters")
+
+
+def _search_way(given: Sequence[JsonObject], kinds: Sequence[str], param: str) -> SearchWay | None:
+    """Who executes the search, if there is one: without deferred tools a search on the server would find nothing."""
+    for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
+        if kind == "tool_search":
+            if tool.get("execution") not in (None, "client", "server"):
+                raise RequestError(
+                    f"Invalid value: '{tool['execution']}'. Supported values are: 'client' and 'server'.",
+                    param=f"{param}[{number}].execution",
+                    code="invalid_value",
+                )
+            if tool.get("execution") == "client":
+                return "client"
+            return "server" if any(map(_defers, given)) else None
+    return None
+
+
+def _defers(tool: object) -> bool:
+    if not isinstance(tool, Mapping):
+        return False
+    inner = tool.get("tools")
+    return bool(tool.get("defer_loading")) or (isinstance(inner, list) and any(map(_defers, inner)))
+
+
+def _fits_strict(tool: FunctionTool) -> bool:
+    """Whether a tool that does not say `strict` can be held to its schema: then it is, as OpenAI does it."""
+    return not strict_problems(tool.parameters or {"type": "object", "properties": {}})
