@@ -26,9 +26,9 @@ from callwright import (
     UpstreamError,
     resume,
     run_sync,
-    stream,
     tool,
 )
+from callwright import stream_reader as stream
 from callwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from callwright.dialects.base import read_options
 from callwright.turn.run import SIMULATED, Model

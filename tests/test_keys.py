@@ -20,7 +20,7 @@ from tests.outputs import QUESTION
 from tests.responding import CONVERSATIONS, RESPONSES
 from tests.servers import Gateway, ModelServer, said
 
-ANNA, BEN, SLOW, READER = "tw-anna-" + "a" * 40, "tw-ben-" + "b" * 40, "tw-slow-" + "c" * 40, "tw-reader-" + "d" * 40
+ANNA, BEN, SLOW, READER = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40, "cw-slow-" + "c" * 40, "cw-reader-" + "d" * 40
 KEYS = (
     KeyConfig(name="anna", sha256=hash_of(ANNA)),
     KeyConfig(name="ben", sha256=hash_of(BEN).upper(), models=("simulated-hermes",)),
@@ -56,7 +56,7 @@ def asked(url: str, body: Any = None, key: str | None = None, *, method: str = "
         ("Bearer", "You didn't provide an API key."),
         (f"Basic {ANNA}", "You didn't provide an API key."),
         (ANNA, "You didn't provide an API key."),
-        ("Bearer tw-wrong-key", "Incorrect API key provided."),
+        ("Bearer cw-wrong-key", "Incorrect API key provided."),
         (f"Bearer {ANNA[:-1]}", "Incorrect API key provided."),
         (f"Bearer {ANNA}a", "Incorrect API key provided."),
         (f"Bearer {hash_of(ANNA)}", "Incorrect API key provided."),

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import callwright
-from callwright.stream import Source
+from callwright.stream_reader import Source
 from callwright.tolerant_json.reader import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
 from callwright.tolerant_json.tree import Node
 from fuzz.choices import cut

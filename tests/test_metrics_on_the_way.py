@@ -26,7 +26,7 @@ from tests.test_mcp import SERVER
 from tests.test_metrics import PARIS, asked, scraped, settled, value
 
 ROOT = Path(__file__).parent.parent
-ANNA, SLOW = "tw-anna-" + "a" * 40, "tw-slow-" + "b" * 40
+ANNA, SLOW = "cw-anna-" + "a" * 40, "cw-slow-" + "b" * 40
 BUSY = whole({"error": {"message": "Busy."}}, 503)
 
 

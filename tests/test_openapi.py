@@ -29,7 +29,7 @@ from tests.responding import CONVERSATIONS, FUNCTIONS, OPEN_RESPONSES, RESPONSES
 
 ROOT: Final = Path(__file__).parent.parent
 EXAMPLES: Final = os.environ.get("CALLWRIGHT_API_EXAMPLES")
-KEY: Final = "tw-anna-" + "a" * 40
+KEY: Final = "cw-anna-" + "a" * 40
 KEYS: Final = (KeyConfig(name="anna", sha256=hash_of(KEY)),)
 MODELS: Final = tuple(
     ModelConfig(name=way, upstream="simulated", sample=way != "native", **how) for way, how in WAYS.items()

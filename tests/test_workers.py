@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no wo
 proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
 _PATIENCE_S = 20.0
 COUNT = 2
-KEY = "tw-anna-" + "a" * 40
+KEY = "cw-anna-" + "a" * 40
 BODY: dict[str, Any] = {"model": "any", "messages": [QUESTION], "stream": True}
 
 

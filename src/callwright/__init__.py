@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 # The runtime is imported when it is used: it brings asyncio, which the rest does not need.
 _RUNTIME = {
-    **dict.fromkeys(("Agent", "Limits"), "agents"),
+    **dict.fromkeys(("Agent", "Limits"), "agent"),
     **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "marks"),
     **dict.fromkeys(("resume", "run", "run_sync", "stream"), "run"),
     "RunResult": "events",
     "bind": "tools",
-    "mcp_tools": "mcp",
+    "mcp_tools": "mcp.tools",
     "tool": "tools",
 }
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from callwright.calls.toolset import Toolset
 from callwright.events import CallStarted, Event, Finished, FinishReason
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
 

@@ -21,7 +21,7 @@ from callwright.events import Problem
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, resolve, wanted
 from callwright.schema.validate import unread
-from callwright.stream import Steps, silent_source
+from callwright.stream_reader import Steps, silent_source
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.find import TRAILING
 from callwright.tolerant_json.reader import Reader, TooDeepError, Where, read_json

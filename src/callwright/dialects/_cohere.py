@@ -5,7 +5,7 @@ from typing import Final
 
 from callwright.dialects.readers.marked import MarkedReader
 from callwright.events import Markup
-from callwright.stream import Markers, Steps, gather
+from callwright.stream_reader import Markers, Steps, gather
 
 __all__ = ["ANSWERS", "CITATIONS", "TURNS", "CohereReader", "turn"]
 

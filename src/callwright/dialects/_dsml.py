@@ -31,7 +31,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["DsmlForm", "DsmlOptions", "v4_form"]

@@ -33,7 +33,7 @@ from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation
 from callwright.errors import RequestError
 from callwright.prompt import Prompt
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Dialect", "RenderOptions", "dialect_names", "get_dialect", "read_options"]
 

@@ -24,7 +24,7 @@ from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import CallStarted, Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -16,7 +16,7 @@ from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_object
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

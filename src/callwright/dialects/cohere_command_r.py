@@ -17,7 +17,7 @@ from callwright.dialects.prompts.template import Frame, Result, call_list
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

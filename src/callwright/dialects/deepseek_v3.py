@@ -10,7 +10,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.marked import MarkedReader
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -16,7 +16,7 @@ from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 from callwright.tolerant_json.passthrough import JsonStops
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]

@@ -16,7 +16,7 @@ from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -16,7 +16,7 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

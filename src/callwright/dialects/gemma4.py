@@ -17,7 +17,7 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -13,7 +13,7 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.key_value_tags import KeyValueTags, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -14,7 +14,7 @@ from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_ob
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

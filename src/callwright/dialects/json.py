@@ -25,7 +25,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.readers.prose import ProseReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -17,7 +17,7 @@ from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps, gather
+from callwright.stream_reader import Source, Steps, gather
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

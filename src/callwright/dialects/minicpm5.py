@@ -16,7 +16,7 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Markers, Source, Steps, lane_of
+from callwright.stream_reader import Markers, Source, Steps, lane_of
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

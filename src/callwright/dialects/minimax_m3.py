@@ -25,7 +25,7 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwrit
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Markers, Source, Steps, lane_of
+from callwright.stream_reader import Markers, Source, Steps, lane_of
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]

@@ -14,7 +14,7 @@ from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
 from callwright.dialects.prompts.template import Result, ThinkingOptions
 from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -15,7 +15,7 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.template import Result, WriteCalls
 from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

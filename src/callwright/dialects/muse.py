@@ -33,7 +33,7 @@ from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Markers, Source, Steps, gather, may_come, stream_text
+from callwright.stream_reader import Markers, Source, Steps, gather, may_come, stream_text
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -13,7 +13,7 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_list
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

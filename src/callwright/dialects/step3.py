@@ -19,7 +19,7 @@ from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 
 __all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
 

@@ -24,7 +24,7 @@ from callwright.response_template.values import (
     text_in,
 )
 from callwright.response_template.watch import Found, Watch
-from callwright.stream import MAX_HELD_BLANKS, Markers, Source, Steps, gather
+from callwright.stream_reader import MAX_HELD_BLANKS, Markers, Source, Steps, gather
 from callwright.tolerant_json.passthrough import JsonStops, json_text
 from callwright.tolerant_json.tree import Node
 

@@ -15,7 +15,7 @@ from callwright.response_template.calls import CallReader, hold
 from callwright.response_template.declaration import Field, Role
 from callwright.response_template.plan import Mark, Plan
 from callwright.response_template.watch import Found
-from callwright.stream import MAX_HELD_BLANKS, Source, Steps
+from callwright.stream_reader import MAX_HELD_BLANKS, Source, Steps
 
 __all__ = ["TemplateReader"]
 

@@ -10,7 +10,7 @@ from callwright.response_template.declaration import read_template
 from callwright.response_template.plan import Plan
 from callwright.response_template.reader import TemplateReader
 from callwright.response_template.search import last_end
-from callwright.stream import Source, Steps
+from callwright.stream_reader import Source, Steps
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["ResponseTemplate"]

@@ -6,7 +6,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from callwright.response_template.pattern import Pattern, compile_literals
 from callwright.response_template.search import MAX_DELIMITER, Match, Matcher, Search
-from callwright.stream import Source
+from callwright.stream_reader import Source
 
 __all__ = ["Found", "Watch"]
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.stream import silent_source
+from callwright.stream_reader import silent_source
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import JsonRepair, Reader, TooDeepError, finished
 from callwright.tolerant_json.tree import Member, Node

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from callwright.events import Event
-from callwright.stream import Lane, Source, Steps
+from callwright.stream_reader import Lane, Source, Steps
 
 __all__ = ["JsonSpan", "JsonStops", "gather_json", "json_text"]
 

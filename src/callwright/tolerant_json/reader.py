@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, TypeVar, cast
 
-from callwright.stream import Source, Steps, silent_source
+from callwright.stream_reader import Source, Steps, silent_source
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
 from callwright.tolerant_json.scalars import scalar

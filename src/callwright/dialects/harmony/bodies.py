@@ -20,7 +20,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.free_text.recover import Found, Prose, recover
-from callwright.stream import Markers, Source, Steps, gather, stream
+from callwright.stream_reader import Markers, Source, Steps, gather, stream
 from callwright.tolerant_json.codec import NotJsonError, decode, without
 from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
 

@@ -18,7 +18,7 @@ from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
 from callwright.events import Markup, Problem, ProblemKind
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 
 __all__ = ["parse"]
 

@@ -12,7 +12,7 @@ from callwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
 from callwright.dialects.harmony.header import NO_RECIPIENT, resolve
 from callwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from callwright.events import Problem, ProblemKind
-from callwright.stream import Markers, Source, Steps, gather, may_come
+from callwright.stream_reader import Markers, Source, Steps, gather, may_come
 
 __all__ = ["begins_stripped", "holds_stripped", "read_stripped"]
 

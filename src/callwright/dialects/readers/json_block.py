@@ -15,7 +15,7 @@ from callwright.calls.fit import json_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, Form, read_forms
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 from callwright.tolerant_json.codec import without
 from callwright.tolerant_json.find import json_places
 from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text

@@ -13,7 +13,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 from callwright.tolerant_json.passthrough import JsonStops
 
 __all__ = ["KeyValueReader"]

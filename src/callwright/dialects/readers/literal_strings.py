@@ -12,7 +12,7 @@ import msgspec
 
 from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, key_patterns, unescaped
 from callwright.events import Markup
-from callwright.stream import Markers, Source, Steps
+from callwright.stream_reader import Markers, Source, Steps
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["CLOSERS", "QUOTES", "Level", "StringReader"]

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from callwright.dialects.readers.literal_escapes import ESCAPE, key_patterns, unescaped
 from callwright.dialects.readers.literal_strings import CLOSERS, QUOTES, Level, StringReader
 from callwright.events import Markup, Problem
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.scalars import scalar
 

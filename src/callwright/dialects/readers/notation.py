@@ -14,7 +14,7 @@ from callwright.dialects.readers.literals import LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
 from callwright.prompt import PromptBuilder
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 from callwright.tolerant_json.passthrough import JsonStops
 
 __all__ = ["Notation", "NotationReader", "put_call", "put_value"]

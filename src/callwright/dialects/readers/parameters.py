@@ -16,7 +16,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 from callwright.tolerant_json.passthrough import JsonStops, json_text
 
 __all__ = ["ParameterReader", "ParameterTags"]

@@ -27,7 +27,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.free_text.recover import Found, Piece, Prose, recover
-from callwright.stream import Markers, Source, Steps, gather, stream_text
+from callwright.stream_reader import Markers, Source, Steps, gather, stream_text
 from callwright.tolerant_json.codec import unfenced
 from callwright.tolerant_json.find import END_TOKENS, JSON_TAGS, MARKS, beside_values
 from callwright.tolerant_json.passthrough import JsonStops, json_text

@@ -18,7 +18,7 @@ from callwright.dialects.readers.literals import LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup
 from callwright.free_text.intent import in_a_sentence, introduces_no_call
-from callwright.stream import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Source, Steps, gather
 from callwright.tolerant_json.passthrough import JsonStops
 
 __all__ = ["PythonForm", "PythonReader", "python_call"]

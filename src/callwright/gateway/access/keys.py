@@ -21,7 +21,7 @@ from callwright.gateway.access.shared_counters import Ledger
 
 __all__ = ["NOBODY", "Caller", "KeyConfig", "Keys", "asking", "caller", "hash_of", "ledger_size", "new_key"]
 
-_PREFIX: Final = "tw-"
+_PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
 _MINUTE_S: Final = 60.0
 _PLACES: Final = 4  # two limits, of two numbers each

@@ -55,7 +55,7 @@ __all__ = [
 
 # What the `status` of a body says of an answer that nothing changes any more.
 ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
-_CHAINS = "tw-chain"
+_CHAINS = "cw-chain"
 _ITEM_LIST = msgspec.json.Decoder(list[dict[str, Any]])
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 

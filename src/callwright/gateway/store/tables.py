@@ -123,7 +123,7 @@ def migrate(connection: Connection) -> None:
     Raises `ConfigError` for a newer schema than this. Alembic is used without its environment script and its `op`
     module, which are state of the process: several stores may be opened at once.
     """
-    lock(connection, "tw-migr")
+    lock(connection, "cw-migr")
     scripts = ScriptDirectory(_SCRIPTS, version_locations=[_SCRIPTS])  # flat: it holds nothing but scripts
 
     def steps(current: tuple[str, ...], _: MigrationContext) -> Iterable[RevisionStep]:
