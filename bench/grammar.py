@@ -18,14 +18,17 @@ from typing import Any
 from llguidance import LLMatcher
 
 from callwright.constraints.compile import key_of
-from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.constraint import Constraint
+from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.lark import lark
-from callwright.constraints.shape import Constraint, sentence, shape_of
+from callwright.constraints.shape import sentence, shape_of
 from callwright.constraints.structural_tag import structural_tag
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect
 from callwright.tolerant_json.codec import decode, encode
-from callwright.turn.run import Model, plan, run_turn
+from callwright.turn.model import Model
+from callwright.turn.plan import plan
+from callwright.turn.run import run_turn
 from callwright.upstreams.completions import CompletionsUpstream
 from timing import best
 

@@ -22,7 +22,7 @@ import partial_json_parser
 from callwright import loads
 from callwright.calls.streaming_arguments import LiveArguments
 from callwright.calls.toolset import Toolset
-from callwright.wire.tools import read_tools
+from callwright.openai_format.tools import read_tools
 from timing import best
 
 CODE = 'def add(a, b):\n    """Adds; isn\'t it?"""\n    return {"sum": [a + b], "<ok>": True}\n'

@@ -32,7 +32,8 @@ from callwright.conversation import Conversation
 from callwright.dialects.base import read_options
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.turn.run import Mode, Model, plan
+from callwright.turn.model import Mode, Model
+from callwright.turn.plan import plan
 from callwright.upstreams.base import TextDelta
 from callwright.upstreams.simulated.faults import FAULTS, Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream

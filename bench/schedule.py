@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 
 import callwright
-from callwright.turn.run import Model
+from callwright.turn.model import Model
 from callwright.upstreams.base import Delta, Stopped, ToolCallDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 

@@ -39,7 +39,7 @@ async def search_knowledge(
 
 async def main() -> None:
     agent = callwright.Agent(model="simulated", tools=[search_knowledge])
-    async for event in callwright.stream_reader(agent, "Search the knowledge base for opening hours"):
+    async for event in callwright.stream(agent, "Search the knowledge base for opening hours"):
         match event:
             case ToolProgress(value=value):
                 print("…", value)

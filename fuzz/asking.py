@@ -8,7 +8,9 @@ from callwright import Control, RequestError
 from callwright.constraints.compile import compiled, key_of
 from callwright.conversation import Conversation
 from callwright.tolerant_json.codec import encode
-from callwright.turn.run import Mode, Model, Reader, plan
+from callwright.turn.model import Mode, Model
+from callwright.turn.output import Reader
+from callwright.turn.plan import plan
 from callwright.upstreams import chat, completions
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.errors import error_body

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import callwright
-from callwright.tolerant_json.find import END_TOKENS
+from callwright.tolerant_json.markers import END_TOKENS
 from fuzz.choices import Choices
 from tests.cases import load_cases
 

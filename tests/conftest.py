@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from callwright.gateway.access.keys import KeyConfig
-from callwright.gateway.config.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, ServerConfig
 from tests.servers import ClosedPort, Gateway, ModelServer
 
 KEY = "sk-upstream-7f3"

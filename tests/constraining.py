@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from callwright.constraints.constraint import Constraint
 from callwright.constraints.format_pieces import text_of
-from callwright.constraints.shape import Constraint, Shape, sentence, shape_of
+from callwright.constraints.shape import Shape, sentence, shape_of
 from callwright.constraints.tree import Later, Maybe, Repeated, Until, Values
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart, ToolChoice
 from callwright.dialects.base import Dialect, dialect_names, get_dialect

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from callwright import Agent
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import get_dialect
-from callwright.turn.run import Mode, Model
+from callwright.turn.model import Mode, Model
 from callwright.upstreams.base import Delta, Stopped, TextDelta, ToolCallDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.chat.request import read_request

@@ -15,8 +15,8 @@ from callwright.agent.results import write_result
 from callwright.agent.state import State, with_outputs
 from callwright.conversation import Call, CallOutput, Conversation, Message, NamedTool, TextPart
 from callwright.events import FinishReason, Usage
+from callwright.openai_format.messages import read_messages
 from callwright.tolerant_json.codec import encode
-from callwright.wire.chat.request import read_messages
 from tests.running import check_history
 
 # A turn: a text, or calls by name and arguments (JSON text or an object), or the turn itself.

@@ -26,12 +26,12 @@ from callwright import (
     UpstreamError,
     resume,
     run_sync,
+    stream,
     tool,
 )
-from callwright import stream_reader as stream
 from callwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from callwright.dialects.base import read_options
-from callwright.turn.run import SIMULATED, Model
+from callwright.turn.model import SIMULATED, Model
 from callwright.upstreams.base import Delta, Deltas, Generation
 from callwright.upstreams.base import TextDelta as UpstreamText
 from callwright.upstreams.simulated.faults import FAULTS, Faults

@@ -482,7 +482,7 @@ def test_a_function_of_any_form_is_called(case: str) -> None:
     said: list[RunEvent] = []
 
     async def main() -> RunResult:
-        events = callwright.stream_reader(agent([(made.name, arguments)], "Fine.", tools=[made]), "Do it")
+        events = callwright.stream(agent([(made.name, arguments)], "Fine.", tools=[made]), "Do it")
         async for event in events:
             said.append(event)
         return said[-1].result  # type: ignore[union-attr]
@@ -550,7 +550,7 @@ def test_hidden_arguments_are_filled_and_told_to_nobody(caplog: pytest.LogCaptur
     events: list[RunEvent] = []
 
     async def main() -> None:
-        async for event in callwright.stream_reader(
+        async for event in callwright.stream(
             Agent(model=model, tools=[search]), "Find", hidden={"user": lambda: SECRET}
         ):
             events.append(event)

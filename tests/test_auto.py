@@ -18,7 +18,8 @@ from callwright.errors import ConfigError, UpstreamError
 from callwright.gateway.config.auto_mode import Auto
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.turn.run import Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.upstreams.chat import ChatUpstream
 from tests.asking import CHAT, Said, ask, request
 from tests.outputs import TOOLS

@@ -11,9 +11,9 @@ import callwright
 from callwright.calls.custom_tools import custom_tool
 from callwright.calls.toolset import Toolset
 from callwright.constraints.compile import compiled, key_of
-from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.constraint import Constraint
+from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.schema_subset import Engine
-from callwright.constraints.shape import Constraint
 from callwright.constraints.structural_tag import structural_tag
 from callwright.constraints.text_values import input_words
 from callwright.constraints.tree import Json, Until

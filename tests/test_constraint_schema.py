@@ -7,7 +7,7 @@ import pytest
 from llguidance import LLMatcher
 
 import callwright
-from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.json_schema import calls_schema
 from callwright.constraints.lark import lark
 from callwright.constraints.schema_subset import Engine, projected

@@ -8,8 +8,9 @@ import pytest
 import callwright
 from callwright.calls.custom_tools import custom_tool, input_arguments
 from callwright.calls.toolset import Toolset
+from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary, lark
-from callwright.constraints.shape import Constraint, sentence
+from callwright.constraints.shape import sentence
 from callwright.constraints.tree import Until
 from callwright.conversation import AssistantTurn, Call, FunctionTool, NamedTool
 from callwright.dialects.base import dialect_names, get_dialect

@@ -21,7 +21,8 @@ from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Event, Usage
 from callwright.gateway.config.build_models import build_models, with_dialect
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.turn.run import Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
 from callwright.upstreams.embedded.gguf import read_gguf
 from tests.asking import CHAT, Live, ask, request

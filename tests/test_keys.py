@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from callwright.cli import main
 from callwright.errors import ConfigError, RequestError
-from callwright.gateway.access.keys import Caller, KeyConfig, hash_of, new_key
+from callwright.gateway.access.keys import Caller, hash_of, new_key
 from callwright.gateway.app import create_app
-from callwright.gateway.config.config import Config, ModelConfig, load_config
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
 from tests.asking import CHAT, Reply, request
 from tests.outputs import QUESTION
 from tests.responding import CONVERSATIONS, RESPONSES

@@ -8,7 +8,7 @@ import pytest
 import callwright
 from callwright import Parser, RequestError
 from callwright.dialects.base import get_dialect, read_options
-from callwright.wire.chat.request import read_conversation
+from callwright.openai_format.messages import read_conversation
 from tests.outputs import ARGUMENTS, QUESTION, TOOLS, WRITTEN
 
 IMAGE = {"type": "image_url", "image_url": {"url": "x"}}

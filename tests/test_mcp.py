@@ -179,7 +179,7 @@ def test_progress_is_told_and_a_cancelled_run_cancels_the_call_in_the_server(
     async def cancelled() -> list[Any]:
         cancel = asyncio.Event()
         progress = []
-        async for event in callwright.stream_reader(agent, "Wait", cancel=cancel):
+        async for event in callwright.stream(agent, "Wait", cancel=cancel):
             if isinstance(event, ToolProgress):
                 progress.append(event.value)
                 cancel.set()

@@ -13,8 +13,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from callwright.errors import RequestError
-from callwright.gateway.access.keys import KeyConfig, hash_of
-from callwright.gateway.config.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.access.keys import hash_of
+from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, ServerConfig
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Gauges
 from callwright.gateway.request_context import REFUSALS, Exchange

@@ -18,9 +18,9 @@ from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.routing import Route
 
-from callwright.gateway.access.keys import KeyConfig, hash_of
+from callwright.gateway.access.keys import hash_of
 from callwright.gateway.app import create_app
-from callwright.gateway.config.config import ModelConfig, ServerConfig, simulated_config
+from callwright.gateway.config.config import KeyConfig, ModelConfig, ServerConfig, simulated_config
 from tests.asking import CHAT, Reply, request
 from tests.conftest import WAYS, Served
 from tests.openapi_documents import deepened, with_models

@@ -15,7 +15,8 @@ from callwright.conversation import Conversation, FunctionTool, Message, NamedTo
 from callwright.dialects.base import get_dialect
 from callwright.gateway.config.config import ModelConfig
 from callwright.grammar.grammar import Grammar
-from callwright.turn.run import Mode, Model, plan
+from callwright.turn.model import Mode, Model
+from callwright.turn.plan import plan
 from callwright.upstreams.base import Generation, TextDelta
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from tests.asking import CHAT, ask, request

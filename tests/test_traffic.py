@@ -15,7 +15,7 @@ from callwright.events import Problem
 from callwright.gateway.access.admission import Traffic
 from callwright.gateway.access.concurrency import Lane, LaneChooser
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
-from callwright.turn.run import Model
+from callwright.turn.model import Model
 from callwright.upstreams.base import Generation
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.asking import CHAT, Live, Reply, request

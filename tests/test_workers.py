@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from callwright.cli import main
 from callwright.errors import ConfigError
-from callwright.gateway.access.keys import KeyConfig, Keys, hash_of, ledger_size
+from callwright.gateway.access.keys import Keys, hash_of, ledger_size
 from callwright.gateway.access.shared_counters import Ledger
-from callwright.gateway.config.config import Config, ModelConfig, ServerConfig, StoreConfig
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig, StoreConfig
 from callwright.gateway.process.workers import check_workers, serve_by_workers, share_of
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION

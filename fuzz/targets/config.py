@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from callwright import ConfigError
-from callwright.gateway.access.keys import KeyConfig
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import (
     Config,
+    KeyConfig,
     McpConfig,
     ModelConfig,
     RecordConfig,

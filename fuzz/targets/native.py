@@ -10,12 +10,13 @@ import msgspec
 from callwright import ContentDelta, Markup, Problem, ReasoningDelta, collect
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.events import Event, Usage
-from callwright.turn.run import Model, Reader
+from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_choice import write_tool_choice
+from callwright.turn.model import Model
+from callwright.turn.output import Reader
 from callwright.upstreams.base import Delta, Generation, Stopped
 from callwright.upstreams.chat import _Choices, _Chunk
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
-from callwright.wire.tool_catalog import read_offer
-from callwright.wire.tool_choice import write_tool_choice
 from fuzz import values, words
 from fuzz.choices import Choices
 from fuzz.holds import assert_calls_hold, assert_well_formed

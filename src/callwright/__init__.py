@@ -3,30 +3,13 @@
 `parse` and `Parser` read what a model wrote, `render` makes its prompt, `write` makes what it would write. Errors
 of the caller are `RequestError`; what the model does wrong is in `Turn.problems`. `tool`, `Agent` and `run` are the
 runtime: functions as tools, and the loop that runs them.
+
+Each name is loaded when it is first used: `import callwright` costs nothing, and reading an output loads neither the
+grammar engine nor asyncio.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-
-from callwright.api import NotJsonError, Parser, dialects, loads, parse, render, strict_problems, typescript, write
-from callwright.collect import Turn, collect
-from callwright.conversation import Call
-from callwright.errors import CallwrightError, ConfigError, GrammarError, RequestError, UpstreamError
-from callwright.events import (
-    ArgumentsDelta,
-    CallEnded,
-    CallStarted,
-    ContentDelta,
-    Event,
-    Finished,
-    Markup,
-    Problem,
-    ReasoningDelta,
-)
-from callwright.grammar.grammar import Grammar
-from callwright.prompt import Control, Prompt, Text
-from callwright.response_template.template import ResponseTemplate
 
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent, Limits
@@ -35,19 +18,58 @@ if TYPE_CHECKING:
     from callwright.agent.mcp.tools import mcp_tools
     from callwright.agent.run import resume, run, run_sync, stream
     from callwright.agent.tools import bind, tool
+    from callwright.api import Parser, dialects, loads, parse, render, strict_problems, typescript, write
+    from callwright.collector import Turn, collect
+    from callwright.conversation import Call
+    from callwright.errors import CallwrightError, ConfigError, GrammarError, RequestError, UpstreamError
+    from callwright.events import (
+        ArgumentsDelta,
+        CallEnded,
+        CallStarted,
+        ContentDelta,
+        Event,
+        Finished,
+        Markup,
+        Problem,
+        ReasoningDelta,
+    )
+    from callwright.grammar.grammar import Grammar
+    from callwright.prompt import Control, Prompt, Text
+    from callwright.response_template.template import ResponseTemplate
+    from callwright.tolerant_json.codec import NotJsonError
 
-# The runtime is imported when it is used: it brings asyncio, which the rest does not need.
+    __version__: str
+
+# Where the names of the runtime come from, and those of the rest.
 _RUNTIME = {
-    **dict.fromkeys(("Agent", "Limits"), "agent"),
-    **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "marks"),
-    **dict.fromkeys(("resume", "run", "run_sync", "stream"), "run"),
-    "RunResult": "events",
-    "bind": "tools",
-    "mcp_tools": "mcp.tools",
-    "tool": "tools",
+    **dict.fromkeys(("Agent", "Limits"), "agent.agent"),
+    **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "agent.marks"),
+    **dict.fromkeys(("resume", "run", "run_sync", "stream"), "agent.run"),
+    "RunResult": "agent.events",
+    "bind": "agent.tools",
+    "mcp_tools": "agent.mcp.tools",
+    "tool": "agent.tools",
 }
-
-__version__ = version("callwright")
+_FROM = {
+    **_RUNTIME,
+    **dict.fromkeys(
+        ("Parser", "dialects", "loads", "parse", "render", "strict_problems", "typescript", "write"), "api"
+    ),
+    **dict.fromkeys(("Turn", "collect"), "collector"),
+    **dict.fromkeys(("CallwrightError", "ConfigError", "GrammarError", "RequestError", "UpstreamError"), "errors"),
+    **dict.fromkeys(
+        (
+            *("ArgumentsDelta", "CallEnded", "CallStarted", "ContentDelta", "Event", "Finished", "Markup"),
+            *("Problem", "ReasoningDelta"),
+        ),
+        "events",
+    ),
+    **dict.fromkeys(("Control", "Prompt", "Text"), "prompt"),
+    "Call": "conversation",
+    "Grammar": "grammar.grammar",
+    "NotJsonError": "tolerant_json.codec",
+    "ResponseTemplate": "response_template.template",
+}
 
 __all__ = [
     "Agent",
@@ -101,6 +123,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _RUNTIME:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        found: Any = version("callwright")
+    elif name in _FROM:
+        found = getattr(import_module(f"callwright.{_FROM[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"callwright.agent.{_RUNTIME[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

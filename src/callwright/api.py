@@ -1,31 +1,33 @@
 """The library: parse outputs, render prompts, write calls. Tools and messages are OpenAI's own dicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from callwright.calls.check import Check
 from callwright.calls.repair import mend
 from callwright.calls.toolset import Toolset
-from callwright.collect import Turn, collect
+from callwright.collector import Turn, collect
 from callwright.conversation import AssistantTurn
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
+from callwright.openai_format.errors import listed, wrong_type
+from callwright.openai_format.messages import read_conversation
+from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.openai_format.tools import read_call, read_tools
 from callwright.parser import OutputParser, PassThrough
 from callwright.prompt import Prompt
-from callwright.response_template.template import ResponseTemplate
 from callwright.schema import strict
 from callwright.schema.typescript import declaration
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.find import find_json
 from callwright.tolerant_json.reader import read_json
-from callwright.wire.chat.request import read_conversation
-from callwright.wire.errors import listed, wrong_type
-from callwright.wire.tool_catalog import read_offer
-from callwright.wire.tool_choice import check_named, read_allowed_tools, read_tool_choice
-from callwright.wire.tools import read_call, read_tools
+
+if TYPE_CHECKING:
+    from callwright.response_template.template import ResponseTemplate
 
 __all__ = [
     "CheckMode",
@@ -61,7 +63,7 @@ class Parser(OutputParser):
 
     def __init__(
         self,
-        dialect: str | ResponseTemplate,
+        dialect: "str | ResponseTemplate",
         *,
         tools: Sequence[Json] | None = None,
         tool_choice: str | Json | None = None,
@@ -78,7 +80,7 @@ class Parser(OutputParser):
         allowed = read_allowed_tools(tool_choice, ours, flat=flat)
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
-        reads = dialect if isinstance(dialect, ResponseTemplate) else _dialect(dialect)
+        reads = dialect if hasattr(dialect, "parse") else _dialect(dialect)
         super().__init__(reads, toolset, filter_, start or "assistant")
         self._names = offer.names
         self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
@@ -118,7 +120,7 @@ class Parser(OutputParser):
 def parse(
     output: str | Iterable[str],
     *,
-    dialect: str | ResponseTemplate,
+    dialect: "str | ResponseTemplate",
     tools: Sequence[Json] | None = None,
     tool_choice: str | Json | None = None,
     parallel_tool_calls: bool = True,

@@ -8,12 +8,14 @@ model family.
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from callwright.events import CallKind
-from callwright.grammar.grammar import Grammar
+
+if TYPE_CHECKING:
+    from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
 
 __all__ = [
     "AssistantTurn",
@@ -120,7 +122,7 @@ Item: TypeAlias = Message | Reasoning | Call | CallOutput
 class CustomInput(Struct, frozen=True):
     """What the input of a custom tool may be: any text, or what its grammar accepts."""
 
-    grammar: Grammar | None = None
+    grammar: "Grammar | None" = None
 
 
 class FunctionTool(Struct, frozen=True, dict=True):

@@ -9,8 +9,8 @@ from callwright.agent.tools import Tool, ToolOptions, tool
 from callwright.calls.tool_search import SEARCH_TOOL, found_words, search_tools
 from callwright.conversation import FunctionTool, NamedTool
 from callwright.errors import ConfigError, RequestError
-from callwright.turn.run import SIMULATED, Model
-from callwright.wire.tool_choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.turn.model import SIMULATED, Model
 
 __all__ = ["Agent", "Limits", "OnError"]
 

@@ -18,10 +18,11 @@ from callwright.agent.events import RunEnded, RunEvent, RunResult, Stop
 from callwright.agent.execution import Execution, abandon, call_function
 from callwright.agent.loop import Approve, AskModel, Interrupt, Loop, RunCalls, Step
 from callwright.aio import each
-from callwright.collect import Turn, collect
+from callwright.collector import Turn, collect
 from callwright.errors import UpstreamError
 from callwright.events import Event, Finished, Usage
-from callwright.turn.run import Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.turn.tracing import RunSpan, with_spans
 
 __all__ = ["Driver"]

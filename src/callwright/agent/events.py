@@ -21,7 +21,7 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.wire.chat.request import write_messages
+from callwright.openai_format.messages import write_messages
 
 __all__ = [
     "ApprovalNeeded",

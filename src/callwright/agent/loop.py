@@ -33,7 +33,7 @@ from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
 from callwright.calls.custom_tools import input_arguments
 from callwright.calls.history import with_readable_calls
 from callwright.calls.tool_search import SEARCH_TOOL
-from callwright.collect import Turn
+from callwright.collector import Turn
 from callwright.conversation import (
     Call,
     CallOutput,

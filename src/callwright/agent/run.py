@@ -18,11 +18,11 @@ from callwright.agent.state import State, with_outputs
 from callwright.calls.history import with_readable_calls
 from callwright.conversation import Item, Message, TextPart
 from callwright.errors import RequestError
-from callwright.turn.run import SIMULATED, Model
+from callwright.openai_format.messages import read_messages
+from callwright.turn.model import SIMULATED, Model
 from callwright.turn.tracing import RunSpan
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from callwright.wire.chat.mend_history import mended
-from callwright.wire.chat.request import read_messages
 
 __all__ = ["Input", "resume", "run", "run_sync", "stream"]
 

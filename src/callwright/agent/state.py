@@ -8,7 +8,7 @@ import msgspec
 from callwright.conversation import Call, CallOutput, Conversation, Item, TextPart
 from callwright.errors import RequestError
 from callwright.events import Problem, Usage
-from callwright.wire.chat.request import read_messages, write_messages
+from callwright.openai_format.messages import read_messages, write_messages
 
 __all__ = ["NOT_RUN", "State", "open_calls", "with_outputs"]
 

@@ -24,10 +24,10 @@ from callwright.conversation import (
 )
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
-from callwright.wire.chat.request import read_conversation, write_messages
+from callwright.openai_format.messages import read_conversation, write_messages
+from callwright.openai_format.tool_catalog import Offer
 from callwright.wire.responses.input_items import ItemReader
 from callwright.wire.responses.pairing import paired
-from callwright.wire.tool_catalog import Offer
 
 __all__ = ["CHAT", "RESPONSES", "converted"]
 

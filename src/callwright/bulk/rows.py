@@ -25,9 +25,9 @@ from callwright.conversation import FunctionTool
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import ConfigError, RequestError
 from callwright.events import Problem
+from callwright.openai_format.tool_catalog import read_offer
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.request import read_request
-from callwright.wire.tool_catalog import read_offer
 
 __all__ = ["OPERATIONS", "Batch", "Operation", "Row", "Work"]
 

@@ -4,14 +4,14 @@ First names of one meaning (`path` for `file_path`), then other spellings, then 
 the names that models and common tools use for the same thing; users add their own.
 """
 
+import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from callwright.tolerant_json.codec import fold
-
-__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "NameRule", "may_rename", "meant"]
+__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "NameRule", "fold", "may_rename", "meant"]
 
 NameRule = Literal["alias", "spelling", "letter"]
 AliasGroups: TypeAlias = tuple[frozenset[str], ...]
@@ -87,3 +87,20 @@ def _one_edit(one: str, other: str) -> bool:
         or rests[0] == rests[1][1:]
         or (rests[0][:2] == rests[1][1::-1] and rests[0][2:] == rests[1][2:])
     )
+
+
+_JOINTS = re.compile(r"[\s_.-]+")
+
+_MAX_NAME = 64  # of names that are folded again and again
+
+
+def fold(text: str) -> str:
+    """A text without case, blanks and the marks that join words."""
+    return _fold(text) if len(text) > _MAX_NAME else _folded_name(text)
+
+
+def _fold(text: str) -> str:
+    return _JOINTS.sub("", text).casefold()
+
+
+_folded_name = lru_cache(maxsize=8_192)(_fold)

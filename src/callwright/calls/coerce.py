@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
+from callwright.calls.aliases import fold
 from callwright.schema.resolve import TYPE_NAMES, Schema
-from callwright.tolerant_json.codec import NotJsonError, decode, encode, fold
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 from callwright.tolerant_json.tree import Item, Node

@@ -5,11 +5,13 @@ and so do the calls of it in a conversation. What the model writes becomes the b
 (`callwright.custom_input`).
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from callwright.conversation import CustomInput, FunctionTool
-from callwright.grammar.grammar import Grammar
 from callwright.tolerant_json.codec import encode
+
+if TYPE_CHECKING:
+    from callwright.grammar.grammar import Grammar
 
 __all__ = ["INPUT", "custom_tool", "input_arguments"]
 
@@ -18,7 +20,7 @@ _PLAIN: Final = "The whole input as plain text: not wrapped in JSON, not in a co
 _SYNTAXES: Final = {"lark": "Lark grammar", "regex": "regular expression"}
 
 
-def custom_tool(name: str, description: str | None, grammar: Grammar | None) -> FunctionTool:
+def custom_tool(name: str, description: str | None, grammar: "Grammar | None") -> FunctionTool:
     """The function that stands for a custom tool. Its grammar is told to the model."""
     told = _PLAIN
     if grammar is not None:

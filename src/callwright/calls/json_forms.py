@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
+from callwright.calls.aliases import fold
 from callwright.calls.coerce import text_of
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.schema.keywords import properties
-from callwright.tolerant_json.codec import fold
 from callwright.tolerant_json.tree import Node
 
 __all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeys", "Form", "read_forms"]

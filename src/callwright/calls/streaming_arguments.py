@@ -23,7 +23,7 @@ from callwright.schema.resolve import Schema, branches, resolve, wanted
 from callwright.schema.validate import unread
 from callwright.stream_reader import Steps, silent_source
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.tolerant_json.find import TRAILING
+from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import Reader, TooDeepError, Where, read_json
 from callwright.tolerant_json.tree import Member, Node
 

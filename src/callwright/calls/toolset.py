@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from callwright.calls.aliases import Hints
+from callwright.calls.aliases import Hints, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
-from callwright.tolerant_json.codec import fold
 
 __all__ = ["Toolset"]
 

@@ -21,7 +21,7 @@ from callwright.cli.config import config as config_command
 from callwright.cli.doctor import doctor
 from callwright.cli.options import checked, option_of, server_options, told_as_options
 from callwright.cli.replay import replay
-from callwright.collect import collect
+from callwright.collector import collect
 from callwright.dialects.base import dialect_names, get_dialect, read_options
 from callwright.dialects.detect import by_name, by_template
 from callwright.errors import CallwrightError, ConfigError, RequestError
@@ -40,12 +40,12 @@ from callwright.gateway.config.config import (
 )
 from callwright.gateway.config.hosts import is_loopback
 from callwright.gateway.observability.logs import configure as configure_logs
+from callwright.openai_format.messages import read_conversation
 from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.turn.run import AUTO, open_models
+from callwright.turn.model import AUTO, open_models
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.http import without_credentials
-from callwright.wire.chat.request import read_conversation
 from callwright.wire.errors import json_fault
 
 __all__ = ["main"]

@@ -9,7 +9,7 @@ import click
 
 from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError
-from callwright.turn.run import AUTO, MODES
+from callwright.turn.model import AUTO, MODES
 from callwright.upstreams.base import Server
 
 __all__ = ["checked", "option_of", "server_options", "told_as_options"]

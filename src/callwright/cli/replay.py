@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from callwright.collect import Turn
+from callwright.collector import Turn
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
 from callwright.turn.records import Record, RecordError, Reread, read_record, reread

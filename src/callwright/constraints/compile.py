@@ -11,11 +11,12 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from llguidance import LLMatcher
 
-from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.constraint import Constraint
+from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.json_schema import calls_schema
 from callwright.constraints.lark import Vocabulary, lark
 from callwright.constraints.schema_subset import Engine
-from callwright.constraints.shape import Constraint, marks_answers, sentence, shape_of
+from callwright.constraints.shape import marks_answers, sentence, shape_of
 from callwright.constraints.structural_tag import structural_tag
 from callwright.conversation import Conversation, FunctionTool, NamedTool
 from callwright.prompt import Prompt

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from callwright.constraints.constraint import Constraint
 from callwright.constraints.format import (
     MARK,
     Frame,
@@ -38,36 +39,12 @@ from callwright.conversation import Call, Conversation, FunctionTool, JsonObject
 from callwright.dialects.base import Dialect, get_dialect
 from callwright.prompt import Control, Text
 
-__all__ = [
-    "CallShape",
-    "Constraint",
-    "Shape",
-    "arguments_schema",
-    "marks_answers",
-    "reasoning_opener",
-    "sentence",
-    "shape_of",
-]
+__all__ = ["CallShape", "Shape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
 
 # A text of so many characters is a mark.
 _MARKED: Final = 8
 # Where a tool is declared without parameters it takes none.
 _NOTHING: Final[JsonObject] = {"type": "object", "properties": {}, "additionalProperties": False}
-
-
-class Constraint(msgspec.Struct, frozen=True):
-    """What is asked of an answer, whatever the engine: `tools` are those that may be called.
-
-    `demanded`: one of them has to be, else text is an answer, too. `start` and `prefill` are the prompt's; the start of
-    a chat server's answer is `message`.
-    """
-
-    dialect: str
-    tools: tuple[FunctionTool, ...]
-    demanded: bool = True
-    parallel: bool = True
-    start: str = "assistant"
-    prefill: str = ""
 
 
 class CallShape(msgspec.Struct, frozen=True):

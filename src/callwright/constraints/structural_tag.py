@@ -7,7 +7,7 @@ engine allows it by itself once the grammar is complete. Arguments that are not 
 from typing import Any, assert_never
 
 from callwright.constraints.format_pieces import Fixed, Number
-from callwright.constraints.gbnf.write import gbnf
+from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.tree import (
     Choice,

@@ -23,11 +23,11 @@ import pkgutil
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import msgspec
 
-from callwright import dialects
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation
@@ -69,7 +69,7 @@ _NOT_DIALECTS = {"base", "detect", "prompts", "readers"}
 @cache
 def dialect_names() -> tuple[str, ...]:
     """The names of all dialects, sorted."""
-    found = (module.name for module in pkgutil.iter_modules(dialects.__path__))
+    found = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
     return tuple(sorted(name for name in found if name not in _NOT_DIALECTS and not name.startswith("_")))
 
 

@@ -28,7 +28,7 @@ from callwright.doctor.probes import (
     tools_streamed,
 )
 from callwright.doctor.recommend import constraining, flavour_of, raw_works, server_of
-from callwright.turn.run import Mode
+from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.http import without_credentials
 

@@ -18,13 +18,14 @@ from callwright.doctor.fields import ENDPOINTS, Field, holds
 from callwright.doctor.findings import Group, Result, Status
 from callwright.errors import CallwrightError, RequestError, UpstreamError
 from callwright.events import ArgumentsDelta, CallStarted, Event, Usage
+from callwright.openai_format.messages import write_messages
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.turn.run import Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.upstreams.base import Deltas, Generation, TextDelta, ToolCallDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CompletionsUpstream, Flavour
 from callwright.upstreams.http import Timeouts
-from callwright.wire.chat.request import write_messages
 
 __all__ = [
     "CHAT",

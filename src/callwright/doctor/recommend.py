@@ -13,7 +13,7 @@ from msgspec import Struct
 from callwright.doctor.fields import CHAT_FIELDS, CHAT_SCHEMA, RAW_FIELDS
 from callwright.doctor.findings import Findings
 from callwright.doctor.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
-from callwright.turn.run import UNKNOWN, Mode
+from callwright.turn.model import UNKNOWN, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.completions import RAW_SERVERS, Flavour
 

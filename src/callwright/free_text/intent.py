@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
-from callwright.tolerant_json.find import TRAILING, JsonPlace
+from callwright.tolerant_json.find import JsonPlace
+from callwright.tolerant_json.markers import TRAILING
 
 __all__ = ["Surroundings", "in_a_sentence", "introduces_no_call"]
 

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from callwright.calls.aliases import fold
 from callwright.calls.coerce import text_of
 from callwright.calls.fit import Fitted, fit_arguments, json_problems, step_problems, tools_taking
 from callwright.calls.json_forms import NAME_KEYS, Form, read_forms
@@ -21,9 +22,9 @@ from callwright.events import Problem
 from callwright.free_text.intent import Surroundings
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import TYPE_NAMES
-from callwright.tolerant_json.codec import fold, without
 from callwright.tolerant_json.find import JsonPlace, json_places
 from callwright.tolerant_json.tree import Node
+from callwright.tolerant_json.wrappers import without
 
 __all__ = ["Found", "Piece", "Prose", "recover", "recover_arguments"]
 

@@ -42,7 +42,7 @@ from callwright.gateway.responses.mcp_servers import McpServers
 from callwright.gateway.responses.turns import Turns
 from callwright.gateway.store.store import Store, StoreError
 from callwright.tolerant_json.codec import encode
-from callwright.turn.run import Model, open_models
+from callwright.turn.model import Model, open_models
 
 __all__ = ["create_app"]
 

@@ -7,7 +7,7 @@ from callwright.response_template.declaration import Delimiter, Field, Template
 from callwright.response_template.pattern import Pattern, compile_pattern
 from callwright.response_template.search import Matcher
 from callwright.response_template.watch import Watch
-from callwright.tolerant_json.find import END_TOKENS
+from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonStops
 
 __all__ = ["Mark", "Plan"]

@@ -1,19 +1,13 @@
 """Strict JSON: the one place where JSON texts of models and servers become values."""
 
-import re
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode", "fold", "unfenced", "without"]
+__all__ = ["NotJsonError", "decode", "encode"]
 
 T = TypeVar("T")
-
-_JOINTS = re.compile(r"[\s_.-]+")
-_MAX_NAME = 64  # of names that are folded again and again
-_FENCE = re.compile(r"\s*+(?P<ticks>`{3,}|~{3,})[\w+-]*+\s*+")
 
 
 class NotJsonError(ValueError):
@@ -45,42 +39,6 @@ def encode(value: object) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return msgspec.json.encode(_whole(value))
-
-
-def without(text: str, parts: Iterable[str]) -> str:
-    """What is left of a text without these parts of it, which stand in it in this order."""
-    left: list[str] = []
-    at = 0
-    for part in parts:
-        found = text.find(part, at)
-        if found >= 0:
-            left.append(text[at:found])
-            at = found + len(part)
-    return "".join([*left, text[at:]])
-
-
-def fold(text: str) -> str:
-    """A text without case, blanks and the marks that join words."""
-    return _fold(text) if len(text) > _MAX_NAME else _folded_name(text)
-
-
-def _fold(text: str) -> str:
-    return _JOINTS.sub("", text).casefold()
-
-
-_folded_name = lru_cache(maxsize=8_192)(_fold)
-
-
-def unfenced(text: str) -> tuple[int, int] | None:
-    """From where to where the inside of a fence goes that a whole text is; None when it begins with no fence.
-
-    White space at the ends of the inside is left out; the closing fence may be missing.
-    """
-    opening = _FENCE.match(text)
-    if opening is None:
-        return None
-    end = len(text[opening.end() :].rstrip().removesuffix(opening["ticks"]).rstrip())
-    return opening.end(), opening.end() + end
 
 
 def _whole(value: Any) -> Any:

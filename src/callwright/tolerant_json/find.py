@@ -4,44 +4,21 @@ Each character is read a bounded number of times. Code in other languages, quota
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from callwright.stream_reader import silent_source
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING
 from callwright.tolerant_json.reader import JsonRepair, Reader, TooDeepError, finished
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = [
-    "END_TOKENS",
-    "JSON_TAGS",
-    "MARKS",
-    "TRAILING",
-    "JsonPlace",
-    "Place",
-    "beside_values",
-    "find_json",
-    "json_places",
-]
+__all__ = ["JsonPlace", "Place", "beside_values", "find_json", "json_places"]
 
 Place: TypeAlias = Literal["whole", "fence", "marked", "scan"]
 
-# The marks that formats put around a call in JSON; some have no end.
-_CLOSERS: Final[Mapping[str, str]] = {
-    "<tool_call>": "</tool_call>",
-    "<tool_calls>": "</tool_calls>",
-    "<function_call>": "</function_call>",
-    "<|tool_call|>": "",
-    "<|python_tag|>": "",
-    "[TOOL_CALLS]": "",
-    "[TOOL_REQUEST]": "[END_TOOL_REQUEST]",
-}
-MARKS: Final = tuple(_CLOSERS)
-_CLOSING_MARKS: Final = tuple(filter(None, _CLOSERS.values()))
-END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>", "</s>")
-JSON_TAGS: Final = frozenset(("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"))
 
 _TOKEN = re.compile(
     r"(?P<fence>^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<tag>[\w+-]*))"
@@ -54,10 +31,8 @@ _TOKEN = re.compile(
 _PLAUSIBLE = re.compile(
     r"""\[[\s\ufeff\[]{0,64}+[\]{"'\d-]|\{[\s\ufeff{]{0,64}+(?:["'`“‘}]|//|/\*|\#|[\w$.-]++["']?[\s\ufeff]*+[:=])"""
 ).match
-# Closers, fence rests and end tokens, which mean nothing behind a value.
-TRAILING = re.compile(r"(?:[\s}\],;]++|`++|~++|" + "|".join(map(re.escape, (*END_TOKENS, *_CLOSING_MARKS))) + r")*+")
 _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
-_CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, _CLOSING_MARKS)) + ")")
+_CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, CLOSING_MARKS)) + ")")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 _THOUGHT_END: Final = "</think>"
 # So many values that are never closed are read; behind them reading goes on where they ended.
@@ -170,7 +145,7 @@ class _Values:
         self._reader = Reader(source)
         while True:
             begin = _BETWEEN_VALUES.match(text, self.end).end()  # type: ignore[union-attr]  # matches always
-            if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin) or text.startswith(_CLOSING_MARKS, begin):
+            if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin) or text.startswith(CLOSING_MARKS, begin):
                 return
             source.at = begin + text.startswith("\ufeff", begin)
             try:

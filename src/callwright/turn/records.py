@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.calls.aliases import GROUPS, Hints, InferenceRule
-from callwright.collect import Turn, collect
+from callwright.collector import Turn, collect
 from callwright.conversation import Conversation, CustomInput, FunctionTool, NamedTool, ResponseFormat, ToolChoice
 from callwright.errors import ConfigError, GrammarError, RequestError, UpstreamError
 from callwright.events import Event
@@ -19,8 +19,9 @@ from callwright.grammar.grammar import Grammar
 from callwright.prompt import Prompt
 from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.turn.model import Mode, Model
 from callwright.turn.observe import Asked, Observation
-from callwright.turn.run import Mode, Model, Reader
+from callwright.turn.output import Reader
 from callwright.upstreams.base import Delta, Generation
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 

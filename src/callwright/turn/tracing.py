@@ -19,8 +19,8 @@ import msgspec
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
+from callwright.turn.model import Model
 from callwright.turn.observe import Ended, Observation, Observer
-from callwright.turn.run import Model
 
 __all__ = ["RunSpan", "is_available", "note_mcp", "request_span", "tool_span", "turn_spans", "with_spans"]
 

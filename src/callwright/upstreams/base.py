@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from callwright.constraints.shape import Constraint
+from callwright.constraints.constraint import Constraint
 from callwright.conversation import Conversation
 from callwright.events import FinishReason, Usage
 from callwright.prompt import Prompt

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.constraints.compile import Compiled
-from callwright.constraints.shape import Constraint
+from callwright.constraints.constraint import Constraint
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
 from callwright.events import FinishReason, Usage

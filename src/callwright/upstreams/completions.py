@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from callwright.constraints.compile import Compiled
-from callwright.constraints.shape import Constraint
+from callwright.constraints.constraint import Constraint
 from callwright.events import Usage
 from callwright.prompt import Prompt
 from callwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta

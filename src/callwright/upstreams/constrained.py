@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from callwright.constraints.compile import Compiled, Target, compiled, key_of, ready
+from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary
-from callwright.constraints.shape import Constraint
 from callwright.errors import RequestError, UpstreamError
 from callwright.upstreams.base import Deltas, Generation
 from callwright.upstreams.http import HttpUpstream, Timeouts

@@ -23,7 +23,7 @@ from callwright.cli.options import checked, server_options, told_as_options
 from callwright.errors import CallwrightError, ConfigError, did_you_mean
 from callwright.gateway.config.build_models import build_models, default_name
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
-from callwright.turn.run import AUTO, SIMULATED, Model, open_models
+from callwright.turn.model import AUTO, SIMULATED, Model, open_models
 from callwright.upstreams.embedded.gguf import is_file
 
 __all__ = ["chat"]

@@ -21,8 +21,9 @@ from callwright.events import (
 )
 from callwright.free_text.recover import Found, Prose, recover
 from callwright.stream_reader import Markers, Source, Steps, gather, stream
-from callwright.tolerant_json.codec import NotJsonError, decode, without
+from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
+from callwright.tolerant_json.wrappers import without
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
 

@@ -16,11 +16,11 @@ from callwright.calls.json_forms import ARGUMENT_KEYS, Form, read_forms
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Source, Steps, gather
-from callwright.tolerant_json.codec import without
 from callwright.tolerant_json.find import json_places
 from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
 from callwright.tolerant_json.reader import JsonRepair
 from callwright.tolerant_json.tree import Member, Node
+from callwright.tolerant_json.wrappers import without
 
 __all__ = ["MarkedJson"]
 

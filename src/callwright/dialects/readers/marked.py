@@ -17,7 +17,7 @@ from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.free_text.intent import in_a_sentence, introduces_no_call
 from callwright.stream_reader import Markers, Source, Steps, gather
-from callwright.tolerant_json.find import TRAILING
+from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
 
 __all__ = ["CallMarks", "MarkedReader"]

@@ -28,9 +28,10 @@ from callwright.events import (
 )
 from callwright.free_text.recover import Found, Piece, Prose, recover
 from callwright.stream_reader import Markers, Source, Steps, gather, stream_text
-from callwright.tolerant_json.codec import unfenced
-from callwright.tolerant_json.find import END_TOKENS, JSON_TAGS, MARKS, beside_values
+from callwright.tolerant_json.find import beside_values
+from callwright.tolerant_json.markers import END_TOKENS, JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonStops, json_text
+from callwright.tolerant_json.wrappers import unfenced
 
 __all__ = ["Marks", "ProseReader"]
 

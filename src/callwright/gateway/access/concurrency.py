@@ -12,7 +12,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
 from callwright.gateway.access.admission import Traffic, busy
 from callwright.gateway.access.keys import caller
-from callwright.turn.run import Chooser, Model
+from callwright.turn.model import Chooser, Model
 from callwright.upstreams.base import Deltas, Generation, Upstream
 
 __all__ = ["Lane", "LaneChooser"]

@@ -11,40 +11,19 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
-from typing import Annotated, Final
-
-import msgspec
-from msgspec import Meta
+from typing import Final
 
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.access.shared_counters import Ledger
+from callwright.gateway.config.config import ALL_MODELS, KeyConfig
 
-__all__ = ["NOBODY", "Caller", "KeyConfig", "Keys", "asking", "caller", "hash_of", "ledger_size", "new_key"]
+__all__ = ["NOBODY", "Caller", "Keys", "asking", "caller", "hash_of", "ledger_size", "new_key"]
 
 _PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
 _MINUTE_S: Final = 60.0
 _PLACES: Final = 4  # two limits, of two numbers each
-_ALL_MODELS: Final = "*"
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
-_PerMinute = Annotated[int, Meta(ge=1)]
-
-
-class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[[keys]]`: a client, and what it may use."""
-
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.@-]{1,64}$")]
-    """What the client is called; its responses and conversations belong to this name, and no other key sees them."""
-    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
-    """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
-    models: tuple[str, ...] = (_ALL_MODELS,)
-    """The models it may use, `*` for all."""
-    requests_per_minute: _PerMinute | None = None
-    """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
-    The workers of a gateway count together, several gateways each for itself.
-    """
-    tokens_per_minute: _PerMinute | None = None
-    """The same for tokens in and out, as the model's server counts them."""
 
 
 def new_key() -> str:
@@ -98,7 +77,7 @@ class Caller:
         """`ledger` has the four numbers from `place` on for it."""
         self.name = config.name if config else ""
         counted = ledger or Ledger(_PLACES)
-        self._models = config.models if config else (_ALL_MODELS,)
+        self._models = config.models if config else (ALL_MODELS,)
         limits = (
             ("requests", config.requests_per_minute if config else None),
             ("tokens", config.tokens_per_minute if config else None),
@@ -116,7 +95,7 @@ class Caller:
 
     def may_use(self, model: str) -> bool:
         """Whether the key is good for a model of this name."""
-        return _ALL_MODELS in self._models or model in self._models
+        return ALL_MODELS in self._models or model in self._models
 
     def begin(self) -> None:
         """Count a request that asks a model. Raises `RequestError` (429) when it comes too early."""
@@ -202,10 +181,10 @@ class Keys:
                 raise ConfigError(f"Two keys have the {what} {twice!r}: each needs its own.")
         for key in given:
             for model in key.models:
-                if model not in models and _ALL_MODELS not in (model, *models):
+                if model not in models and ALL_MODELS not in (model, *models):
                     raise ConfigError(
                         f"Key {key.name!r}: there is no model {model!r}.{did_you_mean(model, models)} It can be: "
-                        f"{', '.join((*models, _ALL_MODELS))}."
+                        f"{', '.join((*models, ALL_MODELS))}."
                     )
         counted = ledger or Ledger(ledger_size(given))
         self._callers = [

@@ -20,7 +20,7 @@ from callwright.doctor.findings import Findings
 from callwright.doctor.recommend import Advice, advice
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
-from callwright.turn.run import Mode, Model
+from callwright.turn.model import Mode, Model
 from callwright.upstreams.base import Server
 
 __all__ = ["Auto"]

@@ -19,7 +19,7 @@ from callwright.gateway.config.auto_mode import Auto
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.response_template.template import ResponseTemplate
-from callwright.turn.run import AUTO, MODES, Mode, Model
+from callwright.turn.model import AUTO, MODES, Mode, Model
 from callwright.upstreams.base import Server, Upstream
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream

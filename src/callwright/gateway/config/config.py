@@ -7,16 +7,14 @@ writes the one, `callwright config --schema` the other.
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
 from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError
-from callwright.gateway.access.keys import KeyConfig
-from callwright.gateway.observability.logs import LogFormat, LogLevel
-from callwright.turn.run import SIMULATED, Mode
+from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
 from callwright.upstreams.embedded.gguf import is_file
@@ -25,8 +23,12 @@ from callwright.wire.limits import Limits
 from callwright.wire.responses.response import Flavour
 
 __all__ = [
+    "ALL_MODELS",
     "ANY_MODEL",
     "Config",
+    "KeyConfig",
+    "LogFormat",
+    "LogLevel",
     "McpConfig",
     "ModelConfig",
     "RecordConfig",
@@ -38,12 +40,16 @@ __all__ = [
 ]
 
 ANY_MODEL = "*"
+ALL_MODELS: Final = "*"
 _SIMULATED = "simulated"
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
-
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
+_PerMinute: TypeAlias = Annotated[int, Meta(ge=1)]
+
+LogFormat: TypeAlias = Literal["plain", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -231,6 +237,23 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def file(self) -> Path | None:
         """The file of a model that is run here."""
         return path_of(self.upstream) if isinstance(self.upstream, str) and is_file(self.upstream) else None
+
+
+class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[keys]]`: a client, and what it may use."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.@-]{1,64}$")]
+    """What the client is called; its responses and conversations belong to this name, and no other key sees them."""
+    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
+    """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
+    models: tuple[str, ...] = (ALL_MODELS,)
+    """The models it may use, `*` for all."""
+    requests_per_minute: _PerMinute | None = None
+    """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
+    The workers of a gateway count together, several gateways each for itself.
+    """
+    tokens_per_minute: _PerMinute | None = None
+    """The same for tokens in and out, as the model's server counts them."""
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.collect import collect
+from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Problem, Usage
 from callwright.gateway.config.config import ServerConfig
@@ -28,7 +28,8 @@ from callwright.gateway.http import (
     unless_left,
 )
 from callwright.tolerant_json.codec import encode
-from callwright.turn.run import Events, Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import Events, run_turn
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import ChatRequest, read_request
 from callwright.wire.chat.response import ChatChunks, completion

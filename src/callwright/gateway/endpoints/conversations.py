@@ -14,12 +14,12 @@ from callwright.gateway.endpoints.pagination import page, shown
 from callwright.gateway.http import json_response, read_body
 from callwright.gateway.responses.turns import new_id, with_ids
 from callwright.gateway.store.store import Store, StoredConversation
+from callwright.openai_format.errors import from_validation
+from callwright.openai_format.tool_catalog import Offer
 from callwright.wire.body import decoded
-from callwright.wire.errors import from_validation
 from callwright.wire.limits import Limits
 from callwright.wire.responses.input_items import ItemReader
 from callwright.wire.responses.metadata import check_metadata
-from callwright.wire.tool_catalog import Offer
 
 __all__ = ["ConversationsEndpoint", "NewConversation", "NewItems", "NewMetadata"]
 

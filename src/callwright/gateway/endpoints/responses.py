@@ -34,7 +34,7 @@ from callwright.gateway.responses.server_items import ServerItem
 from callwright.gateway.responses.turns import Prepared, Turns, new_id
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.tolerant_json.codec import encode
-from callwright.turn.run import plan
+from callwright.turn.plan import plan
 from callwright.wire.responses.response import Flavour, ResponseEvent, usage_body
 from callwright.wire.sse import DONE, comment, named
 

@@ -19,9 +19,10 @@ from callwright.gateway.endpoints.responses import event_bytes, flavour_of
 from callwright.gateway.http import OUR_FAULT, given_up
 from callwright.gateway.request_context import Exchange, Exchanges, current, note
 from callwright.gateway.responses.turns import Memory, Prepared, Turns
+from callwright.openai_format.errors import missing
 from callwright.tolerant_json.codec import encode
 from callwright.wire.body import decoded
-from callwright.wire.errors import error_body, missing, upstream_status
+from callwright.wire.errors import error_body, upstream_status
 from callwright.wire.responses.response import ResponseEvent
 
 __all__ = ["ENDPOINT", "ResponsesSocket"]

@@ -7,15 +7,14 @@ a failure of the gateway itself could. At `debug` errors come with their words, 
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
+from callwright.gateway.config.config import LogFormat, LogLevel
 from callwright.gateway.request_context import Exchange, current
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["JsonFormatter", "Line", "LogFormat", "LogLevel", "configure", "is_quiet", "log_exchange"]
+__all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_exchange"]
 
-LogFormat: TypeAlias = Literal["plain", "json"]
-LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 access = logging.getLogger("callwright.access")
 # They are asked every few seconds by machines, and nobody wants to read it.

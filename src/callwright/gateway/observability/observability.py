@@ -13,8 +13,8 @@ from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Left
 from callwright.gateway.observability.recorder import Limits, Recorder
 from callwright.gateway.request_context import Exchange, Exchanges, current, observer
+from callwright.turn.model import Model
 from callwright.turn.observe import Observer
-from callwright.turn.run import Model
 from callwright.turn.tracing import is_available, request_span, turn_spans
 
 __all__ = ["Watch"]

@@ -28,7 +28,7 @@ from callwright.gateway.openapi.response_types import (
     ResponseAnswer,
 )
 from callwright.gateway.openapi.schemas import JsonSchema, reference, schemas
-from callwright.wire.chat.request import ChatBody
+from callwright.wire.chat.types import ChatFields
 from callwright.wire.responses.request import ResponsesRequest
 
 __all__ = ["Endpoint", "document"]
@@ -82,7 +82,7 @@ class _Told(Struct, frozen=True):
 
 
 _TOLD: Final[Mapping[str, _Told]] = {
-    "POST /v1/chat/completions": _Told(Completion, ChatBody, (*_READS, *_ASKS), streams=True),
+    "POST /v1/chat/completions": _Told(Completion, ChatFields, (*_READS, *_ASKS), streams=True),
     "POST /v1/responses": _Told(
         ResponseAnswer, ResponsesRequest, (*_READS, *_ASKS, *_CONNECTS), gives=_ID, streams=True
     ),

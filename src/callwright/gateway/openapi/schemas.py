@@ -12,11 +12,11 @@ import msgspec
 
 from callwright.gateway.endpoints.conversations import NewConversation, NewItems, NewMetadata
 from callwright.gateway.openapi import response_types
-from callwright.wire.chat.request import ChatBody
+from callwright.openai_format.tool_catalog import NamespaceFields
+from callwright.openai_format.tools import CustomFields, FunctionFields
+from callwright.wire.chat.types import ChatFields
 from callwright.wire.responses.item_types import BY_TYPE
 from callwright.wire.responses.request import ResponsesRequest
-from callwright.wire.tool_catalog import NamespaceFields
-from callwright.wire.tools import CustomFields, FunctionFields
 
 __all__ = ["JsonSchema", "reference", "schemas"]
 
@@ -29,7 +29,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[type, ...]], ...]] = (
     ("", tuple(getattr(response_types, name) for name in response_types.__all__)),
     ("", (FunctionFields, CustomFields, NamespaceFields)),
     ("", (NewConversation, NewItems, NewMetadata)),
-    ("Chat", (ChatBody,)),
+    ("Chat", (ChatFields,)),
     ("Responses", (ResponsesRequest,)),
     ("Input", tuple(BY_TYPE.values())),
 )

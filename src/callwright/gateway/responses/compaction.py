@@ -7,12 +7,13 @@ from typing import Any, Final
 import msgspec
 
 from callwright.aio import each
-from callwright.collect import collect
+from callwright.collector import collect
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.errors import UpstreamError
 from callwright.events import Event, Finished, Usage
 from callwright.gateway.responses.server_items import ServerItem, TurnEvents
-from callwright.turn.run import Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.wire.responses.input_items import sealed
 from callwright.wire.responses.request import Asked
 

@@ -22,8 +22,8 @@ from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import McpConfig
 from callwright.gateway.config.urls import check_header, check_url
+from callwright.openai_format.mcp_tools import AskedServer, McpServer, McpTool, McpToolFilter
 from callwright.upstreams.http import without_credentials
-from callwright.wire.responses.mcp import AskedServer, McpServer, McpTool, McpToolFilter
 
 __all__ = ["McpServers", "OpenServer"]
 

@@ -29,7 +29,7 @@ from callwright.gateway.responses.mcp_calls import McpCall, McpCalls
 from callwright.gateway.responses.server_items import ServerItem, TurnEvents
 from callwright.gateway.responses.tool_search import Search
 from callwright.gateway.responses.truncation import with_truncation
-from callwright.turn.run import Model
+from callwright.turn.model import Model
 from callwright.wire.responses.mcp import McpEnded, McpStarted
 from callwright.wire.responses.request import Asked
 

@@ -8,7 +8,8 @@ import msgspec
 
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message
 from callwright.errors import RequestError
-from callwright.turn.run import Events, Model, run_turn
+from callwright.turn.model import Model
+from callwright.turn.run import Events, run_turn
 
 __all__ = ["shortened", "with_truncation"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from callwright.collect import settled
+from callwright.collector import settled
 from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
@@ -24,7 +24,7 @@ from callwright.gateway.responses.mcp_servers import McpServers, OpenServer
 from callwright.gateway.responses.server_items import ServerItem, TurnEvent, TurnEvents
 from callwright.gateway.responses.server_tools import with_server_tools
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
-from callwright.turn.run import Model
+from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.errors import error_body
 from callwright.wire.limits import Limits, check_items

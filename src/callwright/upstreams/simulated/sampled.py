@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from callwright.calls.custom_tools import input_arguments
 from callwright.constraints.compile import compiled, key_of
+from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import lark
-from callwright.constraints.shape import Constraint, arguments_schema, shape_of
+from callwright.constraints.shape import arguments_schema, shape_of
 from callwright.constraints.tree import Json
 from callwright.conversation import AssistantTurn, Call, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect

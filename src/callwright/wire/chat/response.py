@@ -6,7 +6,7 @@ Reasoning has no official place there; it goes out under the two names that clie
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
-from callwright.collect import Turn
+from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.events import (
     ArgumentsDelta,

@@ -16,11 +16,11 @@ from callwright.calls.custom_tools import input_arguments
 from callwright.calls.tool_search import found_words
 from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
 from callwright.errors import RequestError
+from callwright.openai_format.errors import listed, missing, typed, wrong_type
+from callwright.openai_format.tool_catalog import Offer
 from callwright.tolerant_json.codec import encode
-from callwright.wire.errors import listed, missing, typed, wrong_type
 from callwright.wire.responses import item_types as types
 from callwright.wire.responses.mcp import NOT_OFFERED, call_words, rejected_words
-from callwright.wire.tool_catalog import Offer
 
 __all__ = ["Found", "ItemReader", "sealed", "search_id", "unsealed"]
 

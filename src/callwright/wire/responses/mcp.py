@@ -6,25 +6,21 @@ Responses API (`Mcp`, `McpCall`, `McpListTools`, `McpToolCallError`).
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from callwright.conversation import FunctionTool, JsonObject
+from callwright.conversation import JsonObject
 from callwright.errors import RequestError
-from callwright.schema.strict import MAX_LEVELS, levels
+from callwright.openai_format.errors import missing, typed
+from callwright.openai_format.mcp_tools import AskedServer
 from callwright.tolerant_json.codec import encode
-from callwright.wire.errors import missing, typed
 
 __all__ = [
     "NOT_OFFERED",
-    "AskedServer",
     "McpEnded",
-    "McpServer",
     "McpStarted",
-    "McpTool",
-    "McpToolFilter",
     "call_words",
     "read_mcp_tools",
     "rejected_words",
@@ -39,98 +35,6 @@ _LABEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUPPORTED: Final = {"tools[].require_approval": ("always", "never")}
 _INVALID_PARAMS: Final = -32602  # of JSON-RPC
 _REDACTED: Final = "<redacted>"
-
-
-class McpToolFilter(Struct, frozen=True):
-    """Some tools of a server: those of these names, those that say that they only read (or do not), or both."""
-
-    tool_names: list[str] | None = None
-    read_only: bool | None = None
-
-    def fits(self, tool: "McpTool") -> bool:
-        """Whether a tool is one of them. A filter that says nothing fits none."""
-        if self.tool_names is None and self.read_only is None:
-            return False
-        named = self.tool_names is None or tool.name in self.tool_names
-        return named and self.read_only in (None, tool.only_reads)
-
-
-class _Approval(Struct, frozen=True):
-    always: McpToolFilter | None = None
-    never: McpToolFilter | None = None
-
-
-class AskedServer(Struct, frozen=True):
-    """A server as a request names it. `param` is the path at which it stood."""
-
-    server_label: str
-    server_url: str | None = None
-    server_description: str | None = None
-    connector_id: str | None = None
-    tunnel_id: str | None = None
-    headers: dict[str, str] | None = None
-    authorization: str | None = None
-    allowed_tools: list[str] | McpToolFilter | None = None
-    require_approval: Literal["always", "never"] | _Approval | None = None
-    defer_loading: bool | None = None
-    param: str = ""
-
-    def allows(self, tool: "McpTool") -> bool:
-        """Whether the request lets the model see a tool."""
-        wanted = self.allowed_tools
-        if wanted is None:
-            return True
-        return wanted.fits(tool) if isinstance(wanted, McpToolFilter) else tool.name in wanted
-
-    def wants_approval(self, tool: "McpTool") -> bool:
-        """Whether a person must approve calls of a tool: without a word about it, they must."""
-        wanted = self.require_approval
-        if not isinstance(wanted, _Approval):
-            return wanted != "never"
-        if wanted.always is not None and wanted.always.fits(tool):
-            return True
-        return not wanted.never.fits(tool) if wanted.never is not None else wanted.always is None
-
-
-class McpTool(Struct, frozen=True):
-    """A tool as its server lists it."""
-
-    name: str
-    description: str | None
-    input_schema: JsonObject
-    annotations: JsonObject | None = None
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether the server says so."""
-        return bool(self.annotations and self.annotations.get("readOnlyHint"))
-
-
-class McpServer(Struct, frozen=True):
-    """A server that a request offers, with the tools that the model may know."""
-
-    asked: AskedServer
-    tools: tuple[McpTool, ...]
-
-    def listed(self) -> dict[str, Any]:
-        """The item that lists them, without its id."""
-        return {
-            "type": "mcp_list_tools",
-            "server_label": self.asked.server_label,
-            "tools": [msgspec.to_builtins(tool) for tool in self.tools],
-            "error": None,
-        }
-
-    def definition(self, tool: McpTool) -> FunctionTool:
-        """What a model is told of a tool. Raises `RequestError` for a schema that nobody could read."""
-        if levels(tool.input_schema) > MAX_LEVELS:
-            raise RequestError(
-                f"The tool '{tool.name}' of the MCP server '{self.asked.server_label}' has a schema of more than "
-                f"{MAX_LEVELS} levels: leave it out of 'allowed_tools'.",
-                param=f"{self.asked.param}.allowed_tools",
-                code="invalid_value",
-            )
-        return FunctionTool(tool.name, tool.description, {"type": "object", **tool.input_schema})
 
 
 class McpStarted(Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from callwright.errors import RequestError
-from callwright.wire.errors import wrong_type
+from callwright.openai_format.errors import wrong_type
 
 __all__ = ["check_metadata"]
 

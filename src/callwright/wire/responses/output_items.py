@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from callwright.openai_format.tool_names import ClientTool, ToolKind
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.wire.responses.input_items import sealed
-from callwright.wire.tool_names import ClientTool, ToolKind
 
 __all__ = [
     "Emit",

@@ -8,15 +8,15 @@ import msgspec
 from callwright.calls.history import with_readable_calls
 from callwright.conversation import Call, Conversation, Message, NamedTool, TextPart, ToolChoice
 from callwright.errors import RequestError, did_you_mean
-from callwright.wire.errors import from_validation, listed, missing
-from callwright.wire.response_format import read_response_format
+from callwright.openai_format.errors import from_validation, listed, missing
+from callwright.openai_format.mcp_tools import McpServer
+from callwright.openai_format.response_format import read_response_format
+from callwright.openai_format.tool_catalog import Offer
+from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 from callwright.wire.responses.input_items import ItemReader
 from callwright.wire.responses.item_types import Effort
-from callwright.wire.responses.mcp import McpServer
 from callwright.wire.responses.metadata import check_metadata
 from callwright.wire.responses.pairing import paired
-from callwright.wire.tool_catalog import Offer
-from callwright.wire.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 
 __all__ = ["Asked", "ResponsesRequest", "decode_request", "read_request"]
 

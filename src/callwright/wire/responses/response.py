@@ -19,6 +19,7 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
+from callwright.openai_format.tool_names import ToolNames
 from callwright.wire.responses.mcp import McpEnded, McpStarted
 from callwright.wire.responses.output_items import (
     OpenCall,
@@ -31,7 +32,6 @@ from callwright.wire.responses.output_items import (
     WholeCall,
 )
 from callwright.wire.responses.request import ResponsesRequest
-from callwright.wire.tool_names import ToolNames
 
 __all__ = ["Flavour", "ResponseEvent", "ResponseWriter", "response_object", "usage_body"]
 

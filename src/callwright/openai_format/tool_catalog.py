@@ -12,13 +12,14 @@ import msgspec
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError
+from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
+from callwright.openai_format.errors import listed, missing, typed, wrong_type
+from callwright.openai_format.mcp_tools import McpServer
+from callwright.openai_format.tool_names import ClientTool, ToolKind, ToolNames
+from callwright.openai_format.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import decode, encode
-from callwright.wire.errors import listed, missing, typed, wrong_type
-from callwright.wire.responses.mcp import McpServer
-from callwright.wire.tool_names import ClientTool, ToolKind, ToolNames
-from callwright.wire.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
 
 __all__ = ["NamespaceFields", "Offer", "SearchWay", "read_offer"]
 
@@ -29,49 +30,6 @@ _INNER: Final = ("function", "custom")  # of a namespace
 _KINDS: Final = ("function", "custom", "namespace", "mcp", "tool_search", "shell", "local_shell", "apply_patch")
 # Clients send these as a matter of course (Codex always sends web_search): the model does not learn of them.
 _HIDDEN: Final = ("web_search", "image_generation")
-_TEXT: Final = {"type": "string"}
-_NUMBER: Final = {"type": "integer"}
-_STRINGS: Final = {"type": "array", "items": {"type": "string"}}
-_BUILT_IN: Final[Mapping[str, FunctionTool]] = {
-    "shell": FunctionTool(
-        "shell",
-        "Runs shell commands, one after the other, and answers what each printed.",
-        {
-            "type": "object",
-            "properties": {"commands": _STRINGS, "timeout_ms": _NUMBER, "max_output_length": _NUMBER},
-            "required": ["commands"],
-            "additionalProperties": False,
-        },
-        held=True,
-    ),
-    "local_shell": FunctionTool(
-        "local_shell",
-        "Runs a command, given as the list of its words, and answers what it printed.",
-        {
-            "type": "object",
-            "properties": {"command": _STRINGS, "working_directory": _TEXT, "timeout_ms": _NUMBER},
-            "required": ["command"],
-            "additionalProperties": False,
-        },
-        held=True,
-    ),
-    "apply_patch": FunctionTool(
-        "apply_patch",
-        "Creates, updates or deletes one file. `diff` is in the V4A format: the new file's lines, each with a + before "
-        "it, or the changed lines with - and + and the lines around them with a space. None to delete a file.",
-        {
-            "type": "object",
-            "properties": {
-                "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
-                "path": {"type": "string"},
-                "diff": _TEXT,
-            },
-            "required": ["type", "path"],
-            "additionalProperties": False,
-        },
-        held=True,
-    ),
-}
 
 
 class NamespaceFields(msgspec.Struct):
@@ -183,8 +141,8 @@ class Offer:
             return self._show("tool_search", shown, at, before)
         if kind == "tool_search" and self.search == "server":
             return self._show("tool_search", SEARCH_TOOL, at, before)
-        if kind in _BUILT_IN:
-            return self._show(kind, _BUILT_IN[kind], at, before)  # type: ignore[arg-type]  # the kinds of the table
+        if kind in BUILTIN_TOOLS:
+            return self._show(kind, BUILTIN_TOOLS[kind], at, before)  # type: ignore[arg-type]  # the kinds of the table
         return []
 
     def _serve(self, given: Mapping[str, Any], at: str, *, loads: bool) -> list[str]:

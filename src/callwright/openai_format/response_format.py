@@ -7,8 +7,8 @@ import msgspec
 
 from callwright.conversation import ResponseFormat
 from callwright.errors import RequestError
+from callwright.openai_format.errors import missing, typed, wrong_type
 from callwright.schema.strict import form_problems, strict_problems
-from callwright.wire.errors import missing, typed, wrong_type
 
 __all__ = ["read_response_format", "write_response_format"]
 

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from callwright.conversation import Conversation, FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
-from callwright.wire.errors import listed, missing, wrong_type
+from callwright.openai_format.errors import listed, missing, wrong_type
 
 __all__ = [
     "BUILT_IN",

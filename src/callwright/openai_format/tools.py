@@ -5,18 +5,20 @@ The library takes any name and schema; `check_tools` holds what OpenAI's API enf
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from callwright.calls.custom_tools import custom_tool
 from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
-from callwright.grammar.grammar import Grammar
+from callwright.openai_format.errors import listed, missing, typed, wrong_type
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
 from callwright.tolerant_json.codec import decode, encode
-from callwright.wire.errors import listed, missing, typed, wrong_type
+
+if TYPE_CHECKING:
+    from callwright.grammar.grammar import Grammar
 
 __all__ = [
     "CustomFields",
@@ -163,7 +165,7 @@ def _read_custom(given: object, path: str, *, is_flat: bool) -> FunctionTool:
     return custom_tool(custom.name, custom.description, grammar)
 
 
-def _read_grammar(given: Mapping[str, Any], path: str, *, is_flat: bool) -> Grammar | None:
+def _read_grammar(given: Mapping[str, Any], path: str, *, is_flat: bool) -> "Grammar | None":
     """The grammar of an input, in the Chat shape one level deeper; None where any text will do."""
     kind = given.get("type")
     if kind is None:
@@ -193,6 +195,8 @@ def _read_grammar(given: Mapping[str, Any], path: str, *, is_flat: bool) -> Gram
             code="invalid_value",
         )
     try:
+        from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
+
         return Grammar(read.syntax, read.definition)
     except GrammarError as error:
         error.param = f"{path}.definition"

@@ -1,0 +1,220 @@
+"""Messages in OpenAI's format, read as the items of a conversation and written from them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from callwright.calls.custom_tools import input_arguments
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    CallOutput,
+    Conversation,
+    Item,
+    MediaPart,
+    Message,
+    Part,
+    Reasoning,
+    Role,
+    TextPart,
+    ToolTurn,
+)
+from callwright.errors import RequestError
+from callwright.openai_format.errors import from_validation, listed, missing
+from callwright.openai_format.message_types import (
+    AssistantMessage,
+    ChatMessage,
+    Content,
+    FunctionMessage,
+    ToolCall,
+    ToolMessage,
+)
+from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_choice import (
+    check_named,
+    read_allowed_tools,
+    read_tool_choice,
+)
+
+__all__ = ["ROLES", "read_checked_messages", "read_conversation", "read_messages", "write_messages"]
+
+
+ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
+_TEXT_ONLY = ("text",)
+
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "user": ("text", "image_url", "input_audio", "file"),
+    "assistant": ("text", "refusal"),
+    "system": _TEXT_ONLY,
+    "developer": _TEXT_ONLY,
+    "tool": _TEXT_ONLY,
+}
+
+_MESSAGE_FIELDS = frozenset(
+    {
+        *("role", "content", "name", "refusal", "reasoning", "reasoning_content"),
+        *("tool_calls", "function_call", "tool_call_id"),
+    }
+)
+
+
+def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
+    """Chat messages as items. Raises `RequestError` that names the field."""
+    try:
+        messages = msgspec.convert({"messages": given}, _Messages).messages
+    except msgspec.ValidationError as error:
+        raise from_validation(error, {"messages": given}, {"messages[].role": ROLES}) from error
+    return read_checked_messages(messages, given)
+
+
+def read_conversation(
+    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, tool_choice: object
+) -> Conversation:
+    """Messages, tools of either shape and the choice among them, with no more rules than a prompt needs."""
+    offer = read_offer(tools)
+    read, flat = offer.tools, offer.names.flat
+    choice = read_tool_choice(tool_choice, read, flat=flat)
+    check_named(choice, read)
+    allowed = read_allowed_tools(tool_choice, read, flat=flat)
+    return Conversation(items=read_messages(messages), tools=read, tool_choice=choice, allowed_tools=allowed)
+
+
+class _Messages(msgspec.Struct):
+    messages: list[ChatMessage]
+
+
+def read_checked_messages(messages: Sequence[ChatMessage], given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
+    items: list[Item] = []
+    for number, (message, raw) in enumerate(zip(messages, given, strict=True)):
+        path = f"messages[{number}]"
+        match message:
+            case AssistantMessage():
+                items += _read_assistant(message, raw, number)
+            case ToolMessage():
+                items.append(CallOutput(message.tool_call_id, _parts(message.content, raw, "tool", path)))
+            case FunctionMessage():
+                items.append(CallOutput(_legacy_call_id(items, message.name), (TextPart(message.content or ""),)))
+            case _:
+                role: Role = raw["role"]
+                items.append(Message(role, _parts(message.content, raw, role, path), message.name, _extra(raw)))
+    return tuple(items)
+
+
+def _read_assistant(message: AssistantMessage, raw: Mapping[str, Any], number: int) -> list[Item]:
+    items: list[Item] = []
+    reasoning = message.reasoning or message.reasoning_content
+    if reasoning:
+        items.append(Reasoning(reasoning))
+    content = message.content if message.content is not None else message.refusal
+    calls = message.tool_calls or []
+    if content or not (calls or message.function_call):
+        parts = _parts(content or "", raw, "assistant", f"messages[{number}]")
+        items.append(Message("assistant", parts, message.name, _extra(raw)))
+    path = f"messages[{number}].tool_calls"
+    items += [_read_call(call, f"{path}[{place}]") for place, call in enumerate(calls)]
+    if message.function_call and not calls:
+        items.append(Call(message.function_call.name, message.function_call.arguments, id=f"call_{number}"))
+    return items
+
+
+def _read_call(call: ToolCall, path: str) -> Call:
+    if call.custom is not None:
+        return Call(call.custom.name, input_arguments(call.custom.input), id=call.id or "")
+    if call.function is None:
+        raise missing(f"{path}.{'custom' if call.type == 'custom' else 'function'}")
+    return Call(call.function.name, call.function.arguments, id=call.id or "")
+
+
+def _parts(content: Content, raw: Mapping[str, Any], role: str, path: str) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    parts: list[Part] = []
+    for number, part in enumerate(content):
+        known = _PARTS[role]
+        field = f"{path}.content[{number}]"
+        if part.type not in known:
+            raise RequestError(
+                f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",
+                param=f"{field}.type",
+                code="invalid_value",
+            )
+        if part.type in ("text", "refusal"):
+            text = part.text if part.type == "text" else part.refusal
+            if text is None:
+                raise missing(f"{field}.{part.type}")
+            parts.append(TextPart(text))
+        else:
+            parts.append(MediaPart(raw["content"][number], field))
+    return tuple(parts)
+
+
+def _extra(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if key not in _MESSAGE_FIELDS and value is not None}
+
+
+def _legacy_call_id(items: Sequence[Item], name: str) -> str:
+    calls = (item.id for item in reversed(items) if isinstance(item, Call) and item.name == name)
+    return next(calls, "")
+
+
+def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
+    """The conversation as chat messages; what an assistant did at once becomes one message."""
+    messages: list[dict[str, Any]] = []
+    for turn in conversation.turns():
+        match turn:
+            case Message():
+                messages.append(_write_message(turn))
+            case AssistantTurn():
+                messages.append(_write_assistant(turn))
+            case ToolTurn(outputs):
+                messages += [
+                    {"role": "tool", "tool_call_id": output.call_id, "content": _content(output.parts)}
+                    for _, output in outputs
+                ]
+            case _:
+                assert_never(turn)
+    return _instructed(messages)
+
+
+def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """OpenAI's role `developer` in roles that templates know: at the start, all that instructs is one system message;
+    what comes later stays where it is, as a marked block of the user.
+    """
+    if not any(message["role"] == "developer" for message in messages):
+        return messages
+    behind = (n for n, message in enumerate(messages) if message["role"] not in ("system", "developer"))
+    start = next(behind, len(messages))
+    told = "\n\n".join(message["content"] for message in messages[:start])
+    later = [
+        {**message, "role": "user", "content": f"<system>\n{message['content']}\n</system>"}
+        if message["role"] == "developer"
+        else message
+        for message in messages[start:]
+    ]
+    return [{"role": "system", "content": told}, *later] if start else later
+
+
+def _write_message(message: Message) -> dict[str, Any]:
+    name = {"name": message.name} if message.name else {}
+    return {"role": message.role, "content": _content(message.parts), **name, **message.extra}
+
+
+def _write_assistant(turn: AssistantTurn) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    if turn.message:
+        message = _write_message(turn.message)
+    if turn.reasoning is not None:
+        message["reasoning_content"] = turn.reasoning
+    if turn.calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in turn.calls
+        ]
+    return message
+
+
+def _content(parts: Sequence[Part]) -> Any:
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    return [{"type": "text", "text": part.text} if isinstance(part, TextPart) else part.value for part in parts]

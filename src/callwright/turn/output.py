@@ -1,0 +1,186 @@
+"""What an upstream sends, read as checked events: one reader for each attempt."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, assert_never
+
+from callwright.calls.check import Check
+from callwright.calls.toolset import Toolset
+from callwright.conversation import Conversation
+from callwright.dialects.base import get_dialect
+from callwright.events import ContentDelta, Event, FinishReason, Problem, ReasoningDelta, Usage
+from callwright.free_text.recover import Found, Prose, recover_arguments
+from callwright.parser import OutputParser
+from callwright.turn.model import Model
+from callwright.turn.native_calls import NativeCalls, PrintedCalls
+from callwright.turn.observe import Raw
+from callwright.upstreams.base import (
+    Delta,
+    Generation,
+    ReasoningText,
+    Stopped,
+    TextDelta,
+    ToolCallDelta,
+    UnreadCall,
+)
+
+__all__ = ["Attempt", "Reader", "unread_call"]
+
+
+class Attempt:
+    """Reads one generation, and notes how it fares."""
+
+    def __init__(self, model: Model, generation: Generation, raw: Raw | None) -> None:
+        self._reader = Reader(model, generation)
+        self._trip = self._waiting = generation.trip
+        self._raw = raw
+
+    @property
+    def usage(self) -> Usage | None:
+        return self._reader.usage
+
+    def read(self, batch: Sequence[Delta]) -> list[Event]:
+        """The events of a batch."""
+        if self._waiting is not None:
+            self._waiting.first_s, self._waiting = time.monotonic(), None
+        events: list[Event] = []
+        for delta in batch:
+            read = self._reader.read(delta)
+            if self._raw is not None:
+                self._raw.add(delta, read)
+            events += read
+        return events
+
+    def finish(self) -> list[Event]:
+        """The last events: the upstream has sent all of it."""
+        if self._trip is not None:
+            self._trip.ended_s = time.monotonic()
+        events = self._reader.finish()
+        if self._raw is not None:
+            self._raw.end("whole", events)
+        return events
+
+    def abandoned(self) -> list[Event]:
+        """What was held when the upstream failed."""
+        events = self._reader.abandoned()
+        if self._raw is not None:
+            self._raw.end("failed", events)
+        return events
+
+
+def unread_call(batch: Sequence[Event]) -> Problem | None:
+    """The problem that tells of a call that the server could not read."""
+    told = (event for event in batch if isinstance(event, Problem) and event.kind == "call_unread")
+    return next(told, None)
+
+
+# What calls in the text of a server with tools of its own are read as: all forms of JSON, marked or not.
+_PRINTED: Final = "json"
+
+# Above the numbers that servers give to calls.
+_SALVAGED: Final = 1 << 16
+
+
+def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> bool:
+    """Whether the text of a server that reads calls itself is looked at: not where it must be something else."""
+    wanted = conversation.response_format is None and not fields.get("logprobs")
+    return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
+
+
+class Reader:
+    """Turns the deltas of one generation into checked events: those that each makes certain, then the rest."""
+
+    def __init__(self, model: Model, generation: Generation) -> None:
+        conversation = generation.conversation
+        tools = Toolset(
+            conversation.tools,
+            conversation.tool_choice,
+            parallel=conversation.parallel_tool_calls,
+            allowed=conversation.allowed_tools,
+            hints=model.hints,
+        )
+        self.usage: Usage | None = None
+        self._check = Check(tools)
+        self._reason: FinishReason = "stop"
+        self._native = NativeCalls(self._check)
+        self._tools = tools
+        self._parser: OutputParser | None = None
+        self._may_print = False
+        self._early: list[Event] = []
+        if generation.dialect is not None:
+            prompt = generation.prompt
+            # A chat endpoint hands on the whole message; in a raw prompt the header of it was ours.
+            start = prompt.start if prompt else "message"
+            self._parser = OutputParser(get_dialect(generation.dialect), tools, self._check, start)
+            if prompt and prompt.prefill:
+                self._early = self._parser.feed(prompt.prefill)
+        elif model.reads is not None:
+            self._parser = OutputParser(model.reads, tools, PrintedCalls(self._check, self._native, is_leak=False))
+        else:
+            self._may_print = _may_print_calls(conversation, generation.fields)
+
+    def read(self, delta: Delta) -> list[Event]:
+        """Read more of what the upstream sent."""
+        events = self._read(delta)
+        if self._early:
+            events, self._early = self._early + events, []
+        return events
+
+    def _read(self, delta: Delta) -> list[Event]:
+        match delta:
+            case TextDelta(text, logprobs):
+                if self._may_print:
+                    self._read_printed()
+                return self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
+            case ToolCallDelta():
+                return self._native.call(delta)
+            case ReasoningText(text):
+                return self._native.reasoning(text)
+            case UnreadCall(text, told):
+                return self._salvaged(text, told)
+            case Stopped(reason):
+                self._reason = reason
+            case Usage():
+                self.usage = delta
+            case _:
+                assert_never(delta)
+        return []
+
+    def _read_printed(self) -> None:
+        """Look for calls in the text: servers whose own parser fails print them there."""
+        self._may_print = False
+        tools = self._tools
+        printed = Toolset(tools.ordered, tools.choice, hints=tools.hints, infers=False)
+        self._parser = OutputParser(
+            get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native, is_leak=True)
+        )
+
+    def _salvaged(self, text: str, told: str) -> list[Event]:
+        """What the server could not read, as calls where it can be read here, else as text."""
+        out: list[Event] = [Problem("call_unread", f"the server could not read what the model wrote: {told}")]
+        pieces = recover_arguments(text, self._tools) if text else []
+        for number, piece in enumerate(pieces):
+            match piece:
+                case Prose(words, problem):
+                    out += self._native.text(words) if words.strip() else []
+                    out += [problem] if problem else []
+                case Found(name, arguments, _, problems):
+                    out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
+                case _:
+                    assert_never(piece)
+        if text and not any(isinstance(piece, Found) for piece in pieces):
+            out.append(Problem("malformed_call", "the server took it for a call, and it is none"))
+        return out
+
+    def abandoned(self) -> list[Event]:
+        """The text that was held when the upstream failed: it is not lost."""
+        self._reason = "length"
+        return [event for event in self.finish() if isinstance(event, ContentDelta | ReasoningDelta)]
+
+    def finish(self) -> list[Event]:
+        """The upstream has sent all of it."""
+        if self._parser is not None:
+            return self._early + self._native.end(cut=self._reason == "length") + self._parser.finish(self._reason)
+        out = self._native.end(cut=self._reason == "length")
+        self._check.finish(self._reason, out)
+        return out

@@ -1,0 +1,102 @@
+"""What the upstream is asked for: mode, prompt or messages, tools, constraint."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from callwright.calls.history import shaped, with_told_media
+from callwright.constraints.compile import constraint_of
+from callwright.conversation import Conversation, NamedTool
+from callwright.dialects.base import RenderOptions, get_dialect
+from callwright.dialects.detect import history_form
+from callwright.errors import ConfigError
+from callwright.openai_format.messages import write_messages
+from callwright.openai_format.response_format import write_response_format
+from callwright.openai_format.tool_choice import write_tool_choice
+from callwright.tolerant_json.codec import decode
+from callwright.turn.model import UNKNOWN, Mode, Model
+from callwright.upstreams.base import (
+    Generation,
+)
+
+__all__ = ["plan"]
+
+
+def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:
+    """What the upstream is asked for. `today` (YYYY-MM-DD) goes into prompts that show the date."""
+    asked = Generation(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
+    mode, name = _way(model, conversation)
+    if mode == "native":
+        return _native(asked, conversation, objects=model.object_arguments)
+    if name is None:
+        raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
+    dialect = get_dialect(name)
+    asked = replace(asked, dialect=name)
+    given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
+    options = _options(given, fields, today)
+    if mode == "raw":
+        shown = with_told_media(conversation.items) if model.tells_media else conversation.items
+        prompt = dialect.render(replace(conversation, items=shown), options)
+        return replace(
+            asked,
+            prompt=prompt,
+            stops=dialect.stops,
+            stop_token_ids=dialect.stop_token_ids,
+            constraint=constraint_of(name, conversation, prompt) if model.constrain else None,
+        )
+    format_ = conversation.response_format
+    if format_ is not None and not conversation.tools:
+        asked = replace(asked, fields={**asked.fields, "response_format": write_response_format(format_)})
+    return replace(
+        asked,
+        messages=dialect.messages(conversation, options),
+        constraint=constraint_of(name, conversation, None) if model.constrain else None,
+    )
+
+
+def _way(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
+    """Mode and dialect of one request."""
+    choice = conversation.tool_choice
+    demanded = bool(conversation.tools) and (choice == "required" or isinstance(choice, NamedTool))
+    if model.mode == "native" and demanded and not model.heeds_choice:
+        return "prompt", UNKNOWN
+    return model.mode, model.dialect
+
+
+def _native(asked: Generation, conversation: Conversation, *, objects: bool) -> Generation:
+    """Ask a server that renders and reads: with a history that its template gets right."""
+    items = shaped(conversation.items, history_form(asked.model))
+    messages = write_messages(replace(conversation, items=items))
+    fields = dict(asked.fields)
+    if conversation.response_format is not None:
+        fields["response_format"] = write_response_format(conversation.response_format)
+    if conversation.tools and not conversation.parallel_tool_calls:
+        fields["parallel_tool_calls"] = False
+    choice = conversation.tool_choice
+    return replace(
+        asked,
+        fields=fields,
+        messages=list(map(_with_objects, messages)) if objects else messages,
+        tools=[tool.openai for tool in conversation.tools] or None,
+        tool_choice=None if choice == "auto" else write_tool_choice(choice),
+    )
+
+
+def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
+    """A message with the arguments of its calls as objects."""
+    calls = [
+        {**call, "function": {**call["function"], "arguments": decode(call["function"]["arguments"])}}
+        for call in message.get("tool_calls", ())
+    ]
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> RenderOptions:
+    """The configured options, with what the request and the day say where the configuration does not."""
+    wanted: dict[str, Any] = {}
+    if getattr(options, "current_date", today) is None:
+        wanted["current_date"] = today
+    if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
+        wanted["reasoning_effort"] = fields["reasoning_effort"]
+    return replace(options, **wanted)
