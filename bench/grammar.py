@@ -27,7 +27,7 @@ from callwright.conversation import AssistantTurn, Call, Conversation, FunctionT
 from callwright.dialects.base import get_dialect
 from callwright.tolerant_json.codec import decode, encode
 from callwright.turn.model import Model
-from callwright.turn.plan import plan
+from callwright.turn.plan import build_generation_request
 from callwright.turn.run import run_turn
 from callwright.upstreams.completions import CompletionsUpstream
 from timing import best
@@ -95,7 +95,7 @@ def turn_row(dialect: str, count: int) -> None:
     call = Call("tool_0", '{"path": "a", "mode": "read"}')
     written = get_dialect(dialect).write(AssistantTurn(None, None, [call]))
     free = Model("m", Instant(written), "m", mode="raw", dialect=dialect, constrain=False)
-    prefill = getattr(plan(free, conversation, {}, "2026-01-15").prompt, "prefill", "")
+    prefill = getattr(build_generation_request(free, conversation, {}, "2026-01-15").prompt, "prefill", "")
     text = written.removeprefix(prefill)
     free, held = (Model("m", Instant(text), "m", mode="raw", dialect=dialect, constrain=on) for on in (False, True))
     with asyncio.Runner() as runner:

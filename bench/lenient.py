@@ -20,7 +20,7 @@ import json_repair
 import partial_json_parser
 
 from callwright import loads
-from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.openai_format.tools import read_tools
 from timing import best
@@ -97,7 +97,7 @@ def spoiled(text: str, *, broken: bool) -> str:
 
 def stream_ours(text: str) -> None:
     """Strict arguments as they stream, repaired and coerced."""
-    live = LiveArguments("save_file", Toolset(TOOLS))
+    live = StreamingArguments("save_file", Toolset(TOOLS))
     for at in range(0, len(text), PIECE):
         live.feed(text[at : at + PIECE])
     live.finish(cut=False)

@@ -33,7 +33,7 @@ from callwright.dialects.base import read_options
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.turn.model import Mode, Model
-from callwright.turn.plan import plan
+from callwright.turn.plan import build_generation_request
 from callwright.upstreams.base import TextDelta
 from callwright.upstreams.simulated.faults import FAULTS, Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream
@@ -137,7 +137,7 @@ async def written(dialect: str, faults: Faults, number: int) -> str:
         dialect=dialect,
         options=read_options(dialect, {}),
     )
-    generation = plan(model, conversation(number), {}, "2026-01-01")
+    generation = build_generation_request(model, conversation(number), {}, "2026-01-01")
     pieces = [delta.text async for delta in each(model.upstream.stream(generation)) if isinstance(delta, TextDelta)]
     return "".join(pieces)
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import callwright
 from callwright.turn.model import Model
-from callwright.upstreams.base import Delta, Stopped, ToolCallDelta
+from callwright.upstreams.base import Delta, FinishDelta, ToolCallDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
 
@@ -57,7 +57,7 @@ def run(kind: str, latencies: Sequence[float], parallel: int) -> float:
     calls: list[Delta | Exception] = [
         ToolCallDelta(number, None, "work", f'{{"number": {number}}}') for number in range(len(latencies))
     ]
-    upstream = ScriptedUpstream([[*calls, Stopped("stop")], "Done."])
+    upstream = ScriptedUpstream([[*calls, FinishDelta("stop")], "Done."])
     limits = callwright.Limits(calls=None, parallel=parallel)
     agent = callwright.Agent(model=Model("scripted", upstream, "scripted"), tools=[tool], limits=limits)
     begun = time.perf_counter()

@@ -1,7 +1,7 @@
 """The gateway on Ray Serve, for those who have a cluster: plain ASGI, its state in PostgreSQL.
 
-    pip install 'callwright[fast,postgres]' 'ray[serve]'
-    serve run deploy.ray_serve:gateway config=/etc/callwright.toml
+    .venv/bin/python -m pip install '.[fast,postgres]' 'ray[serve]'
+    .venv/bin/serve run deploy.ray_serve:gateway config=/etc/callwright.toml
 
 Each replica reads the file where it runs. Of [server] host, port and workers are Ray's to say here.
 """

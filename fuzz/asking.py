@@ -10,7 +10,7 @@ from callwright.conversation import Conversation
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Mode, Model
 from callwright.turn.output import Reader
-from callwright.turn.plan import plan
+from callwright.turn.plan import build_generation_request
 from callwright.upstreams import chat, completions
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.errors import error_body
@@ -75,11 +75,11 @@ def upstream_bodies_hold(draw: Choices, conversation: Conversation, fields: dict
         upstream_model=draw.one(("m", "qwen3", "gpt-oss", "mistral")),
         mode=mode,
         dialect=None if mode == "native" else dialect,
-        object_arguments=draw.once_in(3),
-        tells_media=draw.once_in(2),
+        arguments_as_objects=draw.once_in(3),
+        describe_media=draw.once_in(2),
     )
     try:
-        generation = plan(model, conversation, fields, "2026-01-01")
+        generation = build_generation_request(model, conversation, fields, "2026-01-01")
     except RequestError as error:
         refused(error)
         return

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from callwright.constraints.constraint import Constraint
-from callwright.constraints.format_pieces import text_of
-from callwright.constraints.shape import Shape, sentence, shape_of
-from callwright.constraints.tree import Later, Maybe, Repeated, Until, Values
+from callwright.constraints.format_pieces import fixed_text
+from callwright.constraints.shape import AnswerShape, sentence, shape_of
+from callwright.constraints.tree import Optional, Ref, Repeat, TextUntil, Values
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart, ToolChoice
 from callwright.dialects.base import Dialect, dialect_names, get_dialect
 from callwright.prompt import Prompt
@@ -165,7 +165,7 @@ SHAPED: Final = tuple(name for name in dialect_names() if shape_of(constraint(na
 AUTO: Final = tuple(name for name in dialect_names() if shape_of(constraint(name, demanded=False)) is not None)
 
 
-def shape(given: Constraint) -> Shape:
+def shape(given: Constraint) -> AnswerShape:
     found = shape_of(given)
     assert found is not None
     return found
@@ -179,7 +179,7 @@ def answer(given: Constraint, *calls: Call, reasoning: str = "", said: str = "",
     message = Message("assistant", (TextPart(said),)) if said else None
     text = dialect.write(AssistantTurn(reasoning or None, message, list(calls)))
     if found.in_reasoning and found.reasoning is not None:
-        text = text.removeprefix(text_of(found.reasoning.begin) or "")
+        text = text.removeprefix(fixed_text(found.reasoning.begin) or "")
     for end in () if stop else dialect.stops:
         text = text.removesuffix(end)
     return text.removeprefix(given.prefill)
@@ -195,10 +195,10 @@ def closers(given: Constraint) -> tuple[str, ...]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, Until):
-            found.add(text_of(node.end) or "")
+        if isinstance(node, TextUntil):
+            found.add(fixed_text(node.end) or "")
         waiting += getattr(node, "nodes", ()) or (
-            [node.node] if isinstance(node, Maybe | Repeated | Later | Values) else []
+            [node.node] if isinstance(node, Optional | Repeat | Ref | Values) else []
         )
     return tuple(sorted(found))
 

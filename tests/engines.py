@@ -41,23 +41,25 @@ class Llguidance:
         """A text of the grammar; None when the walk was caught in what it cannot end. `closers` are texts that a walk
         hardly finds by itself: it tries them where anything may stand.
         """
-        reading, chooser = self._base.deep_copy(), Random(seed)
+        reading, mode_selector = self._base.deep_copy(), Random(seed)
         ids: list[int] = []
         while len(ids) < _HARD_TOKENS:
-            if reading.is_accepting() and (reading.is_stopped() or len(ids) > _SOFT_TOKENS or chooser.random() < 0.5):
+            if reading.is_accepting() and (
+                reading.is_stopped() or len(ids) > _SOFT_TOKENS or mode_selector.random() < 0.5
+            ):
                 return self._text(ids)
             bias = reading.compute_logit_bias()
             allowed = [token for token in range(self._end) if bias[token]]
             if not allowed:
                 return self._text(ids) if reading.is_accepting() else None
-            if closers and len(allowed) > _FREE and chooser.random() < 0.2:
-                ids += self._closed(reading, chooser.choice(closers))
+            if closers and len(allowed) > _FREE and mode_selector.random() < 0.2:
+                ids += self._closed(reading, mode_selector.choice(closers))
                 continue
             closing = [token for token in allowed if token > 255 or token in b'"}],\n<']
-            late = len(ids) > _SOFT_TOKENS or chooser.random() < 0.2
+            late = len(ids) > _SOFT_TOKENS or mode_selector.random() < 0.2
             avoided = _AVOIDED_IN_NUMBERS if ids and ids[-1] in tuple(b"0123456789.") else _AVOIDED
             plain = [token for token in allowed if token > 255 or (32 <= token < 127 and token not in avoided)]
-            token = chooser.choice(closing if closing and late else plain or allowed)
+            token = mode_selector.choice(closing if closing and late else plain or allowed)
             assert reading.try_consume_tokens([token]) == 1
             ids.append(token)
         return None

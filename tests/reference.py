@@ -109,10 +109,17 @@ def command_page() -> str:
         "",
         "Written by `scripts/reference` from the commands themselves; `callwright COMMAND --help` says the same of the",
         "version that is installed. The exit status is 0, 2 for what the caller can mend, 1 for the rest.",
+        "",
+        "A shell completes commands, options and the names of dialects after",
+        "",
+        "```sh",
+        *(f'eval "$(_CALLWRIGHT_COMPLETE={shell}_source callwright)"  # in ~/.{shell}rc' for shell in ("bash", "zsh")),
+        "_CALLWRIGHT_COMPLETE=fish_source callwright | source        # in ~/.config/fish/config.fish",
+        "```",
     ]
     root = click.Context(main, info_name="callwright", **main.context_settings)
     for name in main.list_commands(root):
-        command = main.get_command(root, name)
+        _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
         assert command is not None
         lines += ["", *described(command, click.Context(command, info_name=name, parent=root))]
     return "\n".join(lines) + "\n"

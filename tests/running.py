@@ -8,7 +8,7 @@ from callwright import Agent
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import get_dialect
 from callwright.turn.model import Mode, Model
-from callwright.upstreams.base import Delta, Stopped, TextDelta, ToolCallDelta
+from callwright.upstreams.base import Delta, FinishDelta, TextDelta, ToolCallDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.chat.request import read_request
 
@@ -23,7 +23,7 @@ def calls(*made: tuple[str, Arguments], text: str = "", stop: bool = True) -> li
     for index, (name, arguments) in enumerate(made):
         written = arguments if isinstance(arguments, str) else json.dumps(arguments)
         deltas.append(ToolCallDelta(index, None, name, written))
-    return [*deltas, Stopped("stop")] if stop else deltas
+    return [*deltas, FinishDelta("stop")] if stop else deltas
 
 
 def written(dialect: str, answer: Answer) -> str:

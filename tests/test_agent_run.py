@@ -32,7 +32,7 @@ from callwright import (
 from callwright.agent.events import CallReady, RunEnded, RunEvent, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from callwright.dialects.base import read_options
 from callwright.turn.model import SIMULATED, Model
-from callwright.upstreams.base import Delta, Deltas, Generation
+from callwright.upstreams.base import Delta, Deltas, GenerationRequest
 from callwright.upstreams.base import TextDelta as UpstreamText
 from callwright.upstreams.simulated.faults import FAULTS, Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream
@@ -330,7 +330,7 @@ class Stalled:
         self.beginning = beginning
         self.closed = False
 
-    async def stream(self, generation: Generation) -> Deltas:
+    async def stream(self, generation: GenerationRequest) -> Deltas:
         try:
             for delta in self.beginning:
                 assert not isinstance(delta, Exception)

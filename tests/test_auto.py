@@ -15,7 +15,7 @@ import pytest
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
 from callwright.doctor.findings import Findings, Result
 from callwright.errors import ConfigError, UpstreamError
-from callwright.gateway.config.auto_mode import Auto
+from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.turn.model import Model
@@ -318,7 +318,7 @@ def auto(url: str) -> Model:
         return Model("m", ChatUpstream(url), "m", mode=advised.mode, dialect=advised.dialect, retries=0)
 
     upstream = ChatUpstream(url)
-    return Model("m", upstream, "m", retries=0, chooser=Auto(None, examined, built))
+    return Model("m", upstream, "m", retries=0, mode_selector=AutoModeSelector(None, examined, built))
 
 
 def test_a_request_does_not_wait_for_ever_and_a_slow_server_is_left_alone_for_a_while(
@@ -336,14 +336,14 @@ def test_a_request_does_not_wait_for_ever_and_a_slow_server_is_left_alone_for_a_
         raise AssertionError("there is nothing to build")
 
     async def asked() -> None:
-        chooser = Auto("m", examined, built, patience_s=0.01)
-        model = Model("m", ChatUpstream("http://127.0.0.1:9/v1"), "m", chooser=chooser)
-        chooser.start()
-        assert await chooser.choose(model) is model
-        assert await chooser.choose(model) is model
+        mode_selector = AutoModeSelector("m", examined, built, patience_s=0.01)
+        model = Model("m", ChatUpstream("http://127.0.0.1:9/v1"), "m", mode_selector=mode_selector)
+        mode_selector.start()
+        assert await mode_selector.choose(model) is model
+        assert await mode_selector.choose(model) is model
         ended.set()
-        assert await chooser.choose(model) is model
-        assert await chooser.choose(model) is model
+        assert await mode_selector.choose(model) is model
+        assert await mode_selector.choose(model) is model
         await model.close()
 
     asyncio.run(asked())
@@ -355,10 +355,10 @@ def test_a_request_does_not_wait_for_ever_and_a_slow_server_is_left_alone_for_a_
 def test_the_words_of_each_servers_parser_are_known(failure: str) -> None:
     async def other() -> Model | None:
         model = auto("http://127.0.0.1:9/v1")
-        assert model.chooser is not None
-        chosen = await model.chooser.choose(model)
+        assert model.mode_selector is not None
+        chosen = await model.mode_selector.choose(model)
         error = UpstreamError(f"The upstream answered 500: {failure}.", fault="status", upstream="m")
-        return await model.chooser.instead(chosen, error)
+        return await model.mode_selector.instead(chosen, error)
 
     found = asyncio.run(other())
     assert found is not None
@@ -410,7 +410,7 @@ def test_llama_cpp_is_asked_raw_and_held_to_its_grammar(
 @pytest.mark.parametrize(("how", "mode"), [({}, "native"), ({"dialect": "hermes"}, "prompt")])
 def test_the_simulated_model_is_plain(how: dict[str, Any], mode: str) -> None:
     (model,) = build_models(Config(models=(ModelConfig(name="s", upstream="simulated", mode="auto", **how),))).values()
-    assert (model.mode, model.chooser) == (mode, None)
+    assert (model.mode, model.mode_selector) == (mode, None)
 
 
 @pytest.mark.parametrize(

@@ -385,17 +385,17 @@ def connected(gateway: str, base: str) -> Iterator[Lane]:
 @both_dialects
 @every_way
 def test_a_turn_on_a_socket_fits(simulated: str, base: str, way: str) -> None:
-    with connected(simulated, base) as lane:
-        response = lane.turn(way, [message("Count to three.")])
+    with connected(simulated, base) as fast_path:
+        response = fast_path.turn(way, [message("Count to three.")])
     assert response["status"] == "completed"
     assert text_of(response) == "You said: Count to three."
 
 
 @both_dialects
 def test_turns_on_a_socket_follow_each_other(simulated: str, base: str) -> None:
-    with connected(simulated, base) as lane:
-        first = lane.turn("native", "first", store=False)
-        second = lane.turn("native", "second", store=False)
+    with connected(simulated, base) as fast_path:
+        first = fast_path.turn("native", "first", store=False)
+        second = fast_path.turn("native", "second", store=False)
     assert (text_of(first), text_of(second)) == ("You said: first", "You said: second")
     assert first["id"] != second["id"]
 
@@ -403,20 +403,20 @@ def test_turns_on_a_socket_follow_each_other(simulated: str, base: str) -> None:
 @both_dialects
 @every_way
 def test_a_socket_goes_on_from_what_is_not_stored(simulated: str, base: str, way: str) -> None:
-    with connected(simulated, base) as lane:
-        first = lane.turn(way, "What is the weather in Lisbon?", tools=[WEATHER], store=False)
+    with connected(simulated, base) as fast_path:
+        first = fast_path.turn(way, "What is the weather in Lisbon?", tools=[WEATHER], store=False)
         call = first["output"][-1]
         output = {"type": "function_call_output", "call_id": call["call_id"], "output": "21 °C"}
-        last = lane.turn(way, [output], tools=[WEATHER], store=False, previous_response_id=first["id"])
+        last = fast_path.turn(way, [output], tools=[WEATHER], store=False, previous_response_id=first["id"])
     assert "21 °C" in text_of(last)
     assert last["previous_response_id"] == first["id"]
 
 
 @both_dialects
 def test_a_socket_is_warmed_up(simulated: str, base: str) -> None:
-    with connected(simulated, base) as lane:
-        warm = lane.turn("native", "Get ready.", generate=False, store=False)
-        response = lane.turn("native", "Go.", store=False, previous_response_id=warm["id"])
+    with connected(simulated, base) as fast_path:
+        warm = fast_path.turn("native", "Get ready.", generate=False, store=False)
+        response = fast_path.turn("native", "Go.", store=False, previous_response_id=warm["id"])
     assert warm["output"] == []
     assert warm["status"] == "completed"
     assert text_of(response) == "You said: Go."
@@ -424,28 +424,28 @@ def test_a_socket_is_warmed_up(simulated: str, base: str) -> None:
 
 @both_dialects
 def test_another_socket_does_not_know_what_is_not_stored(simulated: str, base: str) -> None:
-    with connected(simulated, base) as lane:
-        first = lane.turn("native", "Remember: copper.", store=False)
-    with connected(simulated, base) as lane:
-        error = lane.error("native", "Go on.", store=False, previous_response_id=first["id"])
-        response = lane.turn("native", [message("Then begin anew.")], store=False)
+    with connected(simulated, base) as fast_path:
+        first = fast_path.turn("native", "Remember: copper.", store=False)
+    with connected(simulated, base) as fast_path:
+        error = fast_path.error("native", "Go on.", store=False, previous_response_id=first["id"])
+        response = fast_path.turn("native", [message("Then begin anew.")], store=False)
     assert error["code"] == "previous_response_not_found"
     assert text_of(response) == "You said: Then begin anew."
 
 
 @both_dialects
 def test_another_socket_knows_what_is_stored(simulated: str, base: str) -> None:
-    with connected(simulated, base) as lane:
-        first = lane.turn("native", "Remember: copper.")
-    with connected(simulated, base) as lane:
-        response = lane.turn("native", "Go on.", previous_response_id=first["id"])
+    with connected(simulated, base) as fast_path:
+        first = fast_path.turn("native", "Remember: copper.")
+    with connected(simulated, base) as fast_path:
+        response = fast_path.turn("native", "Go on.", previous_response_id=first["id"])
     assert response["previous_response_id"] == first["id"]
 
 
 @both_dialects
 def test_an_unknown_previous_response_is_an_error(simulated: str, base: str) -> None:
-    with connected(simulated, base) as lane:
-        error = lane.error("native", "Go on.", store=False, previous_response_id="resp_missing")
+    with connected(simulated, base) as fast_path:
+        error = fast_path.error("native", "Go on.", store=False, previous_response_id="resp_missing")
     assert error["code"] == "previous_response_not_found"
     assert error["param"] == "previous_response_id"
 
@@ -453,10 +453,10 @@ def test_an_unknown_previous_response_is_an_error(simulated: str, base: str) -> 
 @both_dialects
 def test_a_continuation_that_fails_makes_the_socket_forget(simulated: str, base: str) -> None:
     stray = {"type": "function_call_output", "call_id": "call_missing", "output": "Nobody asked."}
-    with connected(simulated, base) as lane:
-        first = lane.turn("native", "Remember: ember.", store=False)
-        failed = lane.error("native", [stray], store=False, previous_response_id=first["id"])
-        error = lane.error("native", "Go on.", store=False, previous_response_id=first["id"])
+    with connected(simulated, base) as fast_path:
+        first = fast_path.turn("native", "Remember: ember.", store=False)
+        failed = fast_path.error("native", [stray], store=False, previous_response_id=first["id"])
+        error = fast_path.error("native", "Go on.", store=False, previous_response_id=first["id"])
     assert "call_missing" in failed["message"]
     assert error["code"] == "previous_response_not_found"
 
@@ -464,8 +464,8 @@ def test_a_continuation_that_fails_makes_the_socket_forget(simulated: str, base:
 @both_dialects
 def test_a_compaction_begins_a_conversation_on_a_socket(simulated: str, base: str) -> None:
     short = compacted(simulated, base)
-    with connected(simulated, base) as lane:
-        response = lane.turn("native", [*short["output"], message("Go on.")], tools=[], store=False)
+    with connected(simulated, base) as fast_path:
+        response = fast_path.turn("native", [*short["output"], message("Go on.")], tools=[], store=False)
     assert text_of(response) == "You said: Go on."
     assert response["previous_response_id"] is None
 
@@ -473,22 +473,22 @@ def test_a_compaction_begins_a_conversation_on_a_socket(simulated: str, base: st
 @both_dialects
 def test_what_only_a_stream_is_asked_for_means_nothing_on_a_socket(simulated: str, base: str) -> None:
     more = {"stream": True, "stream_options": {"include_obfuscation": False}, "background": False}
-    with connected(simulated, base) as lane:
-        assert text_of(lane.turn("native", "Hello", **more)) == "You said: Hello"
+    with connected(simulated, base) as fast_path:
+        assert text_of(fast_path.turn("native", "Hello", **more)) == "You said: Hello"
 
 
 @both_dialects
 def test_an_answer_on_a_socket_that_breaks_off_fits(gateway: str, model: ModelServer, base: str) -> None:
     model.plays(chat({"content": "It is"}, finish=None, usage=False, done=False), said(TEXT))
-    with connected(gateway, base) as lane:
-        failed = lane.turn("native", "Hello", store=False)
-        response = lane.turn("native", "Hello", store=False)
+    with connected(gateway, base) as fast_path:
+        failed = fast_path.turn("native", "Hello", store=False)
+        response = fast_path.turn("native", "Hello", store=False)
     assert (failed["status"], response["status"]) == ("failed", "completed")
 
 
 @both_dialects
 def test_a_socket_that_is_closed_leaves_the_model(gateway: str, model: ModelServer, base: str) -> None:
     model.plays(Answer((*sse(chunk({"role": "assistant", "content": "It is"})), "silence")))
-    with connected(gateway, base) as lane:
-        lane.begin("native", "Hello", "response.output_text.delta")
+    with connected(gateway, base) as fast_path:
+        fast_path.begin("native", "Hello", "response.output_text.delta")
     model.wait_until_left()

@@ -16,7 +16,7 @@ from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.schema_subset import Engine
 from callwright.constraints.structural_tag import structural_tag
 from callwright.constraints.text_values import input_words
-from callwright.constraints.tree import Json, Until
+from callwright.constraints.tree import Json, TextUntil
 from callwright.conversation import NamedTool
 from callwright.gateway.config.config import ModelConfig
 from callwright.grammar.grammar import Grammar
@@ -257,12 +257,12 @@ UNSAYABLE: dict[str, tuple[str, str]] = {
 }
 
 
-def inputs(syntax: str, definition: str) -> tuple[Json, Until]:
+def inputs(syntax: str, definition: str) -> tuple[Json, TextUntil]:
     """An input in JSON, and as a text up to its end."""
     tool = custom_tool("write", None, Grammar(syntax, definition))
     words = input_words(tool)
     assert tool.parameters is not None
-    return Json(tool.parameters, words), Until((PlainText("\n</input>"),), words)
+    return Json(tool.parameters, words), TextUntil((PlainText("\n</input>"),), words)
 
 
 @pytest.mark.parametrize("case", HELD)

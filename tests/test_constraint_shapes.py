@@ -11,7 +11,7 @@ from callwright.calls.toolset import Toolset
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary, lark
 from callwright.constraints.shape import sentence
-from callwright.constraints.tree import Until
+from callwright.constraints.tree import TextUntil
 from callwright.conversation import AssistantTurn, Call, FunctionTool, NamedTool
 from callwright.dialects.base import dialect_names, get_dialect
 from callwright.grammar.grammar import Grammar
@@ -117,7 +117,7 @@ def test_a_named_tool_is_called_behind_what_the_prompt_has_begun(name: str) -> N
     accepts = judge(given).accepts
     assert accepts(answer(given, call("get_weather", PARIS)))
     assert accepts(answer(given, call("get_weather", {"city": "Paris"}))) == isinstance(
-        shape(given).calls[0].arguments, Until
+        shape(given).calls[0].arguments, TextUntil
     )
     assert not accepts(answer(given, call("get_time", {})))
 
@@ -153,7 +153,7 @@ def test_where_every_tool_is_strict_text_is_free_and_calls_are_not(name: str) ->
     assert accepts(answer(given, said="It is sunny in Paris."))
     assert not accepts(answer(given, call("get_wether", PARIS)))
     assert accepts(answer(given, call("get_weather", {"city": "Paris"}))) == isinstance(
-        shape(given).calls[0].arguments, Until
+        shape(given).calls[0].arguments, TextUntil
     )
     if shape(given).answer is None:
         assert accepts(answer(given, call("get_weather", PARIS), said="One moment."))

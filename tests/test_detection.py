@@ -85,8 +85,8 @@ def test_nothing_is_made_up_for_what_is_not_known() -> None:
 @pytest.mark.parametrize("name", [name for name in dialect_names() if name != "json"])
 def test_every_dialect_of_a_family_says_how_it_is_found(name: str) -> None:
     dialect = get_dialect(name)
-    assert getattr(dialect, "names", ()) or getattr(dialect, "template", ())
-    assert all(glob == glob.lower() and "_" not in glob for glob in getattr(dialect, "names", ()))
+    assert getattr(dialect, "model_globs", ()) or getattr(dialect, "template_markers", ())
+    assert all(glob == glob.lower() and "_" not in glob for glob in getattr(dialect, "model_globs", ()))
 
 
 def test_a_configuration_finds_the_dialect() -> None:

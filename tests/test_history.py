@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from callwright.calls.history import HistoryForm, shaped, with_readable_calls
+from callwright.calls.history import HistoryRules, apply_history_rules, drop_unreadable_calls
 from callwright.conversation import Call, CallOutput, Item, Message, TextPart
 from callwright.gateway.config.config import ModelConfig
 from callwright.wire.chat.mend_history import mended
@@ -134,7 +134,7 @@ READABLE: dict[str, tuple[list[Item], list[Item]]] = {
 
 @pytest.mark.parametrize(("given", "wanted"), READABLE.values(), ids=list(READABLE))
 def test_calls_are_readable(given: list[Item], wanted: list[Item]) -> None:
-    assert with_readable_calls(given) == tuple(wanted)
+    assert drop_unreadable_calls(given) == tuple(wanted)
 
 
 @pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm", "raw-harmony-vllm"])
@@ -211,4 +211,4 @@ def test_a_server_that_hands_arguments_to_its_template_gets_objects(serve: Serve
 
 def test_ids_that_do_not_tell_calls_apart_stay() -> None:
     items = (Call("f", "{}", id="same"), Call("g", "{}", id="same"), CallOutput("same"), CallOutput("same"))
-    assert shaped(items, HistoryForm(single_calls=True)) == items
+    assert apply_history_rules(items, HistoryRules(single_calls=True)) == items

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from callwright.cli import main
 from callwright.errors import ConfigError, RequestError
-from callwright.gateway.access.keys import Caller, hash_of, new_key
+from callwright.gateway.access.keys import ApiKey, hash_of, new_key
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
 from tests.asking import CHAT, Reply, request
@@ -152,7 +152,7 @@ def test_too_many_requests_are_told_when_to_come_again(keyed: str) -> None:
 
 def test_what_is_used_comes_back_evenly() -> None:
     now = [0.0]
-    who = Caller(KeyConfig(name="a", sha256=hash_of("a"), requests_per_minute=60), lambda: now[0])
+    who = ApiKey(KeyConfig(name="a", sha256=hash_of("a"), requests_per_minute=60), lambda: now[0])
     for _ in range(60):
         who.begin()
     now[0] = 0.75

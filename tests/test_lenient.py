@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import callwright
-from callwright.stream_reader import Source
+from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.reader import MAX_DEPTH, JsonRepair, Reader, TooDeepError, read_json
 from callwright.tolerant_json.tree import Node
 from fuzz.choices import cut
@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 def read(parts: Iterable[str]) -> Read:
     """Read the value with which a text begins that comes in parts."""
-    source = Source(lambda event: None)
+    source = StreamReader(lambda event: None)
     reader = Reader(source)
     steps = reader.value("top")
     found: list[Node] = []

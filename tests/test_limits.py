@@ -11,13 +11,13 @@ from msgspec import Struct
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import faults
-from callwright.wire.limits import Limits
+from callwright.wire.limits import RequestLimits
 from tests.asking import CHAT, request
 from tests.outputs import QUESTION
 from tests.responding import CONVERSATIONS, RESPONSES
 from tests.servers import Gateway
 
-LIMITS = Limits(
+LIMITS = RequestLimits(
     max_depth=40,
     max_items=5,
     max_tools=3,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from callwright.calls.fit import fit_arguments
-from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.fit import repair_and_validate
+from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.tolerant_json.codec import decode
@@ -27,9 +27,9 @@ def tools_with(schema: Schema) -> Toolset:
     return Toolset([FunctionTool("use", None, schema), FunctionTool("ping", None, None)])
 
 
-def stream(schema: Schema, parts: Iterable[str], *, is_cut: bool = False) -> tuple[LiveArguments, list[str]]:
+def stream(schema: Schema, parts: Iterable[str], *, is_cut: bool = False) -> tuple[StreamingArguments, list[str]]:
     """Arguments read from parts, and all that was sent after each of them and at the end."""
-    live = LiveArguments("use", tools_with(schema))
+    live = StreamingArguments("use", tools_with(schema))
     sent = [""]
     for part in parts:
         sent.append(sent[-1] + live.feed(part))
@@ -282,7 +282,7 @@ def test_mended_arguments_are_the_same_in_every_cut_and_fit(
     call: tuple[Schema, str], mistakes: tuple[str, str], sizes: list[int]
 ) -> None:
     schema, text = call[0], written(call, mistakes)
-    first: LiveArguments | None = None
+    first: StreamingArguments | None = None
     for parts in in_cuts(text, sizes):
         live, sent = stream(schema, parts)
         assert_grows(sent, live.text)
@@ -291,7 +291,7 @@ def test_mended_arguments_are_the_same_in_every_cut_and_fit(
     node = read_json(text)
     if first is None or node is None or not is_utf8(node.text(completed=True)):
         return
-    fitted = fit_arguments(node, "use", tools_with(schema))
+    fitted = repair_and_validate(node, "use", tools_with(schema))
     if not fitted.faults:
         assert first.complete
         assert tools_with(schema).faults("use", decode(first.text)) == [], first.text
@@ -342,7 +342,7 @@ def test_what_is_cut_off_is_not_closed(
     schema, text = call[0], written(call, mistakes)
     uncut = stream(schema, [text])[0].text
     begun = text[: at % (len(text) + 1)]
-    first: LiveArguments | None = None
+    first: StreamingArguments | None = None
     for parts in in_cuts(begun, sizes):
         live, sent = stream(schema, parts, is_cut=True)
         assert_grows(sent, live.text)

@@ -346,7 +346,7 @@ def test_a_url_that_refuses_is_told_without_its_password(background: Background,
 
 def test_without_the_sdk_it_is_said_how_to_install_it(background: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(ConfigError, match=r"pip install 'callwright\[mcp\]'"):
+    with pytest.raises(ConfigError, match=r"mcp is missing\. Install it: .* -m pip install '.*\[mcp\]'"):
         connected(background, "anything")
 
 

@@ -700,7 +700,7 @@ def test_two_servers_of_one_label_and_a_missing_sdk_are_told(monkeypatch: pytest
     with pytest.raises(ConfigError, match="Two MCP servers are called 's'"):
         McpServers([config, config])
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(ConfigError, match=r"pip install 'callwright\[mcp\]'"):
+    with pytest.raises(ConfigError, match=r"mcp is missing\. Install it: .* -m pip install '.*\[mcp\]'"):
         McpServers([config])
     assert McpServers([])
 

@@ -17,7 +17,7 @@ from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, ServerConfig
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Gauges
-from callwright.gateway.request_context import REFUSALS, Exchange
+from callwright.gateway.request_context import REFUSALS, RequestContext
 from tests.asking import CHAT, Live, request
 from tests.outputs import QUESTION, block
 from tests.responding import RESPONSES, body
@@ -68,7 +68,7 @@ def test_what_another_waits_for_is_no_overhead(gateway: str, model: ModelServer)
 
 
 def test_overhead_is_what_is_left_of_a_request_without_the_waits() -> None:
-    exchange = Exchange(id="req_1", method="POST", path=CHAT, begun_s=100.0, received_s=101.0, elsewhere_s=3.0)
+    exchange = RequestContext(id="req_1", method="POST", path=CHAT, begun_s=100.0, received_s=101.0, elsewhere_s=3.0)
     exchange.ended_s = 104.25
     assert exchange.overhead_s == 0.25
 
@@ -196,7 +196,7 @@ def test_each_refusal_has_its_reason(model: ModelServer) -> None:
     ],
 )
 def test_a_reason_is_one_of_a_closed_set(error: RequestError, reason: str | None) -> None:
-    exchange = Exchange(id="req_1", method="POST", path=CHAT)
+    exchange = RequestContext(id="req_1", method="POST", path=CHAT)
     exchange.failed(error)
     assert exchange.refusal == reason
     assert reason is None or reason in REFUSALS

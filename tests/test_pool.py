@@ -13,9 +13,9 @@ from callwright.aio import each
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.config.config import ModelConfig
-from callwright.upstreams.base import Deltas, Generation, Stopped, TextDelta
+from callwright.upstreams.base import Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.pool import Pool
-from callwright.upstreams.timings import Trip
+from callwright.upstreams.timings import RequestTimings
 from tests.asking import CHAT, ask, request
 from tests.conftest import Served
 from tests.outputs import QUESTION
@@ -137,14 +137,14 @@ class Server:
         self.asked = 0
         self.hold: asyncio.Event | None = None
 
-    async def stream(self, _: Generation) -> Deltas:
+    async def stream(self, _: GenerationRequest) -> Deltas:
         self.asked += 1
         if self.fails is not None:
             raise self.fails
         yield [TextDelta(self.name)]
         if self.hold is not None:
             await self.hold.wait()
-        yield [Stopped("stop")]
+        yield [FinishDelta("stop")]
 
     async def open(self) -> None:
         pass
@@ -158,7 +158,7 @@ class Server:
         self.asked = -1
 
 
-ASKED = Generation("m", Conversation())
+ASKED = GenerationRequest("m", Conversation())
 
 
 def down(name: str = "a") -> UpstreamError:
@@ -297,14 +297,14 @@ def test_what_is_listed_is_what_any_of_them_lists() -> None:
 # --- who has the beginning of a conversation in its cache ---
 
 
-def conversation(first: str, *more: str, system: str = "Be brief.", **fields: Any) -> Generation:
+def conversation(first: str, *more: str, system: str = "Be brief.", **fields: Any) -> GenerationRequest:
     """What is asked for when a user has said this, the model has answered, and so on."""
     said = [Message("system", (TextPart(system),)), Message("user", (TextPart(first),))]
     said += [Message("user" if number % 2 else "assistant", (TextPart(text),)) for number, text in enumerate(more)]
-    return Generation("m", Conversation(items=tuple(said)), fields=fields)
+    return GenerationRequest("m", Conversation(items=tuple(said)), fields=fields)
 
 
-async def served(pool: Pool, generation: Generation) -> str:
+async def served(pool: Pool, generation: GenerationRequest) -> str:
     async with aclosing(each(pool.stream(generation))) as deltas:
         return "".join([delta.text async for delta in deltas if isinstance(delta, TextDelta)])
 
@@ -374,10 +374,10 @@ def test_a_server_that_fails_gives_its_conversations_to_the_others() -> None:
         home = servers[await served(pool, conversation("Hi"))]
         home.fails = down(home.name)
         asked = conversation("Hi")
-        asked = replace(asked, trip=Trip())
+        asked = replace(asked, timings=RequestTimings())
         assert await served(pool, asked) != home.name
-        assert asked.trip is not None
-        assert asked.trip.servers == 2
+        assert asked.timings is not None
+        assert asked.timings.servers == 2
         assert len({await served(pool, conversation("Hi")) for _ in range(9)}) == 1
         assert {state.name for state in pool.states() if not state.is_well} == {home.name}
         await pool.close()

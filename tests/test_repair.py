@@ -7,8 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from callwright import ArgumentsDelta, CallEnded, CallStarted, Problem
-from callwright.calls.aliases import Hints
-from callwright.calls.fit import fit_arguments, step_problems
+from callwright.calls.aliases import ParameterAliases
+from callwright.calls.fit import repair_and_validate, step_problems
 from callwright.calls.repair import Repair, RepairRule
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
@@ -335,7 +335,7 @@ each = pytest.mark.parametrize(
 def test_arguments_are_made_to_fit(schema: Schema, written: str, out: str, rules: list[RepairRule]) -> None:
     node = read_json(written)
     assert node is not None
-    fitted = fit_arguments(node, "use", Toolset([FunctionTool("use", None, schema)]))
+    fitted = repair_and_validate(node, "use", Toolset([FunctionTool("use", None, schema)]))
     assert (fitted.text, sorted(step.rule for step in fitted.steps)) == (out, sorted(rules))
     assert not fitted.faults
 
@@ -427,7 +427,7 @@ def test_nothing_is_invented(schema: Schema, written: str) -> None:
     node = read_json(written)
     assert node is not None
     other = FunctionTool("other", None, closed("n", n=WHOLE))
-    fitted = fit_arguments(node, "use", Toolset([FunctionTool("use", None, schema), other]))
+    fitted = repair_and_validate(node, "use", Toolset([FunctionTool("use", None, schema), other]))
     assert (fitted.text, fitted.steps) == (written, [])
     assert fitted.faults
     arguments, problems = streamed(schema, written)
@@ -469,7 +469,7 @@ LEFT_ALONE: list[tuple[str, Schema, str]] = [
 def test_what_fits_goes_out_byte_for_byte(schema: Schema, written: str) -> None:
     node = read_json(written)
     assert node is not None
-    fitted = fit_arguments(node, "use", Toolset([FunctionTool("use", None, schema)]))
+    fitted = repair_and_validate(node, "use", Toolset([FunctionTool("use", None, schema)]))
     assert (fitted.text, fitted.steps, fitted.faults) == (written, [], [])
     assert streamed(schema, written) == (written, set())
 
@@ -478,8 +478,10 @@ def test_users_name_their_own_groups() -> None:
     tool = FunctionTool("use", None, closed("berth", berth=TEXT))
     node = read_json('{"dock": "7"}')
     assert node is not None
-    assert fit_arguments(node, "use", Toolset([tool])).faults
-    fitted = fit_arguments(node, "use", Toolset([tool], hints=Hints(aliases=(frozenset(("berth", "dock")),))))
+    assert repair_and_validate(node, "use", Toolset([tool])).faults
+    fitted = repair_and_validate(
+        node, "use", Toolset([tool], hints=ParameterAliases(aliases=(frozenset(("berth", "dock")),)))
+    )
     assert (fitted.text, fitted.steps) == ('{"berth": "7"}', [Repair("alias", "$.dock")])
 
 
@@ -496,7 +498,7 @@ def test_ways_that_double_with_each_level_of_a_value_are_not_all_gone(others: tu
     for levels in (3, 60):
         node = read_json('{"x":' + f'{{"{key}":' * levels + '"one"' + "}" * (levels + 1))
         assert node is not None
-        assert fit_arguments(node, "use", tools).faults
+        assert repair_and_validate(node, "use", tools).faults
 
 
 def test_a_union_that_leads_to_itself_is_gone_once() -> None:

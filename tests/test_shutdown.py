@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.process.serving import Drain
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
@@ -120,7 +120,7 @@ def test_what_is_left_then_ends_with_its_last_event(model: ModelServer, tmp_path
 
 def test_there_is_time_for_last_events_while_answers_end() -> None:
     now = 0.0
-    traffic = Traffic(10)
+    traffic = AdmissionControl(10)
     drain = Drain(traffic, 20, lambda: now)
     assert not drain.is_over()
     drain.tell()

@@ -16,8 +16,8 @@ from callwright.dialects.base import get_dialect
 from callwright.gateway.config.config import ModelConfig
 from callwright.grammar.grammar import Grammar
 from callwright.turn.model import Mode, Model
-from callwright.turn.plan import plan
-from callwright.upstreams.base import Generation, TextDelta
+from callwright.turn.plan import build_generation_request
+from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from tests.asking import CHAT, ask, request
 from tests.conftest import WAYS, Served
@@ -33,13 +33,15 @@ FEW = ("harmony", "hermes", "qwen3_coder", "json", "minicpm5", "deepseek_v32", "
 
 def asked(
     name: str, seed: int, tools: tuple[FunctionTool, ...] = TOOLS, choice: ToolChoice = "required", mode: Mode = "raw"
-) -> Generation:
+) -> GenerationRequest:
     model = Model("m", SimulatedUpstream(), "m", mode=mode, dialect=name)
     question = Message("user", (TextPart("Hi"),))
-    return plan(model, Conversation((question,), tools, tool_choice=choice), {"seed": seed}, "2026-01-15")
+    return build_generation_request(
+        model, Conversation((question,), tools, tool_choice=choice), {"seed": seed}, "2026-01-15"
+    )
 
 
-def drawn(upstream: SimulatedUpstream, generation: Generation) -> str:
+def drawn(upstream: SimulatedUpstream, generation: GenerationRequest) -> str:
     async def text() -> str:
         deltas = [delta async for together in upstream.stream(generation) for delta in together]
         return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
@@ -47,7 +49,7 @@ def drawn(upstream: SimulatedUpstream, generation: Generation) -> str:
     return asyncio.run(text())
 
 
-def judge_of(generation: Generation) -> Llguidance:
+def judge_of(generation: GenerationRequest) -> Llguidance:
     assert generation.constraint is not None
     found = compiled(generation.constraint, "llguidance", key_of(generation.constraint))
     assert found is not None
@@ -93,7 +95,7 @@ def test_the_same_seed_draws_the_same_and_without_one_it_goes_on() -> None:
     assert one != other
 
 
-def _without_seed() -> Generation:
+def _without_seed() -> GenerationRequest:
     return msgspec.structs.replace(asked("hermes", 0), fields={})
 
 

@@ -440,9 +440,8 @@ def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigError) as caught:
         run("postgresql://u:s3cret@h/db", nothing)
-    assert "Store postgresql://u:***@h/db: PostgreSQL needs its driver: pip install 'callwright[postgres]'" in str(
-        caught.value
-    )
+    assert "Store postgresql://u:***@h/db: psycopg is missing. Install it: " in str(caught.value)
+    assert "python -m pip install '" in str(caught.value)
 
 
 def test_a_database_that_fails_is_a_store_error_that_tells_no_content(kept_url: str) -> None:

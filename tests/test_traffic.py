@@ -12,11 +12,11 @@ import pytest
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
-from callwright.gateway.access.admission import Traffic
-from callwright.gateway.access.concurrency import Lane, LaneChooser
+from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.turn.model import Model
-from callwright.upstreams.base import Generation
+from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.asking import CHAT, Live, Reply, request
 from tests.outputs import QUESTION
@@ -206,18 +206,18 @@ class Other:
 
 def test_what_mode_auto_chooses_is_held_to_the_same_limits() -> None:
     async def story() -> None:
-        traffic = Traffic(10)
+        traffic = AdmissionControl(10)
         own, other = ScriptedUpstream(["own"]), ScriptedUpstream(["other", "another"])
-        lane = Lane(own, traffic, 1, 0)
-        model = Model("m", lane, "m")
-        chooser = LaneChooser(Other(other), lane)
-        chosen = await chooser.choose(model)
-        instead = await chooser.instead(model, RequestError("It does not look at it."))
+        fast_path = ConcurrencyLimit(own, traffic, 1, 0)
+        model = Model("m", fast_path, "m")
+        mode_selector = LimitedModeSelector(Other(other), fast_path)
+        chosen = await mode_selector.choose(model)
+        instead = await mode_selector.instead(model, RequestError("It does not look at it."))
         assert instead is not None
-        asked = Generation("m", Conversation())
+        asked = GenerationRequest("m", Conversation())
         async with aclosing(chosen.upstream.stream(asked)) as first:
             await anext(first)
-            for taken in (lane, instead.upstream):
+            for taken in (fast_path, instead.upstream):
                 with pytest.raises(RequestError, match="answers 1 requests already"):
                     await anext(taken.stream(asked))
         traffic.end()

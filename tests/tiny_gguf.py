@@ -133,10 +133,10 @@ def write_model(path: Path, dialect: str = "hermes", seed: int = 7, template: st
     path.write_bytes(head + b"\0" * (-len(head) % 32) + b"".join(weights for _, weights in tensors.values()))
 
 
-def _tensors(tokens: int, chooser: Random) -> Iterable[tuple[str, tuple[tuple[int, ...], bytes]]]:
+def _tensors(tokens: int, mode_selector: Random) -> Iterable[tuple[str, tuple[tuple[int, ...], bytes]]]:
     def noise(name: str, rows: int, columns: int, scale: float) -> tuple[str, tuple[tuple[int, ...], bytes]]:
         deviation = scale / columns**0.5
-        weights = array("f", (chooser.gauss(0.0, deviation) for _ in range(rows * columns)))
+        weights = array("f", (mode_selector.gauss(0.0, deviation) for _ in range(rows * columns)))
         return f"{name}.weight", ((columns, rows), weights.tobytes())
 
     def ones(name: str) -> tuple[str, tuple[tuple[int, ...], bytes]]:

@@ -5,13 +5,13 @@ from typing import Any
 from callwright.errors import RequestError
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import read_request
-from callwright.wire.limits import Limits
+from callwright.wire.limits import RequestLimits
 from fuzz import asking, values
 from fuzz.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 MORE: dict[str, Any] = {
     "temperature": 0.5,
     "stop": ["a"],

@@ -20,13 +20,18 @@ from callwright.gateway.config.config import (
     StoreConfig,
     load_config,
 )
-from callwright.wire.limits import Limits
+from callwright.wire.limits import RequestLimits
 from fuzz.choices import Choices
 
 __all__ = ["run"]
 
 TABLES: tuple[tuple[str, Any], ...] = (
-    *(("[[models]]", ModelConfig), ("[[models]]", ModelConfig), ("[server]", ServerConfig), ("[limits]", Limits)),
+    *(
+        ("[[models]]", ModelConfig),
+        ("[[models]]", ModelConfig),
+        ("[server]", ServerConfig),
+        ("[limits]", RequestLimits),
+    ),
     *(("[store]", StoreConfig), ("[record]", RecordConfig), ("[[keys]]", KeyConfig), ("[[mcp]]", McpConfig)),
     *(
         ("[models.options]", ModelConfig),

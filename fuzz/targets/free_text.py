@@ -5,7 +5,7 @@ from collections import Counter
 from callwright.calls.check import arguments_problem
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
-from callwright.free_text.recover import Found, Piece, Prose, recover, recover_arguments
+from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover, recover_arguments
 from fuzz import values, words
 from fuzz.choices import Choices
 from fuzz.holds import strict_json
@@ -24,7 +24,7 @@ def run(draw: Choices) -> None:
             for name, tool in TOOLS.items()
         ],
         draw.one(("auto", "auto", "none", "required", NamedTool("ping"))),
-        infers=not draw.once_in(2),
+        infer_bare_arguments=not draw.once_in(2),
     )
     text = draw.text(ATOMS, 14) if draw.once_in(2) else words.output(draw, "json")
     before = draw.one(("", "", "For example:", "\n", "```json\n"))
@@ -34,20 +34,20 @@ def run(draw: Choices) -> None:
     _assert_calls(recover_arguments(text, tools), tools)
 
 
-def _assert_whole(text: str, pieces: list[Piece]) -> None:
-    if not any(isinstance(piece, Found) for piece in pieces):
+def _assert_whole(text: str, pieces: list[Segment]) -> None:
+    if not any(isinstance(piece, RecoveredCall) for piece in pieces):
         assert "".join(piece.text for piece in pieces) == text
     told = Counter("".join(piece.text for piece in pieces))
     for piece in pieces:
-        if isinstance(piece, Prose) and piece.problem:
+        if isinstance(piece, TextSegment) and piece.problem:
             told.update(piece.problem.text)
     missing = Counter(text) - told
     assert not missing, f"{missing} of {text!r} are lost in {pieces!r}"
 
 
-def _assert_calls(pieces: list[Piece], tools: Toolset) -> None:
+def _assert_calls(pieces: list[Segment], tools: Toolset) -> None:
     for piece in pieces:
-        if isinstance(piece, Found):
+        if isinstance(piece, RecoveredCall):
             assert piece.name in tools
             strict_json(piece.arguments)
             assert arguments_problem(piece.name, piece.arguments, tools) is None

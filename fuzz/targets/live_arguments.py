@@ -5,7 +5,7 @@ is said to fit is valid.
 import jsonschema
 
 from callwright.calls.check import arguments_problem
-from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from fuzz import values
@@ -41,7 +41,7 @@ def run(draw: Choices) -> None:
 
 
 def _streamed(tools: Toolset, parts: list[str], cut: bool) -> tuple[str, bool, list[object]]:
-    live = LiveArguments("use", tools)
+    live = StreamingArguments("use", tools)
     sent = "".join([live.feed(part) for part in parts]) + live.finish(cut=cut)
     assert sent == live.text
     return sent, live.complete, [*live.problems]

@@ -10,11 +10,11 @@ import msgspec
 from callwright import ContentDelta, Markup, Problem, ReasoningDelta, collect
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.events import Event, Usage
-from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.turn.model import Model
 from callwright.turn.output import Reader
-from callwright.upstreams.base import Delta, Generation, Stopped
+from callwright.upstreams.base import Delta, FinishDelta, GenerationRequest
 from callwright.upstreams.chat import _Choices, _Chunk
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from fuzz import values, words
@@ -40,7 +40,9 @@ def run(draw: Choices) -> None:
     choice: ToolChoice = draw.one(CHOICES)
     parallel = not draw.once_in(4)
     offered = tools(*TOOLS)
-    conversation = Conversation(tools=read_offer(offered).tools, tool_choice=choice, parallel_tool_calls=parallel)
+    conversation = Conversation(
+        tools=read_tool_catalog(offered).tools, tool_choice=choice, parallel_tool_calls=parallel
+    )
     pieces = draw.several(10, lambda: _piece(draw))
     finish = draw.one(("stop", "length", "tool_calls", "content_filter", "function_call", None))
     whole = _read(conversation, pieces, finish)
@@ -90,11 +92,11 @@ def _cut(draw: Choices, piece: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str | None) -> list[Event]:
     model = Model(name="m", upstream=UPSTREAM, upstream_model="m")
-    reader = Reader(model, Generation(model="m", conversation=conversation))
+    reader = Reader(model, GenerationRequest(model="m", conversation=conversation))
     choices = _Choices()
     deltas: list[Delta] = []
     for piece in pieces:
         choices.read(msgspec.convert({"choices": [{"delta": piece}]}, _Chunk), deltas)
-    assert not any(isinstance(delta, Stopped | Usage) for delta in deltas)
+    assert not any(isinstance(delta, FinishDelta | Usage) for delta in deltas)
     choices.read(msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, _Chunk), deltas)
     return [event for delta in deltas for event in reader.read(delta)] + reader.finish()

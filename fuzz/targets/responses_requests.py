@@ -6,14 +6,14 @@ from typing import Any
 
 from callwright.errors import RequestError
 from callwright.wire.body import decoded
-from callwright.wire.limits import Limits
+from callwright.wire.limits import RequestLimits
 from callwright.wire.responses.request import decode_request, read_request
 from fuzz import asking, values
 from fuzz.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 MORE: dict[str, Any] = {
     "instructions": "Be brief.",
     "store": False,

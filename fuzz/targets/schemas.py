@@ -9,14 +9,14 @@ import jsonschema
 import callwright
 from callwright import RequestError
 from callwright.schema.validate import is_valid
-from callwright.wire.limits import Limits, check_limits
+from callwright.wire.limits import RequestLimits, check_limits
 from fuzz import values
 from fuzz.asking import refused
 from fuzz.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 
 
 def run(draw: Choices) -> None:

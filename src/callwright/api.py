@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import msgspec
 
 from callwright.calls.check import Check
-from callwright.calls.repair import mend
+from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.collector import Turn, collect
 from callwright.conversation import AssistantTurn
@@ -15,7 +15,7 @@ from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
 from callwright.openai_format.errors import listed, wrong_type
 from callwright.openai_format.messages import read_conversation
-from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
 from callwright.openai_format.tools import read_call, read_tools
 from callwright.parser import OutputParser, PassThrough
@@ -73,7 +73,7 @@ class Parser(OutputParser):
     ) -> None:
         _check_value(start or "assistant", get_args(Start), "start")
         _check_value(check, get_args(CheckMode), "check")
-        offer = read_offer(tools)
+        offer = read_tool_catalog(tools)
         ours, flat = offer.tools, offer.names.flat
         choice = read_tool_choice("auto" if tool_choice is None else tool_choice, (), flat=flat)
         check_named(choice, ours)
@@ -162,7 +162,7 @@ def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None =
     """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
     arguments as value or JSON.
     """
-    read_offer(tools)
+    read_tool_catalog(tools)
     if not isinstance(calls, list | tuple):
         raise wrong_type("calls", "array", calls)
     ours = [read_call(call, f"calls[{number}]") for number, call in enumerate(calls)]
@@ -186,7 +186,7 @@ def loads(text: str, schema: Json | None = None) -> Any:
     deeply.
     """
     try:
-        value = _opened(decode(text))
+        value = _unquote_json(decode(text))
     except NotJsonError:
         nodes = find_json(text)
     else:
@@ -196,11 +196,11 @@ def loads(text: str, schema: Json | None = None) -> Any:
         nodes = [node]
     if not nodes:
         raise NotJsonError("the text holds no value")
-    made = [node if schema is None else mend(node, schema)[0] for node in nodes]
+    made = [node if schema is None else repair_arguments(node, schema)[0] for node in nodes]
     return made[0].value(completed=True) if len(made) == 1 else [node.value(completed=True) for node in made]
 
 
-def _opened(value: Any) -> Any:
+def _unquote_json(value: Any) -> Any:
     """The object or list that a string holds as JSON, which is what was meant; any other value itself."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:

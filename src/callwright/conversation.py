@@ -129,8 +129,8 @@ class FunctionTool(Struct, frozen=True, dict=True):
     """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
-    (see `callwright.calls.custom_tools`). `held`: a call that does not fit may not leave, though the schema is not a
-    strict one.
+    (see `callwright.calls.custom_tools`). `enforce_schema`: a call that does not fit may not leave, though the schema
+    is not a strict one.
     """
 
     name: str
@@ -138,12 +138,12 @@ class FunctionTool(Struct, frozen=True, dict=True):
     parameters: JsonObject | None = None
     strict: bool | None = None
     custom: CustomInput | None = None
-    held: bool = False
+    enforce_schema: bool = False
 
     @property
-    def is_guaranteed(self) -> bool:
+    def must_be_valid(self) -> bool:
         """Whether a call that does not hold may not leave."""
-        return self.held or bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
+        return self.enforce_schema or bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
 
     def as_openai(self) -> dict[str, Any]:
         """The tool in the Chat shape, which most prompt formats show to the model as it is."""

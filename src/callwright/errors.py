@@ -11,7 +11,7 @@ A model that writes nonsense is no exception: that is data, a `Problem` among th
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Literal
+from typing import Final, Literal
 
 __all__ = [
     "CallwrightError",
@@ -21,9 +21,12 @@ __all__ = [
     "UpstreamError",
     "UpstreamFault",
     "did_you_mean",
+    "nearest",
 ]
 
 UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet", "stopped"]
+# The share of letters that two words must have in common, in order. At 0.6, which is usual, "nope" is near "openai".
+_NEAR: Final = 0.7
 
 
 class CallwrightError(Exception):
@@ -102,7 +105,12 @@ class UpstreamError(CallwrightError):
         self.said = said
 
 
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that a slip would make `word` of; None where none is so near."""
+    return next(iter(get_close_matches(word.lower(), list(known), n=1, cutoff=_NEAR)), None)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'hermes'?` when one of `known` is close to `word`, else an empty string."""
-    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest(word, known)
+    return f" Did you mean {near!r}?" if near else ""

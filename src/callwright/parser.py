@@ -5,7 +5,7 @@ from typing import Protocol
 
 from callwright.calls.toolset import Toolset
 from callwright.events import CallStarted, Event, Finished, FinishReason
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
 
@@ -13,7 +13,7 @@ __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
 class Reads(Protocol):
     """What a parser needs of a dialect."""
 
-    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]: ...
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]: ...
 
 
 class Filter(Protocol):
@@ -46,13 +46,13 @@ class OutputParser:
 
     def __init__(self, dialect: Reads, tools: Toolset, filter_: Filter, start: str = "assistant") -> None:
         self._events: list[Event] = []
-        self._source = Source(self._events.append)
+        self._source = StreamReader(self._events.append)
         self._steps = dialect.parse(self._source, start, tools)
         self._filter = filter_
 
     def feed(self, text: str) -> list[Event]:
         """Read more text; answers the events that have become certain."""
-        if not self._source.passed(text):
+        if not self._source.try_fast_path(text):
             self._source.push(text)
             next(self._steps, None)
         return self._checked()

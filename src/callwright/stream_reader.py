@@ -1,11 +1,13 @@
 """Text that arrives in pieces, read by generators.
 
-A parser is a generator over a `Source`: it emits events, yields when it needs more text, and reads top to bottom like
-its format. `Steps` is its type, `Emit` what it emits with. The driver pushes a piece, then runs the generator to its
+A parser is a generator over a `StreamReader`: it emits events, yields when it needs more text, and reads top to bottom
+like
+its format. `Parse` is its type, `Emit` what it emits with. The driver pushes a piece, then runs the generator to its
 next yield.
 
-Most pieces of a long text or argument need no closer look. Where a reader waits in such a stretch it leaves a `Lane`
-with the source: the driver tries the next piece there and runs the generator only when the lane will not have it.
+Most pieces of a long text or argument need no closer look. Where a reader waits in such a stretch it leaves a
+`FastPath`
+with the source: the driver tries the next piece there and runs the generator only when the fast path will not have it.
 
 Every character is looked at a bounded number of times. A source holds back only what may still become a marker, so its
 unread rest is short; whoever holds more (a header, a body whose meaning is open) collects pieces and names its limit.
@@ -21,23 +23,23 @@ from callwright.events import Event, Markup
 __all__ = [
     "MAX_HELD_BLANKS",
     "Emit",
-    "Lane",
+    "FastPath",
     "Markers",
-    "Source",
-    "Steps",
-    "gather",
-    "lane_of",
+    "Parse",
+    "StreamReader",
+    "emit_text_until",
+    "emit_until",
+    "fast_path_of",
     "may_come",
-    "silent_source",
-    "stream",
-    "stream_text",
+    "read_until",
+    "silent_reader",
 ]
 
 T = TypeVar("T")
-Steps: TypeAlias = Generator[None, None, T]
+Parse: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]
 # Reads a whole piece that needs no closer look; False, and nothing is done, for any other.
-Lane: TypeAlias = Callable[[str], bool]
+FastPath: TypeAlias = Callable[[str], bool]
 
 # How much white space before a possible marker is held back; what is longer is text and flows.
 MAX_HELD_BLANKS = 256
@@ -52,15 +54,15 @@ class Markers:
         self.search, self.first, self._prefix, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
 
-    def may_grow(self, text: str, at: int, found: re.Match[str]) -> bool:
+    def is_prefix_of_longer(self, text: str, at: int, found: re.Match[str]) -> bool:
         """Whether the literal found from `at` on is a piece of a longer one that may still come."""
-        if self._nested and self.hold(text, at) < found.start():
+        if self._nested and self.partial_match_start(text, at) < found.start():
             return True
         return bool(self._growing) and any(
             len(long) > len(text) - found.start() and long.startswith(text[found.start() :]) for long in self._growing
         )
 
-    def hold(self, text: str, at: int) -> int:
+    def partial_match_start(self, text: str, at: int) -> int:
         """Where, from `at` on, an end of `text` begins that may still become one of the literals."""
         start = max(at, len(text) - self._longest + 1)
         if self.first(text, start) is None:
@@ -91,17 +93,17 @@ def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
     return re.compile(f"(?:{choices}){then}")
 
 
-class Source:
+class StreamReader:
     """What a parser reads from and emits to: the text pushed so far and not yet read is `text` from `at` on.
 
     `ended` says that no more will come, `cut` that the model was stopped by its limit and had more to say.
     """
 
-    __slots__ = ("_lane", "at", "cut", "emit", "ended", "text")
+    __slots__ = ("_fast_path", "at", "cut", "emit", "ended", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self._lane: Lane | None = None
+        self._fast_path: FastPath | None = None
         self.text = ""
         self.at = 0
         self.ended = False
@@ -109,18 +111,20 @@ class Source:
 
     def push(self, text: str) -> None:
         """Add text behind what is there."""
-        self._lane = None
+        self._fast_path = None
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
 
-    def pass_through(self, lane: Lane) -> None:
-        """What comes next may go through this lane, if all that came was read. A reader says so before each yield."""
+    def set_fast_path(self, fast_path: FastPath) -> None:
+        """What comes next may go through this fast path, if all that came was read. A reader says so before each
+        yield.
+        """
         if self.at == len(self.text):
-            self._lane = lane
+            self._fast_path = fast_path
 
-    def passed(self, text: str) -> bool:
-        """Whether the lane has read this piece; if not, it is to be pushed."""
-        return self._lane is not None and self._lane(text)
+    def try_fast_path(self, text: str) -> bool:
+        """Whether the fast path has read this piece; if not, it is to be pushed."""
+        return self._fast_path is not None and self._fast_path(text)
 
     def end(self, *, cut: bool) -> None:
         """Nothing more will be pushed."""
@@ -147,10 +151,10 @@ class Source:
             self.at = len(text)
             return text[at:], ""
         found = markers.search(text, at)
-        if found is not None and (self.ended or not markers.may_grow(text, at, found)):
+        if found is not None and (self.ended or not markers.is_prefix_of_longer(text, at, found)):
             self.at = found.end()
             return text[at : found.start()], found.group()
-        end = len(text) if self.ended else markers.hold(text, at)
+        end = len(text) if self.ended else markers.partial_match_start(text, at)
         self.at = end
         return text[at:end], ""
 
@@ -184,9 +188,9 @@ class Source:
         return not self.ended and len(self.text) - self.at < size
 
 
-def silent_source(text: str | None = None) -> Source:
+def silent_reader(text: str | None = None) -> StreamReader:
     """A source for values alone, from which nothing is emitted. With a `text` that is all of it."""
-    source = Source(_ignore)
+    source = StreamReader(_ignore)
     if text is not None:
         source.text, source.ended = text, True
     return source
@@ -208,42 +212,42 @@ _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
-def lane_of(markers: Markers, read: Callable[[str], object]) -> Lane:
-    """The lane of a stretch up to a marker: `read` gets the pieces in which none can begin."""
+def fast_path_of(markers: Markers, read: Callable[[str], object]) -> FastPath:
+    """The fast_path of a stretch up to a marker: `read` gets the pieces in which none can begin."""
     first = markers.first
 
-    def lane(text: str) -> bool:
+    def fast_path(text: str) -> bool:
         if not text or first(text):
             return False
         read(text)
         return True
 
-    return lane
+    return fast_path
 
 
-def stream(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[str]:
+def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[str]:
     """Pass text on as events up to the next marker and answer it; `""` when the output ended first."""
     emit = source.emit
-    lane = lane_of(markers, lambda text: emit(make(text)))
+    fast_path = fast_path_of(markers, lambda text: emit(make(text)))
     while True:
         text, marker = source.scan(markers)
         if text:
             emit(make(text))
         if marker or source.done:
             return marker
-        source.pass_through(lane)
+        source.set_fast_path(fast_path)
         yield
 
 
-def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) -> Steps[tuple[str, str]]:
-    """Like `stream`, for text that stands between other things.
+def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[tuple[str, str]]:
+    """Like `emit_until`, for text that stands between other things.
 
     White space before a marker is not passed on but answered beside it: it is structure when the marker is. White
     space at the very end of the output is text.
     """
     held, first, emit = "", markers.first, source.emit
 
-    def lane(text: str) -> bool:
+    def fast_path(text: str) -> bool:
         nonlocal held
         said = text.rstrip()
         if not said or len(text) - len(said) > MAX_HELD_BLANKS or first(text):
@@ -266,11 +270,11 @@ def stream_text(source: Source, markers: Markers, make: Callable[[str], Event]) 
             emit(make(text[: len(text) - len(held)]))
         if marker:
             return held, marker
-        source.pass_through(lane)
+        source.set_fast_path(fast_path)
         yield
 
 
-def gather(source: Source, markers: Markers, limit: int) -> Steps[tuple[str, str]]:
+def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tuple[str, str]]:
     """Hold text up to the next marker and answer both.
 
     The marker is `""` when the output ended or more than `limit` characters came before one (then the text has exactly

@@ -11,7 +11,16 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["GROUPS", "AliasGroups", "Hints", "InferenceRule", "NameRule", "fold", "may_rename", "meant"]
+__all__ = [
+    "GROUPS",
+    "AliasGroups",
+    "NameRule",
+    "ParameterAliases",
+    "ToolInferenceRule",
+    "fold",
+    "may_rename",
+    "resolve_parameter_name",
+]
 
 NameRule = Literal["alias", "spelling", "letter"]
 AliasGroups: TypeAlias = tuple[frozenset[str], ...]
@@ -38,18 +47,18 @@ GROUPS: Final[AliasGroups] = tuple(
 _MIN_LETTERS: Final = 5
 
 
-class InferenceRule(Struct, frozen=True):
+class ToolInferenceRule(Struct, frozen=True):
     """An object with all these keys is the arguments of this tool, where several tools would take it."""
 
     tool: str
     keys: frozenset[str]
 
 
-class Hints(Struct, frozen=True):
+class ParameterAliases(Struct, frozen=True):
     """What is known about the names that models use: groups of one meaning, and rules for arguments without a name."""
 
     aliases: AliasGroups = GROUPS
-    inference: tuple[InferenceRule, ...] = ()
+    inference: tuple[ToolInferenceRule, ...] = ()
 
 
 def may_rename(schema: Mapping[str, object]) -> bool:
@@ -57,7 +66,7 @@ def may_rename(schema: Mapping[str, object]) -> bool:
     return "patternProperties" not in schema and schema.get("additionalProperties", False) is False
 
 
-def meant(
+def resolve_parameter_name(
     key: str, declared: Collection[str], missing: Collection[str], groups: AliasGroups = GROUPS
 ) -> tuple[str, NameRule] | None:
     """The declared name that an undeclared `key` means, and by what.

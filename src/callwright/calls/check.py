@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from callwright.calls.streaming_arguments import LiveArguments
-from callwright.calls.streaming_input import LiveInput
+from callwright.calls.streaming_arguments import StreamingArguments
+from callwright.calls.streaming_input import StreamingCustomInput
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import (
@@ -40,7 +40,7 @@ class _Open(msgspec.Struct):
     """
 
     started: CallStarted
-    arguments: LiveArguments | LiveInput | None
+    arguments: StreamingArguments | StreamingCustomInput | None
     texts: list[str] = []
     index: int | None = None
     told: list[Problem] = []  # what is wrong with it, for its end: until then some of its arguments may be held
@@ -112,7 +112,7 @@ class Check:
         out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
-        name = self._tools.resolve(started.name)
+        name = self._tools.resolve_name(started.name)
         if name != started.name and name in self._tools:
             if self._tools.is_respelled(started.name, name):
                 detail = f"{started.name!r} means {name!r}"
@@ -135,8 +135,8 @@ class Check:
         if started.name not in self._tools:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
 
-    def _live(self, tool: FunctionTool) -> LiveArguments | LiveInput:
-        return LiveInput(tool, self._tools) if tool.custom else LiveArguments(tool.name, self._tools)
+    def _live(self, tool: FunctionTool) -> StreamingArguments | StreamingCustomInput:
+        return StreamingCustomInput(tool, self._tools) if tool.custom else StreamingArguments(tool.name, self._tools)
 
     def _tell_early(self, call: int | None, out: list[Event]) -> None:
         out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
@@ -172,7 +172,7 @@ class Check:
         elif call.started.kind == "function":
             if wrong := arguments_problem(name, arguments, self._tools, ours):
                 out.append(wrong)
-            elif unread := self._tools.unread(name):
+            elif unread := self._tools.unusable_schema(name):
                 out.append(
                     Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=ours)
                 )

@@ -7,7 +7,7 @@ import msgspec
 
 from callwright.calls.coerce import text_of
 from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS
-from callwright.calls.repair import Repair, RepairRule, mend
+from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem, ProblemKind
@@ -17,7 +17,7 @@ from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = ["Fitted", "fit_arguments", "json_problems", "step_problems", "tools_taking"]
+__all__ = ["RepairedArguments", "json_problems", "repair_and_validate", "step_problems", "tools_taking"]
 
 _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "alias": "argument_renamed",
@@ -31,7 +31,7 @@ _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
 _MAX_WRAPPERS: Final = 5
 
 
-class Fitted(msgspec.Struct, frozen=True):
+class RepairedArguments(msgspec.Struct, frozen=True):
     """Arguments as they may go out, where they still do not fit, and the steps that were taken."""
 
     node: Node
@@ -62,16 +62,16 @@ def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) ->
     ]
 
 
-def fit_arguments(node: Node, name: str, tools: Toolset) -> Fitted:
+def repair_and_validate(node: Node, name: str, tools: Toolset) -> RepairedArguments:
     """Arguments of the tool of this name, as its schema wants them, as far as that is safe."""
     tool = tools.get(name)
     if tool is None:
-        return Fitted(node, _unwritten(node), [])
+        return RepairedArguments(node, _unwritten(node), [])
     steps: list[Repair] = []
     inner, fault = _unwrapped(node, tool, tools, steps)
-    made, repairs = mend(inner, tool.parameters or {}, tools.hints.aliases)
+    made, repairs = repair_arguments(inner, tool.parameters or {}, tools.hints.aliases)
     faults = [fault] if fault else _unwritten(made) or _faults(made, name, tools)
-    return Fitted(made, faults, steps + repairs)
+    return RepairedArguments(made, faults, steps + repairs)
 
 
 def tools_taking(node: Node, tools: Toolset) -> list[str]:
@@ -79,7 +79,7 @@ def tools_taking(node: Node, tools: Toolset) -> list[str]:
     found: list[str] = []
     for tool in tools:
         own = properties(tool.parameters)
-        made, _ = mend(node, tool.parameters or {}, tools.hints.aliases)
+        made, _ = repair_arguments(node, tool.parameters or {}, tools.hints.aliases)
         declared = own and {member.name for member in made.members} <= own.keys()
         if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
             found.append(tool.name)
@@ -117,7 +117,7 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
     wrappers = [key for key in ARGUMENT_KEYS if key in keys - own.keys()]
     if names and wrappers and keys <= {names[0], wrappers[0], *IGNORED_KEYS}:
-        inner = tools.resolve(text_of(node.get(names[0]) or node) or "")
+        inner = tools.resolve_name(text_of(node.get(names[0]) or node) or "")
         if inner == tool.name:
             return node.get(wrappers[0]), ""
         return None, inner if inner in tools else ""

@@ -4,7 +4,7 @@ Models write such calls, clients send them back, and servers fail at them in eve
 nothing but the item itself, so that the prompt keeps its prefix.
 
 A server that renders natively does it with its model's chat template, and templates are choosy: what one asks of the
-calls in a history is a `HistoryForm`.
+calls in a history is a `HistoryRules`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +16,10 @@ from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, 
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["HistoryForm", "shaped", "with_readable_calls", "with_told_media"]
+__all__ = ["HistoryRules", "apply_history_rules", "describe_media", "drop_unreadable_calls"]
 
 
-class HistoryForm(Struct, frozen=True):
+class HistoryRules(Struct, frozen=True):
     """What the chat template of a model family asks of the calls in a history.
 
     `single_calls`: it shows one call in a message, and drops or refuses more. `call_id` makes the id that it expects,
@@ -30,7 +30,7 @@ class HistoryForm(Struct, frozen=True):
     call_id: Callable[[str, int], str] | None = None
 
 
-def shaped(items: Sequence[Item], form: HistoryForm) -> tuple[Item, ...]:
+def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item, ...]:
     """The items with calls as a template takes them, and outputs in the order of their calls: many templates show no
     ids.
     """
@@ -82,7 +82,7 @@ def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput],
     yield calls, outputs, behind
 
 
-def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
+def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
     """The items, with arguments of functions that are JSON objects; a call whose arguments cannot be read is told in
     words, and its output with it.
     """
@@ -114,7 +114,7 @@ def with_readable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
     return (*found, *calls, *late)
 
 
-def with_told_media(items: Sequence[Item]) -> tuple[Item, ...]:
+def describe_media(items: Sequence[Item]) -> tuple[Item, ...]:
     """The items, with words in the place of what is no text: for models that are shown text only."""
     found: list[Item] = []
     for item in items:

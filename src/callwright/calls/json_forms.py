@@ -19,7 +19,7 @@ from callwright.events import Problem
 from callwright.schema.keywords import properties
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeys", "Form", "read_forms"]
+__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls"]
 
 NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "tool_call", "action", "recipient_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
@@ -32,7 +32,7 @@ _RECORD_KEYS: Final = frozenset(("result", "output", "response", "error", "statu
 _MAX_WRAPPERS: Final = 5
 
 
-class Form(msgspec.Struct, frozen=True):
+class JsonCall(msgspec.Struct, frozen=True):
     """One call as written. `arguments` is None when none were given.
 
     `explicit`: an argument key was there. `flat`: the parameters stood beside the name. `exact`: the name is spelled as
@@ -53,7 +53,7 @@ class Form(msgspec.Struct, frozen=True):
         return [] if self.exact else [Problem("tool_name_repaired", f"the name {self.name!r} in other words")]
 
 
-class CallKeys:
+class CallKeySet:
     """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments."""
 
     def __init__(self, tools: Toolset) -> None:
@@ -73,12 +73,12 @@ class CallKeys:
         return isinstance(key, str) and fold(key) in self._folded
 
 
-def read_forms(node: Node, tools: Toolset) -> list[Form] | None:
+def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:
     """The calls that a value holds; None when anything in it is no call."""
     return _from_value(node, tools, _MAX_WRAPPERS)
 
 
-def _from_value(node: Node, tools: Toolset, depth: int) -> list[Form] | None:
+def _from_value(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | None:
     if not depth:
         return None
     if node.kind == "array":
@@ -86,8 +86,8 @@ def _from_value(node: Node, tools: Toolset, depth: int) -> list[Form] | None:
     return _from_object(node, tools, depth) if node.kind == "object" else None
 
 
-def _from_values(nodes: Iterable[Node], tools: Toolset, depth: int) -> list[Form] | None:
-    found: list[Form] = []
+def _from_values(nodes: Iterable[Node], tools: Toolset, depth: int) -> list[JsonCall] | None:
+    found: list[JsonCall] = []
     for node in nodes:
         forms = _from_value(node, tools, depth)
         if not forms:
@@ -96,7 +96,7 @@ def _from_values(nodes: Iterable[Node], tools: Toolset, depth: int) -> list[Form
     return found or None
 
 
-def _from_object(node: Node, tools: Toolset, depth: int) -> list[Form] | None:
+def _from_object(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | None:
     given = {member.name: member.value for member in node.members}
     keys = given.keys()
     for key in _ENVELOPE_KEYS:
@@ -112,17 +112,17 @@ def _from_object(node: Node, tools: Toolset, depth: int) -> list[Form] | None:
     return _from_call(node, given, tools)
 
 
-def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[Form] | None:
+def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonCall] | None:
     name_key = next((key for key in NAME_KEYS if key in given and given[key].kind in ("string", "word")), None)
     if name_key is None:
         return None
     written = text_of(given[name_key]) or ""
-    name = tools.resolve(written)
+    name = tools.resolve_name(written)
     tool = tools.get(name)
     own = properties(tool.parameters if tool else None)
     if given.keys() & _RECORD_KEYS - own.keys():
         return None
-    form = Form(
+    form = JsonCall(
         name,
         None,
         explicit=False,

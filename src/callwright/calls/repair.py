@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, may_rename, meant
+from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, may_rename, resolve_parameter_name
 from callwright.calls.coerce import RULES, CoercionRule, fold_enum
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
@@ -17,7 +17,7 @@ from callwright.schema.resolve import Schema, branches, resolve, wanted
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.tree import Item, Member, Node
 
-__all__ = ["Mender", "Repair", "RepairRule", "mend"]
+__all__ = ["ArgumentRepair", "Repair", "RepairRule", "repair_arguments"]
 
 RepairRule = CoercionRule | NameRule | Literal["same_twice", "null_left_out", "unwrapped", "text_to_parameter"]
 
@@ -33,9 +33,9 @@ class Repair(msgspec.Struct, frozen=True):
     path: str
 
 
-def mend(node: Node, schema: Schema, groups: AliasGroups = GROUPS) -> tuple[Node, list[Repair]]:
+def repair_arguments(node: Node, schema: Schema, groups: AliasGroups = GROUPS) -> tuple[Node, list[Repair]]:
     """A value as its schema wants it, as far as the rules go, and the steps that led there."""
-    mender = Mender(schema, groups)
+    mender = ArgumentRepair(schema, groups)
     return mender.value(node, schema), mender.repairs
 
 
@@ -48,7 +48,7 @@ class _Mended(msgspec.Struct, frozen=True):
     repairs: list[Repair]
 
 
-class Mender:
+class ArgumentRepair:
     """Mends values of one schema; `repairs` are the steps taken.
 
     What a value becomes is tried for each branch of a union, and again with each value around it: what is known of it
@@ -84,9 +84,9 @@ class Mender:
         self.repairs += known.repairs
         return known.made
 
-    def _trial(self) -> "Mender":
+    def _trial(self) -> "ArgumentRepair":
         """One whose steps count only if what it makes is taken."""
-        return Mender(self._root, self._groups, self._known)
+        return ArgumentRepair(self._root, self._groups, self._known)
 
     def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
         kind = wanted(schema)
@@ -166,7 +166,7 @@ class Mender:
         missing = [name for name in required(schema) if name not in given]
         claims: dict[str, list[tuple[Member, NameRule]]] = {}
         for member in unknown:
-            found = meant(member.name, declared, missing, self._groups)
+            found = resolve_parameter_name(member.name, declared, missing, self._groups)
             if found and self._takes(declared[found[0]], member.value):
                 claims.setdefault(found[0], []).append((member, found[1]))
         renamed: dict[str, str] = {}

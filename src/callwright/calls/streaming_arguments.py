@@ -12,22 +12,22 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright.calls.aliases import may_rename, meant
-from callwright.calls.fit import fit_arguments, json_problems, step_problems
+from callwright.calls.aliases import may_rename, resolve_parameter_name
+from callwright.calls.fit import json_problems, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
-from callwright.calls.repair import Mender, Repair
+from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, resolve, wanted
 from callwright.schema.validate import unread
-from callwright.stream_reader import Steps, silent_source
+from callwright.stream_reader import Parse, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import Reader, TooDeepError, Where, read_json
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = ["LiveArguments"]
+__all__ = ["StreamingArguments"]
 
 # Objects and lists flow down to this level; what stands deeper is held.
 _MAX_FLOWING: Final = 8
@@ -37,7 +37,7 @@ _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").m
 _EMPTY: Final[Schema] = {}
 
 
-class LiveArguments:
+class StreamingArguments:
     """The arguments of one call of the tool `name`. `problems` and `complete` hold when it is finished."""
 
     def __init__(self, name: str, tools: Toolset) -> None:
@@ -47,7 +47,7 @@ class LiveArguments:
         self._tools = tools
         tool = tools.get(name)
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
-        self._source = silent_source()
+        self._source = silent_reader()
         self._reader = Reader(self._source)
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
@@ -67,14 +67,14 @@ class LiveArguments:
 
     def feed(self, text: str) -> str:
         """Read more of what the model writes; answers what has become certain."""
-        if not self._raw and self._holds(text):
+        if not self._raw and self._is_valid_as_is(text):
             self._raw.append(text)
             self._written.append(text)
             self._passed = text
             return text
         self._raw.append(text)
         if self._passed:
-            self._read_passed()
+            self._replay_prefix()
         source = self._source
         if self._tail:
             text, self._tail = self._tail + text, ""
@@ -109,7 +109,7 @@ class LiveArguments:
         self.problems = json_problems(self._reader.repairs) + step_problems(self._steps) + self.problems
         return sent
 
-    def _holds(self, text: str) -> bool:
+    def _is_valid_as_is(self, text: str) -> bool:
         """Whether these are whole arguments that fit as they are. Objects within them may have names to mend."""
         if not (text.startswith("{") and text.endswith("}")):
             return False
@@ -124,7 +124,7 @@ class LiveArguments:
             and not unread(self._schema)  # which checks nothing, but may still mend
         )
 
-    def _read_passed(self) -> None:
+    def _replay_prefix(self) -> None:
         """Read arguments that have gone out, because more comes behind them."""
         self._source.push(self._passed)
         next(self._run, None)
@@ -139,7 +139,7 @@ class LiveArguments:
 
     # --- the document ---
 
-    def _document(self) -> Steps[None]:
+    def _document(self) -> Parse[None]:
         try:
             lead = yield from self._reader.gap()
             while self._source.more(1):
@@ -157,31 +157,31 @@ class LiveArguments:
             return
         yield from self._trailing()
 
-    def _other(self) -> Steps[None]:
+    def _other(self) -> Parse[None]:
         """Arguments that are no object: JSON in a string, a list with the object, the text of the one parameter."""
         text = yield from self._rest()
         node = read_json(text.strip())
         if node is None or node.kind == "word":
             node = Node("string", encode(text.strip()).decode())
-        if self._source.cut or not self._judged(node):
+        if self._source.cut or not self._write_if_valid(node):
             self._put(text)
             self.complete = not self._source.cut
 
-    def _judged(self, node: Node) -> bool:
+    def _write_if_valid(self, node: Node) -> bool:
         """Whether arguments that had to be judged as a whole fit, and are written."""
-        fitted = fit_arguments(node, self._name, self._tools)
+        fitted = repair_and_validate(node, self._name, self._tools)
         if not fitted.faults:
             self._steps += fitted.steps
             self._put(fitted.text)
         return not fitted.faults
 
-    def _trailing(self) -> Steps[None]:
+    def _trailing(self) -> Parse[None]:
         """What stands behind the document: closers mean nothing."""
         rest = yield from self._rest()
         if rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
             self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
 
-    def _rest(self) -> Steps[str]:
+    def _rest(self) -> Parse[str]:
         """All that is left."""
         pieces: list[str] = []
         while True:
@@ -190,7 +190,7 @@ class LiveArguments:
                 return "".join(pieces)
             yield
 
-    def _ends(self, node: Node) -> bool:
+    def _is_complete(self, node: Node) -> bool:
         """Whether a container ended that may be closed: the model closed it, or stopped behind a whole value."""
         if not node.closed and node.kind in ("object", "array") and (self._source.cut or self._reader.cut):
             self.complete = False
@@ -198,7 +198,7 @@ class LiveArguments:
 
     # --- values ---
 
-    def _object(self, schema: Schema, prefix: str, path: str, depth: int) -> Steps[None]:
+    def _object(self, schema: Schema, prefix: str, path: str, depth: int) -> Parse[None]:
         node, _ = yield from self._reader.begin("object")
         declared = properties(schema)
         begin = self._size + len(prefix)
@@ -207,7 +207,7 @@ class LiveArguments:
         while True:
             member = yield from self._reader.next(node, first=not names)
             if member is None:
-                if self._ends(node):
+                if self._is_complete(node):
                     self._put(f"{opening}{self._reader.tail}}}")
                 elif names:
                     self._put(opening)
@@ -215,7 +215,7 @@ class LiveArguments:
             assert isinstance(member, Member)
             if self._may_mean_other(member.name, schema, names, is_root=not depth):
                 held = yield from self._held(node, member)
-                self._settled(node, held, schema, opening, path, begin, is_root=not depth)
+                self._finish_held_members(node, held, schema, opening, path, begin, is_root=not depth)
                 return
             opening += member.lead(first=not names) + member.key.json + member.colon
             wants = declared.get(member.name, schema.get("additionalProperties"))
@@ -229,7 +229,7 @@ class LiveArguments:
             if not self.complete:
                 return
 
-    def _held(self, node: Node, member: Member) -> Steps[list[Member]]:
+    def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
         """The rest of an object from this member on, whole."""
         held: list[Member] = []
         entry: Any = member
@@ -240,23 +240,23 @@ class LiveArguments:
         node.tail = self._reader.tail
         return held
 
-    def _settled(
+    def _finish_held_members(
         self, node: Node, held: list[Member], schema: Schema, opening: str, path: str, begin: int, *, is_root: bool
     ) -> None:
         """Write the held rest of an object, under the names and as the values that its schema wants."""
-        if not self._ends(node):
+        if not self._is_complete(node):
             self._put(opening)
             return
-        said = self._said(begin)
+        said = self._sent_since(begin)
         earlier = read_json(f"{said}}}") if said else None
         if is_root and earlier is None:
             self._put(opening.removesuffix("{"))
             whole = msgspec.structs.replace(node, members=held)
-            if not self._judged(whole):
+            if not self._write_if_valid(whole):
                 self._put(whole.text())
             return
         before = earlier.members if earlier else []
-        mender = Mender(self._schema, self._tools.hints.aliases)
+        mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), schema, path, 0)
         self._steps += mender.repairs
         self._put(opening)
@@ -264,7 +264,7 @@ class LiveArguments:
             self._put(member.lead(first=not number) + member.key.json + member.colon + member.value.text())
         self._put(f"{node.tail}}}")
 
-    def _said(self, begin: int) -> str:
+    def _sent_since(self, begin: int) -> str:
         """What is written from a position on."""
         pieces: list[str] = []
         at = self._size
@@ -285,16 +285,16 @@ class LiveArguments:
         return (
             bool(declared)
             and may_rename(schema)
-            and meant(name, declared, required(schema), self._tools.hints.aliases) is not None
+            and resolve_parameter_name(name, declared, required(schema), self._tools.hints.aliases) is not None
         )
 
-    def _array(self, schema: Schema, prefix: str, path: str, depth: int) -> Steps[None]:
+    def _array(self, schema: Schema, prefix: str, path: str, depth: int) -> Parse[None]:
         node, _ = yield from self._reader.begin("array")
         opening, number = f"{prefix}[", 0
         while True:
             item = yield from self._reader.next(node, first=not number)
             if item is None:
-                if self._ends(node):
+                if self._is_complete(node):
                     self._put(f"{opening}{self._reader.tail}]")
                 return
             opening += item.lead(first=not number)
@@ -306,7 +306,7 @@ class LiveArguments:
 
     def _value(
         self, schema: object, prefix: str, path: str, depth: int, where: Where, droppable: object
-    ) -> Steps[bool]:
+    ) -> Parse[bool]:
         """Write one value behind `prefix`. False where null stands for a parameter that is `droppable` and may not be
         null: then nothing is written.
         """
@@ -319,18 +319,18 @@ class LiveArguments:
             self._put(f'{prefix}"')
             yield from self._text(where)
             return True
-        container: Callable[..., Steps[None]] | None = {"{": self._object, "[": self._array}.get(mark)
+        container: Callable[..., Parse[None]] | None = {"{": self._object, "[": self._array}.get(mark)
         fitting = [choice for choice in choices if wanted(choice) in ("", "object" if mark == "{" else "array")]
         if container and len(fitting) == 1 and depth < _MAX_FLOWING:
             yield from container(fitting[0], prefix, path, depth)
             return True
         node = yield from reader.value(where)
         may_go_on = source.done and source.cut and node.kind == "number"
-        if reader.cut or may_go_on or not self._ends(node):
+        if reader.cut or may_go_on or not self._is_complete(node):
             self.complete = False
             self._put(prefix)
             return True
-        mender = Mender(self._schema, self._tools.hints.aliases)
+        mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(node, schema, path, 0)
         if droppable is not None and mender.leaves_out(made, droppable):
             self._steps.append(Repair("null_left_out", path))
@@ -347,7 +347,7 @@ class LiveArguments:
             found = self._choices[id(schema)] = branches(resolve(schema, self._schema), self._schema)
         return found
 
-    def _text(self, where: Where) -> Steps[None]:
+    def _text(self, where: Where) -> Parse[None]:
         self._flowing = self._source.text[self._source.at] == '"'
         closed = yield from self._reader.string(where, self._put)
         self._flowing = False

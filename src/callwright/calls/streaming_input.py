@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 from callwright.calls.coerce import text_of
 from callwright.calls.custom_tools import INPUT
-from callwright.calls.fit import fit_arguments
-from callwright.calls.streaming_arguments import LiveArguments
+from callwright.calls.fit import repair_and_validate
+from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem
@@ -22,7 +22,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.wrappers import unfenced
 
-__all__ = ["LiveInput"]
+__all__ = ["StreamingCustomInput"]
 
 _GAP: Final = r"\s{0,256}"  # white space that is waited for
 _HEAD = re.compile(rf'{_GAP}\{{{_GAP}"{INPUT}"{_GAP}:{_GAP}"')
@@ -46,7 +46,7 @@ _HEREDOC = re.compile(
 _MAX_READINGS: Final = 24
 
 
-class LiveInput:
+class StreamingCustomInput:
     """The input of one call of `tool`. `problems` and `complete` hold when it is finished, `text` is all of it."""
 
     def __init__(self, tool: FunctionTool, tools: Toolset) -> None:
@@ -58,7 +58,7 @@ class LiveInput:
         self._grammar = tool.custom.grammar
         self._way: Literal["open", "plain", "json", "held"] = "open" if self._grammar is None else "held"
         self._held: list[str] = []
-        self._live = LiveArguments(tool.name, tools)
+        self._live = StreamingArguments(tool.name, tools)
         self._body: _StringBody | None = None
         self._written: list[str] = []
 
@@ -152,7 +152,7 @@ class LiveInput:
         (only,) = node.members if len(node.members) == 1 else (None,)
         if only is not None and only.name in (*_OTHER_NAMES, self._name):
             return text_of(only.value)
-        fitted = fit_arguments(node, self._name, self._tools)
+        fitted = repair_and_validate(node, self._name, self._tools)
         if fitted.faults:
             return None
         try:

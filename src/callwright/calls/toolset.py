@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from callwright.calls.aliases import Hints, fold
+from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
@@ -10,19 +10,29 @@ from callwright.schema.keywords import properties, required
 __all__ = ["Toolset"]
 
 
-NO_HINTS = Hints()
+NO_HINTS = ParameterAliases()
 # Where models have seen their tools live.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
 
 class Toolset:
     """Tools by name. `allowed` are the names of those that may be called, None = all; `hints` help to read what models
-    call things. `infers`: a bare object may be the arguments of a call whose name was left out.
+    call things. `infer_bare_arguments`: a bare object may be the arguments of a call whose name was left out.
 
     Of two tools with one name the first counts; the wire refuses such requests before.
     """
 
-    __slots__ = ("_folded", "_tails", "_tools", "allowed", "choice", "hints", "infers", "ordered", "parallel")
+    __slots__ = (
+        "_folded",
+        "_tails",
+        "_tools",
+        "allowed",
+        "choice",
+        "hints",
+        "infer_bare_arguments",
+        "ordered",
+        "parallel",
+    )
 
     def __init__(
         self,
@@ -31,14 +41,14 @@ class Toolset:
         *,
         parallel: bool = True,
         allowed: Collection[str] | None = None,
-        hints: Hints = NO_HINTS,
-        infers: bool = True,
+        hints: ParameterAliases = NO_HINTS,
+        infer_bare_arguments: bool = True,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
         self.parallel = parallel
         self.hints = hints
-        self.infers = infers
+        self.infer_bare_arguments = infer_bare_arguments
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
@@ -67,7 +77,7 @@ class Toolset:
         """The names, in the order of the request."""
         return tuple(tool.name for tool in self.ordered)
 
-    def resolve(self, written: str) -> str:
+    def resolve_name(self, written: str) -> str:
         """The offered name that a written one means: exact, behind a namespace that models put before it, in another
         spelling of words, or without the `server__` before it, if that hits one tool. Any other name stays as it is.
         """
@@ -103,7 +113,7 @@ class Toolset:
             return []
         return validate.faults(tool.parameters, arguments)
 
-    def unread(self, name: str) -> str:
+    def unusable_schema(self, name: str) -> str:
         """Why the tool's schema checks nothing, as no validator can read it; empty where it does."""
         tool = self.get(name)
         return validate.unread(tool.parameters) if tool is not None and tool.parameters else ""

@@ -14,7 +14,16 @@ from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import Dialect
 from callwright.prompt import Control
 
-__all__ = ["MARK", "Frame", "Span", "answer_span", "frame_of", "preamble_span", "reasoning_span", "written"]
+__all__ = [
+    "MARK",
+    "CallFormat",
+    "Delimited",
+    "answer_span",
+    "call_format_of",
+    "preamble_span",
+    "reasoning_span",
+    "written",
+]
 
 # Arguments that are found again: as JSON text, or their value as text.
 MARK: Final = '{"sentinel_key": "sentinel value"}'
@@ -22,7 +31,7 @@ _THOUGHT: Final = "sentinel thought"
 _SAID: Final = "sentinel said"
 
 
-class Frame(msgspec.Struct, frozen=True):
+class CallFormat(msgspec.Struct, frozen=True):
     """What stands around the arguments of one call, and around all calls.
 
     `several`: one answer can hold more than one call. `stop`: the stop token with which the model ends its turn.
@@ -42,7 +51,7 @@ class Frame(msgspec.Struct, frozen=True):
         return self.open, self.end, self.separator, self.close, self.stop
 
 
-class Span(msgspec.Struct, frozen=True):
+class Delimited(msgspec.Struct, frozen=True):
     """Free text between marks of its own."""
 
     begin: Fixed
@@ -55,7 +64,7 @@ def written(dialect: Dialect, *calls: Call, reasoning: str | None = None, said: 
     return dialect.write(AssistantTurn(reasoning, message, list(calls)))
 
 
-def frame_of(dialect: Dialect, cut: Splitter, call: Call, mark: str) -> Frame | None:
+def call_format_of(dialect: Dialect, cut: Splitter, call: Call, mark: str) -> CallFormat | None:
     """The frame of calls like this one, whose arguments are written as `mark`; None when they are not found."""
     parts = [written(dialect, *[call] * times).split(mark) for times in (1, 2, 3)]
     if [len(part) for part in parts] != [2, 3, 4]:
@@ -67,11 +76,11 @@ def frame_of(dialect: Dialect, cut: Splitter, call: Call, mark: str) -> Frame | 
         return None
     tail, stop = _stopped(tail, dialect.stops)
     if between is None or (stop and any(atom in dialect.stops for atom in between)):
-        return Frame((), cut.fixed(head), cut.fixed(tail), (), (), cut.fixed(stop), several=False)
+        return CallFormat((), cut.fixed(head), cut.fixed(tail), (), (), cut.fixed(stop), several=False)
     same = shared_end(head, between)
     begin, gap = between[len(between) - same :], between[: len(between) - same]
     ends = shared_start(gap, tail)
-    return Frame(
+    return CallFormat(
         open=cut.fixed(head[: len(head) - same]),
         begin=cut.fixed(begin),
         end=cut.fixed(_numbered(gap[:ends], tail[:ends])),
@@ -82,30 +91,30 @@ def frame_of(dialect: Dialect, cut: Splitter, call: Call, mark: str) -> Frame | 
     )
 
 
-def reasoning_span(dialect: Dialect, cut: Splitter, call: Call) -> Span | None:
+def reasoning_span(dialect: Dialect, cut: Splitter, call: Call) -> Delimited | None:
     """How reasoning before a call is marked; None when it is not."""
     return _before(cut, written(dialect, call, reasoning=_THOUGHT), _THOUGHT, written(dialect, call))
 
 
-def preamble_span(dialect: Dialect, cut: Splitter, call: Call) -> Span | None:
+def preamble_span(dialect: Dialect, cut: Splitter, call: Call) -> Delimited | None:
     """How text before a call is marked; None when no control token does it: then any text could go on for ever."""
     span = _before(cut, written(dialect, call, said=_SAID), _SAID, written(dialect, call))
     return span if span and any(isinstance(piece, Control) for piece in span.begin) else None
 
 
-def answer_span(dialect: Dialect, cut: Splitter) -> Span | None:
+def answer_span(dialect: Dialect, cut: Splitter) -> Delimited | None:
     """How a text that is the answer is marked; None when it is not. Its end is without the stop token."""
     begin, found, end = written(dialect, said=_SAID).partition(_SAID)
     if not (begin and found):
         return None
-    return Span(cut.fixed(cut.atoms(begin)), cut.fixed(_stopped(cut.atoms(end), dialect.stops)[0]))
+    return Delimited(cut.fixed(cut.atoms(begin)), cut.fixed(_stopped(cut.atoms(end), dialect.stops)[0]))
 
 
-def _before(cut: Splitter, text: str, sentinel: str, call: str) -> Span | None:
+def _before(cut: Splitter, text: str, sentinel: str, call: str) -> Delimited | None:
     begin, found, rest = text.partition(sentinel)
     if not (begin and found and rest.endswith(call) and len(rest) > len(call)):
         return None
-    return Span(cut.fixed(cut.atoms(begin)), cut.fixed(cut.atoms(rest.removesuffix(call))))
+    return Delimited(cut.fixed(cut.atoms(begin)), cut.fixed(cut.atoms(rest.removesuffix(call))))
 
 
 def _behind(cut: Splitter, tails: Sequence[str]) -> Atoms | None:

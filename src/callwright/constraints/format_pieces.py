@@ -11,7 +11,17 @@ from msgspec import Struct
 
 from callwright.prompt import Control, Text
 
-__all__ = ["Atoms", "Fixed", "Number", "Splitter", "counted", "shared_end", "shared_start", "text_of", "without_start"]
+__all__ = [
+    "Atoms",
+    "Fixed",
+    "Number",
+    "Splitter",
+    "counted",
+    "fixed_text",
+    "shared_end",
+    "shared_start",
+    "without_start",
+]
 
 
 class Number(Struct, frozen=True, gc=False):
@@ -83,7 +93,7 @@ def shared_end(one: Sequence[str | Number], other: Sequence[str | Number]) -> in
     return shared_start(one[::-1], other[::-1])
 
 
-def text_of(fixed: Fixed) -> str | None:
+def fixed_text(fixed: Fixed) -> str | None:
     """The pieces as one text; None when a number is among them."""
     texts = [piece.text for piece in fixed if not isinstance(piece, Number)]
     return "".join(texts) if len(texts) == len(fixed) else None

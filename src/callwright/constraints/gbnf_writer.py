@@ -16,23 +16,23 @@ from callwright.constraints.gbnf.lark import lark_rules
 from callwright.constraints.gbnf.pieces import UnsayableError
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.schema import SchemaRules
-from callwright.constraints.gbnf.text import IN_TEXTS, class_of, quoted, without
+from callwright.constraints.gbnf.text import IN_TEXTS, class_of, quoted, without_characters
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.tree import (
-    Choice,
+    Alternatives,
+    Concatenation,
+    GrammarNode,
     Json,
-    Later,
     Literal,
-    Maybe,
-    Node,
+    Optional,
     Pattern,
-    Repeated,
-    Row,
+    Ref,
+    Repeat,
     Text,
+    TextRule,
+    TextUntil,
     Triggered,
-    Until,
     Values,
-    Words,
 )
 from callwright.prompt import Control
 
@@ -49,12 +49,12 @@ class Gbnf(Struct, frozen=True):
     trigger: str = ""
 
 
-def gbnf(node: Node) -> Gbnf:
+def gbnf(node: GrammarNode) -> Gbnf:
     """The grammar of a tree."""
-    last = node.nodes[-1] if isinstance(node, Row) and node.nodes else node
+    last = node.nodes[-1] if isinstance(node, Concatenation) and node.nodes else node
     if isinstance(last, Triggered):  # reasoning before it is free text, too
         begin, more = Literal((Control(last.trigger),)), () if last.again is None else (last.again,)
-        return Gbnf(_Writer().write(Row((begin, last.rest, Literal(last.end), *more))), last.trigger)
+        return Gbnf(_Writer().write(Concatenation((begin, last.rest, Literal(last.end), *more))), last.trigger)
     return Gbnf(_Writer().write(node))
 
 
@@ -65,14 +65,14 @@ class _Writer:
         self._ends: dict[str, str] = {}  # by the text that ends a free one
         self._schemas = SchemaRules(self._rules)
 
-    def write(self, node: Node) -> str:
+    def write(self, node: GrammarNode) -> str:
         root = self._of(node)
         return "\n".join([f"root ::= {root}", *(f"{name} ::= {body}" for name, body in self._rules.items())]) + "\n"
 
-    def _of(self, node: Node) -> str:
+    def _of(self, node: GrammarNode) -> str:
         if isinstance(node, Literal):
             return _fixed(node.fixed)
-        if isinstance(node, Until) and id(node) not in self._names:
+        if isinstance(node, TextUntil) and id(node) not in self._names:
             end = "".join(piece.text for piece in node.end if not isinstance(piece, Number))
             held = self._words(node.words, in_json=False) if node.words is not None else None
             self._names[id(node)] = self._until(end) if held is None else f"{held} {quoted(end)}"
@@ -85,24 +85,24 @@ class _Writer:
                 self._rules[name] = self._body(node)
         return self._names[id(node)]
 
-    def _body(self, node: Node) -> str:
+    def _body(self, node: GrammarNode) -> str:
         match node:
             case Text():
                 return f"{class_of(IN_TEXTS)}*"
             case Pattern(pattern, words):
                 held = self._words(words, in_json=True) if words is not None else None
                 return expression(pattern, in_json=False).text if held is None else f"{_QUOTE} {held} {_QUOTE}"
-            case Later(inner) | Values(inner):
+            case Ref(inner) | Values(inner):
                 return self._of(inner)
-            case Row(nodes):
+            case Concatenation(nodes):
                 return " ".join(map(self._of, nodes)) or '""'
-            case Choice(nodes):
+            case Alternatives(nodes):
                 return " | ".join(self._of(inner) for inner in nodes)
-            case Maybe(inner):
+            case Optional(inner):
                 return f"({self._of(inner)})?"
-            case Repeated(inner):
+            case Repeat(inner):
                 return f"({self._of(inner)})*"
-            case Triggered() | Literal() | Json() | Until():
+            case Triggered() | Literal() | Json() | TextUntil():
                 raise AssertionError
             case _:
                 assert_never(node)
@@ -115,7 +115,7 @@ class _Writer:
         key = quoted(json.dumps(INPUT))
         self._rules[name] = f'"{{" {key} {self._schemas.shared("colon")} {_QUOTE} {held} {_QUOTE} "}}"'
 
-    def _words(self, words: Words, *, in_json: bool) -> str | None:
+    def _words(self, words: TextRule, *, in_json: bool) -> str | None:
         """The rule of a text that is held to an expression or a grammar; None where that cannot be said."""
         name = f"w{len(self._rules)}"
         try:
@@ -136,7 +136,7 @@ class _Writer:
         self._ends[end] = f"{name}-0"
         fallback = _fallbacks(end)
         known = sorted(set(end))
-        others = class_of(without(IN_TEXTS, known))
+        others = class_of(without_characters(IN_TEXTS, known))
         for state in range(len(end)):
             ways = [f"{others} {name}-0"]
             for character in known:

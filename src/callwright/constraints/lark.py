@@ -15,20 +15,20 @@ from callwright.calls.custom_tools import INPUT
 from callwright.constraints.format_pieces import Fixed, Number
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.tree import (
-    Choice,
+    Alternatives,
+    Concatenation,
+    GrammarNode,
     Json,
-    Later,
     Literal,
-    Maybe,
-    Node,
+    Optional,
     Pattern,
-    Repeated,
-    Row,
+    Ref,
+    Repeat,
     Text,
+    TextRule,
+    TextUntil,
     Triggered,
-    Until,
     Values,
-    Words,
 )
 from callwright.prompt import Control
 
@@ -49,7 +49,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     ends: tuple[str, ...] = ()
 
 
-def lark(node: Node, vocabulary: Vocabulary | None = None) -> str:
+def lark(node: GrammarNode, vocabulary: Vocabulary | None = None) -> str:
     """The grammar; its first line says what it is, which llama.cpp needs."""
     return _Writer(vocabulary or Vocabulary()).write(node)
 
@@ -61,13 +61,13 @@ class _Writer:
         self._rules: dict[int, str] = {}  # by the node
         self._lines: list[str] = []
 
-    def write(self, node: Node) -> str:
+    def write(self, node: GrammarNode) -> str:
         start = self._of(node)
         if self._ends:
             start = f"{start} ({' | '.join(self._ends)})"
         return "\n".join(["%llguidance {}", f"start: {start}", f"{_TEXT}: /(.|\\n)*/", *self._lines]) + "\n"
 
-    def _of(self, node: Node) -> str:
+    def _of(self, node: GrammarNode) -> str:
         if isinstance(node, Literal):
             return self._fixed(node.fixed)
         if id(node) not in self._rules:
@@ -75,25 +75,25 @@ class _Writer:
             self._rule(name, node)
         return self._rules[id(node)]
 
-    def _rule(self, name: str, node: Node) -> None:
+    def _rule(self, name: str, node: GrammarNode) -> None:
         match node:
             case Json(schema, words):
                 self._say(name, f"%json {json.dumps(self._schema(schema, words), ensure_ascii=False)}")
-            case Until(end, words):
+            case TextUntil(end, words):
                 self._until(name, end, words)
             case Text():
                 self._say(name, _TEXT)
             case Pattern(expression, _):
                 self._say(name, f"/{_between_slashes(expression)}/")
-            case Later(inner) | Values(inner):
+            case Ref(inner) | Values(inner):
                 self._say(name, self._of(inner) or '""')
-            case Row(nodes):
+            case Concatenation(nodes):
                 self._say(name, " ".join(filter(None, map(self._of, nodes))) or '""')
-            case Choice(nodes):
+            case Alternatives(nodes):
                 self._say(name, "\n  | ".join(self._of(inner) or '""' for inner in nodes))
-            case Maybe(inner):
+            case Optional(inner):
                 self._say(name, f"({self._of(inner)})?")
-            case Repeated(inner):
+            case Repeat(inner):
                 self._say(name, f"({self._of(inner)})*")
             case Triggered(trigger, rest, end, again):
                 self._triggered(name, trigger, f"{self._of(rest)} {self._fixed(end)}".rstrip(), "*" if again else "?")
@@ -105,7 +105,7 @@ class _Writer:
     def _say(self, name: str, body: str) -> None:
         self._lines.append(f"{name}: {body}")
 
-    def _until(self, name: str, end: Fixed, words: Words | None) -> None:
+    def _until(self, name: str, end: Fixed, words: TextRule | None) -> None:
         """Free text before a special token ends by itself; before a text it has to be lazy, or must not hold that."""
         texts: list[str] = []
         rest = list(end)
@@ -145,14 +145,14 @@ class _Writer:
                 text += piece.text
         return " ".join(filter(None, [*out, _quoted(text)]))
 
-    def _schema(self, schema: Mapping[str, Any], words: Words | None) -> dict[str, Any]:
+    def _schema(self, schema: Mapping[str, Any], words: TextRule | None) -> dict[str, Any]:
         if words is not None and words.pattern is not None:
             # `\d` and its like mean ASCII here, and Unicode in a custom tool's expression: narrower, on purpose.
             schema = {**schema, "properties": {INPUT: {"type": "string", "pattern": f"^(?:{words.pattern})$"}}}
         return {**projected(schema, "llguidance"), "x-guidance": _SPACING}
 
 
-def _expression(words: Words) -> str:
+def _expression(words: TextRule) -> str:
     """A whole text as an expression. A custom tool's Lark is any text: it may hold what ends the text, and JSON escapes
     it.
     """

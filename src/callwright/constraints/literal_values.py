@@ -20,17 +20,17 @@ from callwright.constraints.rust_regex import whole_pattern
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.text_values import Member, in_order, input_words
 from callwright.constraints.tree import (
-    Choice,
-    Later,
+    Alternatives,
+    Concatenation,
+    GrammarNode,
     Literal,
-    Maybe,
-    Node,
+    Optional,
     Pattern,
-    Repeated,
-    Row,
-    Until,
+    Ref,
+    Repeat,
+    TextRule,
+    TextUntil,
     Values,
-    Words,
 )
 from callwright.conversation import Call, FunctionTool, JsonObject
 from callwright.dialects.base import Dialect
@@ -68,7 +68,7 @@ class Notation:
 
     words: ClassVar[Mapping[object, tuple[str, ...]]] = {True: ("true",), False: ("false",), None: ("null",)}
 
-    def __init__(self, comma: Node) -> None:
+    def __init__(self, comma: GrammarNode) -> None:
         self.comma = comma
         self.string = self.text({})
         self.boolean = _choice([self.constant(True), self.constant(False)])
@@ -76,12 +76,12 @@ class Notation:
         self.integer = Pattern(_INTEGER)
         self.natural = Pattern(_NATURAL)
         self.number = Pattern(_NUMBER)
-        self.any = Later(self.null)
+        self.any = Ref(self.null)
         self.object = self.braces(in_order([], self.member(self.key(None), self.any)))
         self.array = self.items(self.any, 0, None)
-        self.any.node = Choice((self.object, self.array, self.string, self.number, self.boolean, self.null))
+        self.any.node = Alternatives((self.object, self.array, self.string, self.number, self.boolean, self.null))
 
-    def arguments(self, schema: JsonObject, tool: FunctionTool) -> Node:
+    def arguments(self, schema: JsonObject, tool: FunctionTool) -> GrammarNode:
         """The arguments of a tool, without the brackets around them."""
         return Values(_Arguments(self, schema, input_words(tool)).whole())
 
@@ -91,49 +91,49 @@ class Notation:
         """The names of members in the order in which they are written."""
         return names
 
-    def text(self, schema: _Schema, words: Words | None = None) -> Node:
+    def text(self, schema: _Schema, words: TextRule | None = None) -> GrammarNode:
         """Any string of this schema, as far as it is held."""
         raise NotImplementedError
 
-    def said(self, text: str) -> Node:
+    def said(self, text: str) -> GrammarNode:
         """This string."""
         raise NotImplementedError
 
-    def key(self, name: str | None) -> Node:
+    def key(self, name: str | None) -> GrammarNode:
         """A key with what stands behind it; None = any."""
         raise NotImplementedError
 
-    def argument(self, name: str | None) -> Node:
+    def argument(self, name: str | None) -> GrammarNode:
         """The same for the name of an argument."""
         return self.key(name)
 
     # --- what is made of it ---
 
-    def member(self, key: Node, value: Node, *, needed: bool = False) -> Member:
+    def member(self, key: GrammarNode, value: GrammarNode, *, needed: bool = False) -> Member:
         """A member of an object."""
-        first = Row((key, value))
-        return Member(first, Row((self.comma, first)), needed)
+        first = Concatenation((key, value))
+        return Member(first, Concatenation((self.comma, first)), needed)
 
-    def braces(self, members: Node) -> Node:
+    def braces(self, members: GrammarNode) -> GrammarNode:
         """An object."""
-        return Row((_literal("{"), members, _literal("}")))
+        return Concatenation((_literal("{"), members, _literal("}")))
 
-    def items(self, item: Node, least: int, most: int | None) -> Node:
+    def items(self, item: GrammarNode, least: int, most: int | None) -> GrammarNode:
         """A list with so many items."""
         if most == 0:
             return _literal("[]")
-        behind = Row((self.comma, item))
+        behind = Concatenation((self.comma, item))
         least = min(least, _MAX_ITEMS)
-        rest: Node = Literal(())
+        rest: GrammarNode = Literal(())
         if most is None or most > _MAX_ITEMS:
-            rest = Repeated(behind)
+            rest = Repeat(behind)
         else:
             for _ in range(most - max(least, 1)):
-                rest = Maybe(Row((behind, rest)))
-        some = Row((item, *[behind] * (least - 1), rest))
-        return Row((_literal("["), some if least else Maybe(some), _literal("]")))
+                rest = Optional(Concatenation((behind, rest)))
+        some = Concatenation((item, *[behind] * (least - 1), rest))
+        return Concatenation((_literal("["), some if least else Optional(some), _literal("]")))
 
-    def constant(self, value: object) -> Node:
+    def constant(self, value: object) -> GrammarNode:
         """This value."""
         match value:
             case str():
@@ -146,7 +146,7 @@ class Notation:
                 return self.braces(in_order(members))
             case list():
                 inner = in_order([self.member(Literal(()), self.constant(item), needed=True) for item in value])
-                return Row((_literal("["), inner, _literal("]")))
+                return Concatenation((_literal("["), inner, _literal("]")))
         return _literal(json.dumps(value))
 
 
@@ -162,7 +162,7 @@ class _Python(Notation):
     def __init__(self) -> None:
         super().__init__(_choice([_literal(", "), _literal(",")]))
 
-    def text(self, schema: _Schema, words: Words | None = None) -> Node:
+    def text(self, schema: _Schema, words: TextRule | None = None) -> GrammarNode:
         pattern = _pattern(schema, words)
         if pattern is not None and not may_read(pattern, _ESCAPED):
             return Pattern(f"\"(?:{pattern})\"|'(?:{pattern})'")
@@ -173,16 +173,16 @@ class _Python(Notation):
         each = [rf"{quote}(?:{_PLAIN % quote}|{escapes}){times}{quote}" for quote in (r"\x22", "'")]
         return Pattern("|".join(each), words)
 
-    def said(self, text: str) -> Node:
+    def said(self, text: str) -> GrammarNode:
         return _choice([_literal(form) for form in dict.fromkeys((json.dumps(text, ensure_ascii=False), repr(text)))])
 
-    def key(self, name: str | None) -> Node:
+    def key(self, name: str | None) -> GrammarNode:
         behind = _choice([_literal(": "), _literal(":")])
-        return Row((self.string if name is None else self.said(name), behind))
+        return Concatenation((self.string if name is None else self.said(name), behind))
 
-    def argument(self, name: str | None) -> Node:
+    def argument(self, name: str | None) -> GrammarNode:
         if name is None:
-            return Row((Pattern(_BARE), _literal("=")))
+            return Concatenation((Pattern(_BARE), _literal("=")))
         return _literal(f"{name if _IS_BARE(name) else json.dumps(name, ensure_ascii=False)}=")
 
 
@@ -196,39 +196,39 @@ class _Delimited(Notation):
     def ordered(self, names: Sequence[str]) -> Sequence[str]:
         return sorted(names, key=str.lower)
 
-    def text(self, schema: _Schema, words: Words | None = None) -> Node:
+    def text(self, schema: _Schema, words: TextRule | None = None) -> GrammarNode:
         least, most = schema.get("minLength", 0), schema.get("maxLength")
         if (pattern := _pattern(schema, words)) is not None:
-            words = Words(pattern=pattern)
+            words = TextRule(pattern=pattern)
         elif words is None and (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED:
-            words = Words(least, most)
-        return Row((Literal(self._quote), Until(self._quote, words)))
+            words = TextRule(least, most)
+        return Concatenation((Literal(self._quote), TextUntil(self._quote, words)))
 
-    def said(self, text: str) -> Node:
-        return Row((Literal(self._quote), _literal(text), Literal(self._quote)))
+    def said(self, text: str) -> GrammarNode:
+        return Concatenation((Literal(self._quote), _literal(text), Literal(self._quote)))
 
-    def key(self, name: str | None) -> Node:
+    def key(self, name: str | None) -> GrammarNode:
         if name is None:
-            return Row((Choice((Pattern(_BARE), self.string)), _literal(":")))
-        return _literal(f"{name}:") if _IS_BARE(name) else Row((self.said(name), _literal(":")))
+            return Concatenation((Alternatives((Pattern(_BARE), self.string)), _literal(":")))
+        return _literal(f"{name}:") if _IS_BARE(name) else Concatenation((self.said(name), _literal(":")))
 
 
 class _Arguments:
     """The arguments of one tool; `words`: what a custom tool's grammar makes of its input."""
 
-    def __init__(self, notation: Notation, schema: JsonObject, words: Words | None) -> None:
+    def __init__(self, notation: Notation, schema: JsonObject, words: TextRule | None) -> None:
         self._notation = notation
         self._words = words
         # It is the same tree for all engines, so it holds what all of them can.
         self._root = projected(schema, "llamacpp")
         self._closed = not (schema.get("additionalProperties") or schema.get("patternProperties"))
-        self._known: dict[str, Later] = {}  # by reference
+        self._known: dict[str, Ref] = {}  # by reference
 
-    def whole(self) -> Node:
+    def whole(self) -> GrammarNode:
         """All arguments."""
         return self._arguments(self._root)
 
-    def _arguments(self, schema: _Schema) -> Node:
+    def _arguments(self, schema: _Schema) -> GrammarNode:
         if "anyOf" in schema:
             return _choice([self._arguments(branch) for branch in schema["anyOf"]])
         if schema.get("$ref", "#") != "#":
@@ -237,7 +237,7 @@ class _Arguments:
         held = {**schema, "additionalProperties": False} if closed else schema
         return self._members(held, self._notation.argument)
 
-    def _members(self, schema: _Schema, key: Callable[[str | None], Node]) -> Node:
+    def _members(self, schema: _Schema, key: Callable[[str | None], GrammarNode]) -> GrammarNode:
         notation, declared = self._notation, schema.get("properties", {})
         needed, open_ = schema.get("required", ()), schema.get("additionalProperties", True)
         members = [
@@ -249,12 +249,12 @@ class _Arguments:
             others = notation.member(key(None), notation.any if open_ is True else self._value(open_))
         return in_order(members, others)
 
-    def _argument(self, name: str, schema: _Schema) -> Node:
+    def _argument(self, name: str, schema: _Schema) -> GrammarNode:
         if self._words is not None and name == INPUT:
             return self._notation.text({}, self._words)
         return self._value(schema)
 
-    def _value(self, schema: _Schema) -> Node:
+    def _value(self, schema: _Schema) -> GrammarNode:
         notation = self._notation
         if "$ref" in schema:
             return self._reference(schema["$ref"])
@@ -280,21 +280,21 @@ class _Arguments:
                 return notation.null
         return notation.any
 
-    def _array(self, schema: _Schema) -> Node:
+    def _array(self, schema: _Schema) -> GrammarNode:
         item = self._value(schema.get("items", {}))
         if len(schema) == 1 or schema == {"type": "array", "items": {}}:
             return self._notation.array
         return self._notation.items(item, schema.get("minItems", 0), schema.get("maxItems"))
 
-    def _integer(self, schema: _Schema) -> Node:
+    def _integer(self, schema: _Schema) -> GrammarNode:
         low, few = integers(schema)
         if few:
             return _choice([_literal(str(number)) for number in few])
         return self._notation.natural if low is not None and low >= 0 else self._notation.integer
 
-    def _reference(self, reference: str) -> Node:
+    def _reference(self, reference: str) -> GrammarNode:
         if reference not in self._known:
-            self._known[reference] = later = Later(self._notation.any)
+            self._known[reference] = later = Ref(self._notation.any)
             later.node = self._value(self._target(reference))
         return self._known[reference]
 
@@ -329,13 +329,13 @@ def _inner(dialect: Dialect, arguments: JsonObject) -> str | None:
     return whole[at : len(whole) - len(behind)] if len(whole) >= len(empty) and whole.endswith(behind) else None
 
 
-def _pattern(schema: _Schema, words: Words | None) -> str | None:
+def _pattern(schema: _Schema, words: TextRule | None) -> str | None:
     return words.pattern if words is not None else whole_pattern(schema.get("pattern", ""))
 
 
-def _literal(text: str) -> Node:
+def _literal(text: str) -> GrammarNode:
     return Literal((Text(text),) if text else ())
 
 
-def _choice(nodes: Sequence[Node]) -> Node:
-    return nodes[0] if len(nodes) == 1 else Choice(tuple(nodes))
+def _choice(nodes: Sequence[GrammarNode]) -> GrammarNode:
+    return nodes[0] if len(nodes) == 1 else Alternatives(tuple(nodes))

@@ -1,7 +1,7 @@
 """What an answer may look like that has to call a tool, or may: one shape for all engines.
 
-A dialect may say it itself, as `shape(constraint) -> Shape | None`; for all others it is derived from what they write.
-Not every format has a shape: then there is no constraint, and the check alone holds.
+A dialect may say it itself, as `shape(constraint) -> AnswerShape | None`; for all others it is derived from what they
+write. Not every format has a shape: then there is no constraint, and the check alone holds.
 """
 
 from collections.abc import Sequence
@@ -13,33 +13,33 @@ import msgspec
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.format import (
     MARK,
-    Frame,
-    Span,
+    CallFormat,
+    Delimited,
     answer_span,
-    frame_of,
+    call_format_of,
     preamble_span,
     reasoning_span,
 )
-from callwright.constraints.format_pieces import Fixed, Splitter, text_of, without_start
+from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text, without_start
 from callwright.constraints.literal_values import Notation, notation_of
 from callwright.constraints.text_values import TextCalls, input_words
 from callwright.constraints.tree import (
-    Choice,
+    Alternatives,
+    Concatenation,
+    GrammarNode,
     Json,
     Literal,
-    Maybe,
-    Node,
-    Repeated,
-    Row,
+    Optional,
+    Repeat,
+    TextUntil,
     Triggered,
-    Until,
 )
 from callwright.constraints.tree import Text as FreeText
 from callwright.conversation import Call, Conversation, FunctionTool, JsonObject, Message, TextPart
 from callwright.dialects.base import Dialect, get_dialect
 from callwright.prompt import Control, Text
 
-__all__ = ["CallShape", "Shape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
+__all__ = ["AnswerShape", "CallShape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
 
 # A text of so many characters is a mark.
 _MARKED: Final = 8
@@ -52,11 +52,11 @@ class CallShape(msgspec.Struct, frozen=True):
 
     name: str
     begin: Fixed
-    arguments: Node
+    arguments: GrammarNode
     end: Fixed
 
 
-class Shape(msgspec.Struct, frozen=True):
+class AnswerShape(msgspec.Struct, frozen=True):
     """An answer: reasoning, a preamble (both optional), then calls, of which the first has begun with `prefill`.
 
     `in_reasoning`: the prompt has opened it. `answer`: how a text is marked that is the answer. `stop` is the stop
@@ -70,25 +70,25 @@ class Shape(msgspec.Struct, frozen=True):
     stop: Fixed = ()
     several: bool = False
     prefill: str = ""
-    reasoning: Span | None = None
+    reasoning: Delimited | None = None
     in_reasoning: bool = False
-    preamble: Span | None = None
+    preamble: Delimited | None = None
     demanded: bool = True
-    answer: Span | None = None
+    answer: Delimited | None = None
 
 
-def shape_of(constraint: Constraint) -> Shape | None:
+def shape_of(constraint: Constraint) -> AnswerShape | None:
     """The shape of the answers that are asked for; None where the format has none."""
     dialect = get_dialect(constraint.dialect)
     own = getattr(dialect, "shape", None)
     if own is not None:
-        shape: Shape | None = own(constraint)
+        shape: AnswerShape | None = own(constraint)
         return shape
     if not constraint.tools:
         return None
     cut = Splitter(_controls(constraint.dialect))
     notation = notation_of(dialect, cut)
-    found: list[tuple[CallShape, Frame]] = []
+    found: list[tuple[CallShape, CallFormat]] = []
     for tool in constraint.tools:
         call = _call(dialect, cut, tool, notation)
         if call is None or (found and call[1].outside != found[0][1].outside):
@@ -100,7 +100,7 @@ def shape_of(constraint: Constraint) -> Shape | None:
     in_reasoning = constraint.start == "reasoning"
     if (in_reasoning and reasoning is None) or (constraint.prefill and not constraint.demanded):
         return None
-    shape = Shape(
+    shape = AnswerShape(
         calls=tuple(call for call, _ in found),
         open=frame.open,
         separator=frame.separator,
@@ -119,17 +119,17 @@ def shape_of(constraint: Constraint) -> Shape | None:
 
 def _call(
     dialect: Dialect, cut: Splitter, tool: FunctionTool, notation: Notation | None
-) -> tuple[CallShape, Frame] | None:
+) -> tuple[CallShape, CallFormat] | None:
     call = Call(tool.name, MARK)
-    frame = frame_of(dialect, cut, call, MARK)
-    arguments: Node | None = Json(arguments_schema(tool), input_words(tool))
+    frame = call_format_of(dialect, cut, call, MARK)
+    arguments: GrammarNode | None = Json(arguments_schema(tool), input_words(tool))
     end: Fixed | None = None
     if frame is None:
         texts = TextCalls(dialect, cut, tool)
-        frame = frame_of(dialect, cut, call, texts.mark) if texts.mark else None
+        frame = call_format_of(dialect, cut, call, texts.mark) if texts.mark else None
         arguments = notation.arguments(arguments_schema(tool), tool) if notation else texts.arguments()
         if frame is not None and arguments is None and _closes(frame.end):
-            arguments, end = Until(frame.end), ()
+            arguments, end = TextUntil(frame.end), ()
     if frame is None or arguments is None:
         return None
     return CallShape(tool.name, frame.begin, arguments, frame.end if end is None else end), frame
@@ -137,7 +137,7 @@ def _call(
 
 def _closes(end: Fixed) -> bool:
     """Whether this can end a free text: something that hardly stands in one."""
-    return any(isinstance(piece, Control) for piece in end) or len(text_of(end) or "") >= _MARKED
+    return any(isinstance(piece, Control) for piece in end) or len(fixed_text(end) or "") >= _MARKED
 
 
 def arguments_schema(tool: FunctionTool) -> JsonObject:
@@ -157,7 +157,7 @@ def marks_answers(name: str) -> bool:
 def reasoning_opener(name: str) -> str:
     """The text with which this dialect begins reasoning; empty where it writes none."""
     span = reasoning_span(get_dialect(name), Splitter(_controls(name)), Call("f", MARK))
-    return (text_of(span.begin) or "") if span is not None else ""
+    return (fixed_text(span.begin) or "") if span is not None else ""
 
 
 @lru_cache(256)
@@ -171,7 +171,7 @@ def _controls(name: str) -> tuple[str, ...]:
 # --- as a tree ---
 
 
-def sentence(shape: Shape, *, stop: bool = False) -> Node | None:
+def sentence(shape: AnswerShape, *, stop: bool = False) -> GrammarNode | None:
     """The tree of a shape, with its stop token if the engine wants to see it; None when the prompt begins a call in
     another way.
     """
@@ -184,12 +184,12 @@ def sentence(shape: Shape, *, stop: bool = False) -> Node | None:
         return _row([*head, calls, end])
     if shape.answer is not None:
         closed = shape.answer.end
-        text = Row((Literal(shape.answer.begin), Until(closed) if closed else FreeText()))
-        return _row([*head, Choice((_row([calls, end]), text))])
+        text = Concatenation((Literal(shape.answer.begin), TextUntil(closed) if closed else FreeText()))
+        return _row([*head, Alternatives((_row([calls, end]), text))])
     return _row([*head, _triggered(shape)]) if shape.in_reasoning else _triggered(shape)
 
 
-def _triggered(shape: Shape) -> Node:
+def _triggered(shape: AnswerShape) -> GrammarNode:
     """Free text with calls in it: with one list of calls, or with calls one by one."""
     trigger = _trigger(shape)
     firsts = [(call, without_start(shape.open + call.begin, trigger) or ()) for call in shape.calls]
@@ -204,29 +204,31 @@ def _triggered(shape: Shape) -> Node:
     return Triggered(trigger, rest, shape.close, None)
 
 
-def _head(shape: Shape) -> list[Node]:
+def _head(shape: AnswerShape) -> list[GrammarNode]:
     """Reasoning and preamble."""
-    nodes: list[Node] = []
+    nodes: list[GrammarNode] = []
     at_line_start = not isinstance((shape.open + shape.calls[0].begin)[0], Control)
     if shape.reasoning is not None:
         inner = _ended(shape.reasoning.end, at_line_start=at_line_start)
         begin = Literal(_stripped(shape.reasoning.begin, front=False))
-        nodes.append(inner if shape.in_reasoning else Maybe(Row((begin, inner))))
+        nodes.append(inner if shape.in_reasoning else Optional(Concatenation((begin, inner))))
     if shape.preamble is not None:
-        nodes.append(Maybe(Row((Literal(shape.preamble.begin), _ended(shape.preamble.end, at_line_start=False)))))
+        nodes.append(
+            Optional(Concatenation((Literal(shape.preamble.begin), _ended(shape.preamble.end, at_line_start=False))))
+        )
     return nodes
 
 
-def _ended(end: Fixed, *, at_line_start: bool) -> Node:
+def _ended(end: Fixed, *, at_line_start: bool) -> GrammarNode:
     """Free text up to its end mark. Line feeds around that are free, but one where what follows has to begin a line."""
-    text = text_of(end) or ""
+    text = fixed_text(end) or ""
     marks = _stripped(end)
     at = 1 if isinstance(marks[0], Control) else len(marks)
     line_feed = Literal((Text("\n"),))
-    blanks: list[Node] = [Maybe(line_feed)] * 2 if text != text.rstrip() or at == len(marks) else []
+    blanks: list[GrammarNode] = [Optional(line_feed)] * 2 if text != text.rstrip() or at == len(marks) else []
     if at_line_start and text.endswith("\n"):
         blanks[0] = line_feed
-    return _row([Until(marks[:at]), Literal(marks[at:]), *blanks])
+    return _row([TextUntil(marks[:at]), Literal(marks[at:]), *blanks])
 
 
 def _stripped(fixed: Fixed, *, front: bool = True) -> Fixed:
@@ -239,14 +241,14 @@ def _stripped(fixed: Fixed, *, front: bool = True) -> Fixed:
     return tuple(piece for piece in pieces if piece != Text(""))
 
 
-def _trigger(shape: Shape) -> str:
+def _trigger(shape: AnswerShape) -> str:
     """The control token with which all calls begin; empty when they begin with something that may stand in a text."""
     firsts = {(shape.open + call.begin)[0] for call in shape.calls}
     first = firsts.pop()
     return first.text if isinstance(first, Control) and not firsts else ""
 
 
-def _calls(shape: Shape) -> Node | None:
+def _calls(shape: AnswerShape) -> GrammarNode | None:
     """All calls, without what of the first stands in the prompt."""
     rests = [(call, without_start(shape.open + call.begin, shape.prefill)) for call in shape.calls]
     firsts = [_one(call, begin) for call, begin in rests if begin is not None]
@@ -256,20 +258,20 @@ def _calls(shape: Shape) -> Node | None:
     return _row([_choice(firsts), *more, Literal(shape.close)])
 
 
-def _more(shape: Shape) -> Node:
+def _more(shape: AnswerShape) -> GrammarNode:
     """The calls behind the first."""
     again = _choice([_one(call, call.begin) for call in shape.calls])
-    return Repeated(_row([Literal(shape.separator), again]))
+    return Repeat(_row([Literal(shape.separator), again]))
 
 
-def _one(call: CallShape, begin: Fixed) -> Node:
+def _one(call: CallShape, begin: Fixed) -> GrammarNode:
     return _row([Literal(begin), call.arguments, Literal(call.end)])
 
 
-def _row(nodes: Sequence[Node]) -> Node:
+def _row(nodes: Sequence[GrammarNode]) -> GrammarNode:
     kept = tuple(node for node in nodes if not (isinstance(node, Literal) and not node.fixed))
-    return kept[0] if len(kept) == 1 else Row(kept)
+    return kept[0] if len(kept) == 1 else Concatenation(kept)
 
 
-def _choice(nodes: Sequence[Node]) -> Node:
-    return nodes[0] if len(nodes) == 1 else Choice(tuple(nodes))
+def _choice(nodes: Sequence[GrammarNode]) -> GrammarNode:
+    return nodes[0] if len(nodes) == 1 else Alternatives(tuple(nodes))

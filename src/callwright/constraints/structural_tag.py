@@ -10,36 +10,36 @@ from callwright.constraints.format_pieces import Fixed, Number
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.tree import (
-    Choice,
+    Alternatives,
+    Concatenation,
+    GrammarNode,
     Json,
-    Later,
     Literal,
-    Maybe,
-    Node,
+    Optional,
     Pattern,
-    Repeated,
-    Row,
+    Ref,
+    Repeat,
     Text,
+    TextUntil,
     Triggered,
-    Until,
     Values,
 )
 
 __all__ = ["structural_tag"]
 
 
-def structural_tag(node: Node) -> dict[str, Any]:
+def structural_tag(node: GrammarNode) -> dict[str, Any]:
     """The tag as a value."""
     return {"type": "structural_tag", "format": _format(node)}
 
 
-def _format(node: Node) -> dict[str, Any]:
+def _format(node: GrammarNode) -> dict[str, Any]:
     match node:
         case Literal(fixed):
             return _sequence(_fixed(fixed))
         case Json(schema):
             return {"type": "json_schema", "json_schema": projected(schema, "xgrammar")}
-        case Until(end):
+        case TextUntil(end):
             return {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": _text(end)}
         case Text():
             return {"type": "any_text"}
@@ -47,15 +47,15 @@ def _format(node: Node) -> dict[str, Any]:
             return {"type": "regex", "pattern": expression}
         case Values(inner):
             return {"type": "grammar", "grammar": gbnf(inner).grammar}
-        case Later():
+        case Ref():
             raise AssertionError
-        case Row(nodes):
+        case Concatenation(nodes):
             return _sequence([_format(inner) for inner in nodes])
-        case Choice(nodes):
+        case Alternatives(nodes):
             return {"type": "or", "elements": [_format(inner) for inner in nodes]}
-        case Maybe(inner):
+        case Optional(inner):
             return {"type": "optional", "content": _format(inner)}
-        case Repeated(inner):
+        case Repeat(inner):
             return {"type": "star", "content": _format(inner)}
         case Triggered(trigger, rest, end, again):
             tag = {"type": "tag", "begin": trigger, "content": _format(rest), "end": _text(end)}

@@ -17,7 +17,17 @@ from callwright.constraints.format import MARK, written
 from callwright.constraints.format_pieces import Atoms, Splitter, shared_start
 from callwright.constraints.rust_regex import whole_pattern, without_anchors
 from callwright.constraints.schema_subset import enumerated, projected
-from callwright.constraints.tree import Choice, Json, Literal, Maybe, Node, Repeated, Row, Until, Words
+from callwright.constraints.tree import (
+    Alternatives,
+    Concatenation,
+    GrammarNode,
+    Json,
+    Literal,
+    Optional,
+    Repeat,
+    TextRule,
+    TextUntil,
+)
 from callwright.conversation import Call, FunctionTool, JsonObject
 from callwright.dialects.base import Dialect
 from callwright.prompt import Text
@@ -39,14 +49,14 @@ _SAMPLES: Final[Mapping[str, Any]] = {
 }
 
 
-def input_words(tool: FunctionTool) -> Words | None:
+def input_words(tool: FunctionTool) -> TextRule | None:
     """What the grammar of a custom tool makes of its input."""
     grammar = tool.custom.grammar if tool.custom else None
     if grammar is None:
         return None
     if grammar.syntax == "lark":
-        return Words(lark=grammar.definition)
-    return Words(pattern=without_anchors(grammar.definition))
+        return TextRule(lark=grammar.definition)
+    return TextRule(pattern=without_anchors(grammar.definition))
 
 
 class TextCalls:
@@ -62,7 +72,7 @@ class TextCalls:
         self._behind = len(self._empty) - self._start
         self.mark = self._inner(marked)
 
-    def arguments(self) -> Node | None:
+    def arguments(self) -> GrammarNode | None:
         """The parameters as nodes; None when there is no saying how they are written."""
         schema = self._tool.parameters or {}
         declared = properties(schema)
@@ -102,9 +112,9 @@ class TextCalls:
             return None
         return both[len(one) : len(both) - len(other)] if len(both) >= len(one) + len(other) else None
 
-    def _parameter(self, name: str, schema: object, lead: str) -> Node | None:
+    def _parameter(self, name: str, schema: object, lead: str) -> GrammarNode | None:
         """One parameter; `lead` stands before it."""
-        ways: dict[tuple[str, str], Node] = {}
+        ways: dict[tuple[str, str], GrammarNode] = {}
         types = list(self._types(schema))
         for type_, branch in types:
             sides = self._sides(name, type_)
@@ -114,10 +124,10 @@ class TextCalls:
             if type_ == "string" and not branch.get("enum"):
                 # Any text: what else begins like this is one, too. So it is bounded only where it stands alone.
                 ways[sides] = self._text(sides, self._words(branch) if len(types) == 1 else None)
-            elif sides not in ways or not isinstance(_last(ways[sides]), Until):
+            elif sides not in ways or not isinstance(_last(ways[sides]), TextUntil):
                 node = self._value(sides, type_, branch)
-                ways[sides] = Choice((ways[sides], node)) if sides in ways else node
-        return Choice(tuple(ways.values())) if ways else None
+                ways[sides] = Alternatives((ways[sides], node)) if sides in ways else node
+        return Alternatives(tuple(ways.values())) if ways else None
 
     def _types(self, schema: object) -> Iterator[tuple[str, JsonObject]]:
         root = self._tool.parameters or {}
@@ -149,29 +159,29 @@ class TextCalls:
                 return before, behind
         return None
 
-    def _text(self, sides: tuple[str, str], words: Words | None) -> Node:
+    def _text(self, sides: tuple[str, str], words: TextRule | None) -> GrammarNode:
         before, behind = (self._cut.fixed(self._cut.atoms(side)) for side in sides)
-        return Row((Literal(before), Until(behind, words)))
+        return Concatenation((Literal(before), TextUntil(behind, words)))
 
-    def _words(self, schema: JsonObject) -> Words | None:
+    def _words(self, schema: JsonObject) -> TextRule | None:
         """What a text of this schema may be, as far as an engine can be told; None = any."""
         if self._tool.custom is not None:
             return input_words(self._tool)
         bounds = projected(schema, "llguidance")
         if "pattern" in bounds and (pattern := whole_pattern(bounds["pattern"])) is not None:
-            return Words(pattern=pattern)
+            return TextRule(pattern=pattern)
         least, most = bounds.get("minLength", 0), bounds.get("maxLength")
         if max(least, most or 0) > _MAX_COUNTED or (not least and most is None):
             return None
-        return Words(least, most)
+        return TextRule(least, most)
 
-    def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject) -> Node:
+    def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject) -> GrammarNode:
         before, behind = (Literal(self._cut.fixed(self._cut.atoms(side))) for side in sides)
         if type_ == "string":
             texts = [Literal((Text(member),)) for member in branch["enum"] if isinstance(member, str)]
-            return Row((before, Choice(tuple(texts)), behind))
+            return Concatenation((before, Alternatives(tuple(texts)), behind))
         definitions = {key: value for key, value in (self._tool.parameters or {}).items() if key in _DEFINITIONS}
-        return Row((before, Json({**branch, "type": type_, **definitions}), behind))
+        return Concatenation((before, Json({**branch, "type": type_, **definitions}), behind))
 
 
 _DEFINITIONS: Final = ("$defs", "definitions")
@@ -200,8 +210,8 @@ def _members_of(kind: str, members: Sequence[object]) -> JsonObject:
     return {"type": kind, "enum": own} if own else {"type": kind}
 
 
-def _last(node: Node) -> Node:
-    return node.nodes[-1] if isinstance(node, Row) else node
+def _last(node: GrammarNode) -> GrammarNode:
+    return node.nodes[-1] if isinstance(node, Concatenation) else node
 
 
 class Member(Struct, frozen=True):
@@ -209,23 +219,23 @@ class Member(Struct, frozen=True):
     before it.
     """
 
-    first: Node
-    later: Node
+    first: GrammarNode
+    later: GrammarNode
     needed: bool
 
 
-def in_order(members: Sequence[Member], others: Member | None = None, *, separated: bool = True) -> Node:
+def in_order(members: Sequence[Member], others: Member | None = None, *, separated: bool = True) -> GrammarNode:
     """Members in order, those that may be left out as such, and any number of others behind them."""
     if not separated:
-        return Row(tuple(one.first if one.needed else Maybe(one.first) for one in members))
-    rest: tuple[Node, ...] = (Repeated(others.later),) if others else ()
-    firsts: list[Node] = [Row((others.first, *rest))] if others else []
+        return Concatenation(tuple(one.first if one.needed else Optional(one.first) for one in members))
+    rest: tuple[GrammarNode, ...] = (Repeat(others.later),) if others else ()
+    firsts: list[GrammarNode] = [Concatenation((others.first, *rest))] if others else []
     for one in reversed(members):
         if one.needed:
             firsts = []
-        firsts.insert(0, Row((one.first, *rest)))
-        rest = (one.later if one.needed else Maybe(one.later), *([Row(rest)] if rest else []))
+        firsts.insert(0, Concatenation((one.first, *rest)))
+        rest = (one.later if one.needed else Optional(one.later), *([Concatenation(rest)] if rest else []))
     if not firsts:
         return Literal(())
-    choice = Choice(tuple(firsts))
-    return choice if any(one.needed for one in members) else Maybe(choice)
+    choice = Alternatives(tuple(firsts))
+    return choice if any(one.needed for one in members) else Optional(choice)

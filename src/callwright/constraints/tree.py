@@ -11,8 +11,20 @@ from callwright.constraints.format_pieces import Fixed
 from callwright.conversation import JsonObject
 
 __all__ = [
-    *("Choice", "Json", "Later", "Literal", "Maybe", "Node", "Pattern", "Repeated", "Row", "Text", "Triggered"),
-    *("Until", "Values", "Words"),
+    *(
+        "Alternatives",
+        "Json",
+        "Ref",
+        "Literal",
+        "Optional",
+        "GrammarNode",
+        "Pattern",
+        "Repeat",
+        "Concatenation",
+        "Text",
+        "Triggered",
+    ),
+    *("TextUntil", "Values", "TextRule"),
 ]
 
 
@@ -22,7 +34,7 @@ class Literal(Struct, frozen=True, eq=False):
     fixed: Fixed
 
 
-class Words(Struct, frozen=True, eq=False):
+class TextRule(Struct, frozen=True, eq=False):
     """What a text may be, for engines that can hold it: so many characters, or what an expression or a grammar allows.
 
     `pattern` is a regular expression in Rust's syntax for the whole text, `lark` a custom tool's grammar.
@@ -38,14 +50,14 @@ class Json(Struct, frozen=True, eq=False):
     """A JSON value that fits a schema. `words`: what a custom tool's grammar makes of its `input`."""
 
     schema: JsonObject
-    words: Words | None = None
+    words: TextRule | None = None
 
 
-class Until(Struct, frozen=True, eq=False):
+class TextUntil(Struct, frozen=True, eq=False):
     """Free text up to and with the first `end`."""
 
     end: Fixed
-    words: Words | None = None
+    words: TextRule | None = None
 
 
 class Text(Struct, frozen=True, eq=False):
@@ -60,43 +72,43 @@ class Pattern(Struct, frozen=True, eq=False):
     """
 
     expression: str
-    words: Words | None = None
+    words: TextRule | None = None
 
 
-class Row(Struct, frozen=True, eq=False):
+class Concatenation(Struct, frozen=True, eq=False):
     """One after the other."""
 
-    nodes: tuple["Node", ...]
+    nodes: tuple["GrammarNode", ...]
 
 
-class Choice(Struct, frozen=True, eq=False):
+class Alternatives(Struct, frozen=True, eq=False):
     """One of these."""
 
-    nodes: tuple["Node", ...]
+    nodes: tuple["GrammarNode", ...]
 
 
-class Maybe(Struct, frozen=True, eq=False):
+class Optional(Struct, frozen=True, eq=False):
     """This, or nothing."""
 
-    node: "Node"
+    node: "GrammarNode"
 
 
-class Repeated(Struct, frozen=True, eq=False):
+class Repeat(Struct, frozen=True, eq=False):
     """This, any number of times, or never."""
 
-    node: "Node"
+    node: "GrammarNode"
 
 
-class Later(Struct, eq=False):
+class Ref(Struct, eq=False):
     """A node that is set when those are known in which it stands: a value that may hold such values."""
 
-    node: "Node"
+    node: "GrammarNode"
 
 
 class Values(Struct, frozen=True, eq=False):
-    """Values in a notation that is not JSON, as a tree without `Json`; `Later` stands in no other place."""
+    """Values in a notation that is not JSON, as a tree without `Json`; `Ref` stands in no other place."""
 
-    node: "Node"
+    node: "GrammarNode"
 
 
 class Triggered(Struct, frozen=True, eq=False):
@@ -106,9 +118,22 @@ class Triggered(Struct, frozen=True, eq=False):
     """
 
     trigger: str
-    rest: "Node"
+    rest: "GrammarNode"
     end: Fixed
-    again: "Node | None"
+    again: "GrammarNode | None"
 
 
-Node: TypeAlias = Literal | Json | Until | Text | Pattern | Row | Choice | Maybe | Repeated | Later | Values | Triggered
+GrammarNode: TypeAlias = (
+    Literal
+    | Json
+    | TextUntil
+    | Text
+    | Pattern
+    | Concatenation
+    | Alternatives
+    | Optional
+    | Repeat
+    | Ref
+    | Values
+    | Triggered
+)

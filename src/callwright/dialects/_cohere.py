@@ -5,7 +5,7 @@ from typing import Final
 
 from callwright.dialects.readers.marked import MarkedReader
 from callwright.events import Markup
-from callwright.stream_reader import Markers, Steps, gather
+from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["ANSWERS", "CITATIONS", "TURNS", "CohereReader", "turn"]
 
@@ -29,13 +29,13 @@ def turn(role: str) -> tuple[str, str]:
 class CohereReader(MarkedReader):
     """Marked calls, and text without its marks of citations. The begin of the answer's text ends a thought."""
 
-    def _draft(self, opening: str, close: str) -> Steps[bool]:
+    def _draft(self, opening: str, close: str) -> Parse[bool]:
         if opening.strip() in ANSWERS:
             self.source.unread(opening)
             return True
         return (yield from super()._draft(opening, close))
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag not in CITATIONS:
             yield from super()._marked(blanks, tag)
             return
@@ -44,6 +44,6 @@ class CohereReader(MarkedReader):
         if tag.endswith(">"):
             self.emit(Markup(tag))
             return
-        sources, end = yield from gather(self.source, Markers(">"), _MAX_SOURCES)
+        sources, end = yield from read_until(self.source, Markers(">"), _MAX_SOURCES)
         is_citation = bool(_SOURCES.fullmatch(sources + end))
         self.emit(Markup(tag + sources + end) if is_citation else self._say(tag + sources + end))

@@ -31,7 +31,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["DsmlForm", "DsmlOptions", "v4_form"]
@@ -133,7 +133,7 @@ class DsmlForm(Struct, frozen=True):
             results=lambda outputs: self.outputs(text for _, text in outputs).strip(),
         )
 
-    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]:
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
         kin = _tags(*self.kin) if self.kin else None
         return DsmlReader(source, tools, _tags(self.calls, self.lead), kin).read(start)
@@ -250,7 +250,9 @@ class DsmlReader(ParameterReader):
     `kin` are the tags of a version whose calls are read, too.
     """
 
-    def __init__(self, source: Source, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None) -> None:
+    def __init__(
+        self, source: StreamReader, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None
+    ) -> None:
         own = dict(tags.blocks)
         self._kin = DsmlReader(source, tools, kin) if kin else None
         also = tuple(tag for tag in self._kin._openers if tag not in own) if self._kin else ()
@@ -258,14 +260,14 @@ class DsmlReader(ParameterReader):
         super().__init__(source, tools, tags, ends=ends, also=also)
         self._foreign = also
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
         if self._kin is None or tag not in self._foreign:
             return (yield from super()._may_begin_call(tag))
         self._kin.source = self.source  # it is another one where held text is read again
         return (yield from self._kin._may_begin_call(tag))
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """See `ProseReader`."""
         if self._kin is None or tag not in self._foreign:
             yield from super()._marked(blanks, tag)

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Final
 
-from callwright.calls.history import HistoryForm
+from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
 from callwright.dialects.prompts.template import Frame, Place, WriteCalls, WriteResults
 from callwright.dialects.readers.marked import CallMarks
@@ -29,7 +29,7 @@ def call_id(number: int) -> str:
     return f"call{number:05d}"
 
 
-HISTORY: Final = HistoryForm(call_id=lambda _, number: call_id(number))
+HISTORY: Final = HistoryRules(call_id=lambda _, number: call_id(number))
 
 
 def frame(

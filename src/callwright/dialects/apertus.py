@@ -14,14 +14,25 @@ from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
 from callwright.schema.typescript_hf import declaration
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "Apertus 8B and 70B"
-names = ("apertus*",)
-template = ("<|tools_prefix|>",)
+model_families = "Apertus 8B and 70B"
+model_globs = ("apertus*",)
+template_markers = ("<|tools_prefix|>",)
 source = "chat template of Apertus-8B-Instruct"
 stops = ("<|assistant_end|>",)
 stop_token_ids = ()
@@ -88,6 +99,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

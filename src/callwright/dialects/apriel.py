@@ -13,14 +13,25 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "Apriel 1.5 and 1.6 Thinker"
-names = ("apriel*",)
-template = ("[BEGIN FINAL RESPONSE]",)
+model_families = "Apriel 1.5 and 1.6 Thinker"
+model_globs = ("apriel*",)
+template_markers = ("[BEGIN FINAL RESPONSE]",)
 source = "chat template of Apriel-1.6-15b-Thinker"
 stops = ("<|end|>",)
 stop_token_ids = ()
@@ -86,6 +97,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -4,10 +4,10 @@ A dialect is a module (or a package) in `callwright.dialects`; its file name is 
 It says how one model family is prompted and how its output reads:
 
     aliases   other names engines and users know it by
-    models    the model families that speak it, for people
-    names     globs of the names of such models, in lower case with `-` for `_` (optional)
-    template  texts that stand in the chat templates of such models, ` + ` between those that belong together (optional)
-    history   what chat templates of such models ask of calls in a history: a `HistoryForm` (optional)
+    model_families  the model families that speak it, for people
+    model_globs  globs of the names of such models, in lower case with `-` for `_` (optional)
+    template_markers  texts that stand in the chat templates of such models, ` + ` between those that belong together
+    (optional) history_rules  what chat templates of such models ask of calls in a history: a `HistoryForm` (optional)
     source    where the format was taken from
     stops     texts at which a raw completion must stop
     stop_token_ids  their ids, where the vocabulary is one (`()` where it differs by model)
@@ -21,7 +21,6 @@ It says how one model family is prompted and how its output reads:
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -31,9 +30,9 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation
-from callwright.errors import RequestError
+from callwright.errors import RequestError, nearest
 from callwright.prompt import Prompt
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["Dialect", "RenderOptions", "dialect_names", "get_dialect", "read_options"]
 
@@ -48,7 +47,7 @@ class Dialect(Protocol):
     """The face of a dialect module; see the module's docstring."""
 
     aliases: tuple[str, ...]
-    models: str
+    model_families: str
     source: str
     stops: tuple[str, ...]
     stop_token_ids: tuple[int, ...]
@@ -58,7 +57,7 @@ class Dialect(Protocol):
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]: ...
 
-    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]: ...
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]: ...
 
     def write(self, turn: AssistantTurn) -> str: ...
 
@@ -82,8 +81,8 @@ def get_dialect(name: str) -> Dialect:
         if name in _load(other).aliases:
             return _load(other)
     meant = {word: other for other in dialect_names() for word in (other, *_load(other).aliases)}
-    near = get_close_matches(name.lower(), meant, n=1)
-    hint = f" Did you mean {meant[near[0]]!r}?" if near else ""
+    near = nearest(name, meant)
+    hint = f" Did you mean {meant[near]!r}?" if near else ""
     raise RequestError(
         f"Unknown dialect {name!r}.{hint} Known dialects: {', '.join(dialect_names())}.",
         param="dialect",

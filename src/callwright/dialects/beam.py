@@ -24,14 +24,25 @@ from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import CallStarted, Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "Beam"
-names = ("beam*",)
-template = ("<rfl:parameter",)
+model_families = "Beam"
+model_globs = ("beam*",)
+template_markers = ("<rfl:parameter",)
 source = "vLLM's parser for Beam"
 stops = (RETURN, CALL)
 stop_token_ids = ()
@@ -103,7 +114,7 @@ _FRAME: Final = Frame(
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: as for Harmony, `reasoning` in an open analysis message."""
     return _Reader(source, tools).read(start)
 
@@ -111,18 +122,18 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """Messages, one behind the other."""
 
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _TAGS, thoughts=(), ends=STOPS)
         self._bodies = Bodies(source, tools)
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
         source = self.source
         if start == "reasoning":
             yield from self._text("analysis")
         has_role = start == "message"
         while not source.done:
-            lead, token = yield from gather(source, ANY, _MAX_BARE)
+            lead, token = yield from read_until(source, ANY, _MAX_BARE)
             if token in (CHANNEL, CONSTRAIN, MESSAGE):
                 yield from self._headed(lead + token, token, has_role=has_role)
             elif lead.strip() and not (has_role and source.done):
@@ -134,10 +145,10 @@ class _Reader(ParameterReader):
                 self.markup(lead + token)
             has_role = token == START
 
-    def _headed(self, written: str, token: str, *, has_role: bool) -> Steps[None]:
+    def _headed(self, written: str, token: str, *, has_role: bool) -> Parse[None]:
         """A message whose header goes on behind what was read of it."""
         if token != MESSAGE:
-            rest, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
+            rest, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
             written += rest
         if token != MESSAGE:
             self.emit(Problem("malformed_header", "a header without a body", text=written))
@@ -155,7 +166,7 @@ class _Reader(ParameterReader):
         else:
             yield from self._text(header.channel or "final")
 
-    def _text(self, channel: str) -> Steps[None]:
+    def _text(self, channel: str) -> Parse[None]:
         """Text of a channel up to the end of its message."""
         self._bodies.calls = self.calls
         token = yield from self._bodies.text(channel, BODY_END)

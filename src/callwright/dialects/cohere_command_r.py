@@ -17,14 +17,25 @@ from callwright.dialects.prompts.template import Frame, Result, call_list
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("command_r", "command_r_plus")
-models = "Command R, Command R+"
-names = ("*command-r-*", "command-r:*", "command-r-plus*", "command-r")
-template = ("directly-answer", "directly_answer")
+model_families = "Command R, Command R+"
+model_globs = ("*command-r-*", "command-r:*", "command-r-plus*", "command-r")
+template_markers = ("directly-answer", "directly_answer")
 source = "tool-use template of c4ai-command-r-plus"
 stops = ("<|END_OF_TURN_TOKEN|>",)
 stop_token_ids = (255001,)
@@ -82,7 +93,7 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return _Reader(source, tools, _MARKS).read(start)
 
@@ -90,7 +101,7 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(CohereReader):
     """Lists of actions; the one that says that there is none is no call."""
 
-    def _block(self, opening: str) -> Steps[None]:
+    def _block(self, opening: str) -> Parse[None]:
         source = self.source
         while True:
             ahead = source.ahead(_MAX_NO_CALL)

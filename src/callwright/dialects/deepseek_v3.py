@@ -10,14 +10,25 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.marked import MarkedReader
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("deepseek_r1", "cogito", "deepseekv3", "deepseek3")
-models = "DeepSeek V3-0324, R1-0528, R1 distills, Cogito"
-names = ("deepseek-v3-0324*", "deepseek-v3", "deepseek-v3:*", "deepseek-r1*", "*cogito*")
-template = ("tool▁calls + ```json",)
+model_families = "DeepSeek V3-0324, R1-0528, R1 distills, Cogito"
+model_globs = ("deepseek-v3-0324*", "deepseek-v3", "deepseek-v3:*", "deepseek-r1*", "*cogito*")
+template_markers = ("tool▁calls + ```json",)
 source = "chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528"
 stops = ("<｜end▁of▁sentence｜>",)
 stop_token_ids = ()
@@ -36,6 +47,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return MarkedReader(source, tools, MARKS).read(start)

@@ -10,14 +10,25 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.marked import MarkedReader
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("deepseekv31", "deepseek_v3_1")
-models = "DeepSeek V3.1, V3.2-Exp"
-names = ("deepseek-v3.1*", "deepseek-v3.2-exp*")
-template = ("tool▁calls + tool▁sep",)
+model_families = "DeepSeek V3.1, V3.2-Exp"
+model_globs = ("deepseek-v3.1*", "deepseek-v3.2-exp*")
+template_markers = ("tool▁calls + tool▁sep",)
 source = "chat template of DeepSeek-V3.1"
 stops = ("<｜end▁of▁sentence｜>",)
 stop_token_ids = ()
@@ -42,6 +53,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return MarkedReader(source, tools, MARKS).read(start)

@@ -8,12 +8,23 @@ from typing import Final
 
 from callwright.dialects._dsml import DsmlForm, DsmlOptions
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("deepseekv32",)
-models = "DeepSeek V3.2"
-names = ("deepseek-v3.2*",)
-template = ("｜DSML｜ + function_calls",)
+model_families = "DeepSeek V3.2"
+model_globs = ("deepseek-v3.2*",)
+template_markers = ("｜DSML｜ + function_calls",)
 source = "chat template of DeepSeek-V3.2 (llama.cpp models/templates)"
 stops = ("<｜end▁of▁sentence｜>",)
 stop_token_ids = ()

@@ -8,12 +8,23 @@ from typing import Final
 
 from callwright.dialects._dsml import DsmlForm, DsmlOptions, v4_form
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("deepseekv4",)
-models = "DeepSeek V4, V4-Flash"
-names = ("deepseek-v4*",)
-template = ("｜DSML｜ + tool_calls",)
+model_families = "DeepSeek V4, V4-Flash"
+model_globs = ("deepseek-v4*",)
+template_markers = ("｜DSML｜ + tool_calls",)
 source = "chat templates of DeepSeek-V4 and V4-Flash-0731"
 stops = ("<｜end▁of▁sentence｜>",)
 stop_token_ids = ()

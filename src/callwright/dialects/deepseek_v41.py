@@ -8,12 +8,23 @@ from typing import Final
 
 from callwright.dialects._dsml import DsmlForm, DsmlOptions, v4_form
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("deepseekv41",)
-models = "DeepSeek V4.1"
-names = ("deepseek-v4.1*",)
-template = ("｜DSML｜ calls",)
+model_families = "DeepSeek V4.1"
+model_globs = ("deepseek-v4.1*",)
+template_markers = ("｜DSML｜ calls",)
 source = "DeepSeek-V4 encoding with the tags of V4.1"
 stops = ("<｜end▁of▁sentence｜>",)
 stop_token_ids = ()

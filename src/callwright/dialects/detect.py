@@ -1,7 +1,7 @@
 """Which dialect a model speaks: told by its name, or by its chat template, with the reason.
 
-Every dialect says itself which names and templates are its own (`names`, `template`); of several that match, the one
-that says it most precisely counts.
+Every dialect says itself which names and templates are its own (`model_globs`, `template_markers`); of several that
+match, the one that says it most precisely counts.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from callwright.calls.history import HistoryForm
+from callwright.calls.history import HistoryRules
 from callwright.dialects.base import dialect_names, get_dialect
 
 __all__ = ["Detected", "by_name", "by_template", "history_form"]
 
-_PLAIN = HistoryForm()
+_PLAIN = HistoryRules()
 
 
 class Detected(Struct, frozen=True):
@@ -32,7 +32,7 @@ def by_name(model: str) -> Detected | None:
     found = [
         (len(glob.replace("*", "")), dialect, glob)
         for dialect in dialect_names()
-        for glob in _of(dialect, "names")
+        for glob in _of(dialect, "model_globs")
         if fnmatchcase(bare, glob) or fnmatchcase(name, glob)
     ]
     if not found:
@@ -56,10 +56,10 @@ def by_template(template: str) -> Detected | None:
 
 
 @lru_cache(maxsize=256)
-def history_form(model: str) -> HistoryForm:
+def history_form(model: str) -> HistoryRules:
     """What the chat template of a model, known by its name, asks of the calls in a history."""
     found = by_name(model)
-    form: HistoryForm = getattr(get_dialect(found.dialect), "history", _PLAIN) if found else _PLAIN
+    form: HistoryRules = getattr(get_dialect(found.dialect), "history_rules", _PLAIN) if found else _PLAIN
     return form
 
 
@@ -69,6 +69,8 @@ def _of(dialect: str, attribute: str) -> tuple[str, ...]:
 
 
 def _mark_sets(dialect: str) -> Iterator[tuple[str, ...]]:
-    """Sets of texts of which each tells the dialect; in `template` one set is a string, its texts apart by blanks."""
-    for marks in _of(dialect, "template"):
+    """Sets of texts of which each tells the dialect; in `template_markers` one set is a string, its texts apart by
+    ` + `.
+    """
+    for marks in _of(dialect, "template_markers"):
         yield tuple(marks.split(" + "))

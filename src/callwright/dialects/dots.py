@@ -16,15 +16,26 @@ from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
-from callwright.tolerant_json.passthrough import JsonStops
+from callwright.stream_reader import Parse, StreamReader
+from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("dots3",)
-models = "dots 3"
-names = ("dots3*", "dots-3*", "dots*3*")
-template = ("<dots_function_call>",)
+model_families = "dots 3"
+model_globs = ("dots3*", "dots-3*", "dots*3*")
+template_markers = ("<dots_function_call>",)
 source = "prompt of dots3 as engines have written it down; vLLM's parser"
 stops = ("<|endofassistant|>",)
 stop_token_ids = ()
@@ -44,7 +55,7 @@ _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
 )
-_BLOCK: Final = JsonStops(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END))
+_BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END))
 _TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.
@@ -130,7 +141,7 @@ _FRAME: Final = Frame(
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return _Reader(source, tools, _TAGS, ends=(_END,)).read(start)
 
@@ -138,18 +149,18 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """Prose, and blocks that hold calls in either form."""
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`: JSON in a block may be one, too."""
         return (yield from super()._may_begin_call(tag)) or (tag == _OPEN and self._begins_json())
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """See `ProseReader`. The end of a block with which an answer ends is structure, whatever came before."""
         if tag == _CLOSE:
             yield from self._end_token(blanks + tag)
         else:
             yield from super()._marked(blanks, tag)
 
-    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Steps[None]:
+    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """See `ParameterReader`: a call as JSON."""
         if not self._begins_json():
             yield from super()._unknown_block(blanks, tag, inner)

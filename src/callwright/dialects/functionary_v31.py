@@ -15,13 +15,24 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("functionary",)
-models = "Functionary v3.1"
-names = ("functionary*v3.1*",)
+model_families = "Functionary v3.1"
+model_globs = ("functionary*v3.1*",)
 source = "chat template of functionary-medium-v3.1"
 stops = ("<|eot_id|>", "<|eom_id|>")
 stop_token_ids = (128009, 128008)
@@ -94,6 +105,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return MarkedReader(source, tools, _MARKS).read(start)

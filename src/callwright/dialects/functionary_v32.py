@@ -16,14 +16,25 @@ from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "Functionary v3.2"
-names = ("functionary*v3.2*",)
-template = (">>>all",)
+model_families = "Functionary v3.2"
+model_globs = ("functionary*v3.2*",)
+template_markers = (">>>all",)
 source = "chat template of functionary-medium-v3.2"
 stops = ("<|eot_id|>", "<|eom_id|>")
 stop_token_ids = (128009, 128008)
@@ -79,7 +90,7 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output, which begins with its recipient; an answer that does not is text."""
     return _Reader(source, tools, _MARKS).read(start)
 
@@ -87,17 +98,17 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(MarkedReader):
     """Messages, each behind its recipient."""
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
         if start == "assistant":
             yield from self._message("")
         yield from super().read(start)
 
-    def _opener(self, blanks: str, tag: str) -> Steps[None]:
+    def _opener(self, blanks: str, tag: str) -> Parse[None]:
         if not (yield from self._message(blanks + tag)):
             self.emit(self._say(blanks + tag))
 
-    def _message(self, opening: str) -> Steps[bool]:
+    def _message(self, opening: str) -> Parse[bool]:
         """Read the recipient of a message, and the call if it is one; False when no recipient stands here."""
         source = self.source
         while True:

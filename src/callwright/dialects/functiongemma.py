@@ -16,14 +16,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("function_gemma",)
-models = "FunctionGemma"
-names = ("functiongemma*",)
-template = ("<start_function_call>",)
+model_families = "FunctionGemma"
+model_globs = ("functiongemma*",)
+template_markers = ("<start_function_call>",)
 source = "documentation of FunctionGemma-270m-it"
 stops = ("<end_of_turn>", "<start_function_response>")
 stop_token_ids = ()
@@ -122,6 +133,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<start_of_turn>").text(f"{role}\n")
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return NotationReader(source, tools, _FORM, (("<think>", "</think>"),)).read(start)

@@ -17,14 +17,25 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("gemma_4",)
-models = "Gemma 4"
-names = ("gemma-4*", "gemma4*")
-template = ("<|tool_call>",)
+model_families = "Gemma 4"
+model_globs = ("gemma-4*", "gemma4*")
+template_markers = ("<|tool_call>",)
 source = "chat template of gemma-4-31B-it"
 stops = ("<turn|>", "<|tool_response>")
 stop_token_ids = ()
@@ -144,7 +155,7 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return _Reader(source, tools).read(start)
 
@@ -152,11 +163,11 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(NotationReader):
     """The notation, and thoughts in a channel that is named behind its opener."""
 
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _FORM, (_THOUGHT,))
         self._thought = False  # a thought was read
 
-    def _think(self, close: str) -> Steps[None]:
+    def _think(self, close: str) -> Parse[None]:
         self._thought = True
         yield from self._skip_blanks()
         while (yield from self._comes(_THOUGHT[0])):  # twice

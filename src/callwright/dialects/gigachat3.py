@@ -9,22 +9,33 @@ from typing import Final, Literal
 
 import msgspec
 
-from callwright.calls.history import HistoryForm
+from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("gigachat", "gigachat31")
-models = "GigaChat 3, 3.1, 3.5"
-names = ("gigachat3*", "gigachat-3*")
-template = ("<|function_call|>", "function call<|role_sep|>")
-history = HistoryForm(single_calls=True)
+model_families = "GigaChat 3, 3.1, 3.5"
+model_globs = ("gigachat3*", "gigachat-3*")
+template_markers = ("<|function_call|>", "function call<|role_sep|>")
+history_rules = HistoryRules(single_calls=True)
 source = "chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B"
 stops = ("<|message_sep|>", "</s>")
 stop_token_ids = ()
@@ -84,6 +95,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -13,14 +13,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("glm", "glm4", "glm46")
-models = "GLM-4.5, GLM-4.6"
-names = ("glm-4.5*", "glm-4.6*", "glm4.5*", "glm4.6*")
-template = ("<arg_key> + <arg_value>\\n",)
+model_families = "GLM-4.5, GLM-4.6"
+model_globs = ("glm-4.5*", "glm-4.6*", "glm4.5*", "glm4.6*")
+template_markers = ("<arg_key> + <arg_value>\\n",)
 source = "chat templates of GLM-4.5 and GLM-4.6"
 stops = GLM_ENDS
 stop_token_ids = ()
@@ -57,6 +68,6 @@ def write(turn: AssistantTurn) -> str:
     return said(turn, _TAGS).text
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return KeyValueReader(source, tools, _TAGS, ends=GLM_ENDS).read(start)

@@ -13,14 +13,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.key_value_tags import KeyValueTags, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("glm5", "spark25")
-models = "GLM-4.7, GLM-5, Spark-2.5"
-names = ("glm-4.7*", "glm4.7*", "glm-5*", "glm5*", "*spark-2.5*")
-template = ("<arg_key> + <arg_value>",)
+model_families = "GLM-4.7, GLM-5, Spark-2.5"
+model_globs = ("glm-4.7*", "glm4.7*", "glm-5*", "glm5*", "*spark-2.5*")
+template_markers = ("<arg_key> + <arg_value>",)
 source = "chat templates of GLM-4.7 and GLM-5"
 stops = GLM_ENDS
 stop_token_ids = ()
@@ -53,6 +64,6 @@ def write(turn: AssistantTurn) -> str:
     return said(turn, _TAGS).text
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return KeyValueReader(source, tools, _TAGS, ends=GLM_ENDS).read(start)

@@ -13,14 +13,25 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("granite3",)
-models = "Granite 3.0 to 3.3"
-names = ("granite-3*", "granite3*")
-template = ("<|tool_call|> + available_tools", "available_tools")
+model_families = "Granite 3.0 to 3.3"
+model_globs = ("granite-3*", "granite3*")
+template_markers = ("<|tool_call|> + available_tools", "available_tools")
 source = "chat template of Granite-3.3-2B-Instruct"
 stops = ("<|end_of_text|>",)
 stop_token_ids = ()
@@ -63,6 +74,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

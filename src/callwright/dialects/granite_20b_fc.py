@@ -14,14 +14,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.template import Frame, call_object
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("granite_fc",)
-models = "Granite-20B-FunctionCalling"
-names = ("granite-20b-functioncalling*",)
-template = ("<function_call>",)
+model_families = "Granite-20B-FunctionCalling"
+model_globs = ("granite-20b-functioncalling*",)
+template_markers = ("<function_call>",)
 source = "card of granite-20b-functioncalling; vLLM 0.33.0"
 stops = ("<|endoftext|>",)
 stop_token_ids = ()
@@ -62,6 +73,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return MarkedReader(source, tools, _MARKS).read(start)

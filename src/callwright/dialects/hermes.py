@@ -16,13 +16,24 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import Prompt, PromptBuilder, neutralise_json
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("qwen", "qwen25", "qwen3", "qwen3_json", "granite4", "trinity", "reka", "ernie45")
-models = "Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes"
-names = (
+model_families = "Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes"
+model_globs = (
     "qwen2.5*",
     "qwen3*",
     "qwq*",
@@ -37,7 +48,7 @@ names = (
     "reka*",
     "mimo-vl*",
 )
-template = ('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>")
+template_markers = ('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>")
 source = "chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -174,6 +185,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return MarkedReader(source, tools, _MARKS).read(start)

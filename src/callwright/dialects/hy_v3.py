@@ -17,14 +17,25 @@ from callwright.dialects.prompts.chat_messages import format_note, own_words, pl
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("hunyuan_v3", "hy_v4", "hy3")
-models = "Hunyuan 3, Hunyuan 4"
-names = ("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*")
-template = ("<arg_key> + <tool_sep",)
+model_families = "Hunyuan 3, Hunyuan 4"
+model_globs = ("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*")
+template_markers = ("<arg_key> + <tool_sep",)
 source = "chat template of Hy3"
 stops = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
 stop_token_ids = ()
@@ -145,7 +156,7 @@ def write(turn: AssistantTurn) -> str:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     ends = (*stops, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
     return _Reader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:")).read(
@@ -156,7 +167,7 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(KeyValueReader):
     """Calls in tags with any suffix, or none."""
 
-    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+    def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
         while True:
             ahead = self.source.ahead(_MAX_SUFFIX)
             if found := _SUFFIX_END.match(ahead):

@@ -14,14 +14,25 @@ from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_ob
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "Inkling"
-names = ("inkling*",)
-template = ("<|content_invoke_tool_json|>",)
+model_families = "Inkling"
+model_globs = ("inkling*",)
+template_markers = ("<|content_invoke_tool_json|>",)
 source = "vLLM 0.33.0: parser and tests of inkling"
 stops = ("<|content_model_end_sampling|>",)
 stop_token_ids = ()
@@ -73,7 +84,7 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return _Reader(source, tools, _MARKS).read(start)
 
@@ -81,13 +92,13 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(MarkedReader):
     """Parts, of which a thought and a call end alike, and in which the name of a tool may stand before its call."""
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
         if start != "reasoning":
             yield from self._name()
         yield from super().read(start)
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag == _END:
             self.emit(Markup(blanks + tag))
         else:
@@ -95,7 +106,7 @@ class _Reader(MarkedReader):
         if tag == _MODEL:
             yield from self._name()
 
-    def _name(self) -> Steps[None]:
+    def _name(self) -> Parse[None]:
         """Read the name of a tool before its part."""
         source = self.source
         while True:
@@ -113,7 +124,7 @@ class _Reader(MarkedReader):
         known = any(tool.startswith(name) if not mark else tool == name for tool in self.tools.names())
         return (known or bool(_WORD.fullmatch(name))) and _INVOKE.startswith(mark + rest)
 
-    def _draft(self, opening: str, close: str) -> Steps[bool]:
+    def _draft(self, opening: str, close: str) -> Parse[bool]:
         """See `ProseReader`: the part of a call is no draft, for it ends as a thought does."""
         if opening.strip() == _INVOKE:
             self.source.unread(opening)

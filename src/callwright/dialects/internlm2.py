@@ -13,14 +13,25 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("internlm", "interns1")
-models = "InternLM 2.5, InternLM 3, Intern-S1"
-names = ("internlm2*", "internlm3*", "intern-s1*")
-template = ("<|action_start|>",)
+model_families = "InternLM 2.5, InternLM 3, Intern-S1"
+model_globs = ("internlm2*", "internlm3*", "intern-s1*")
+template_markers = ("<|action_start|>",)
 source = "chat format of internlm2_5-7b-chat"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -74,6 +85,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -12,14 +12,25 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object, tool_lines
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("hunyuan_a13b", "jamba_1_5")
-models = "Jamba 1.5 to 1.7, Hunyuan-A13B"
-names = ("*jamba*", "hunyuan-a13b*")
-template = ("<tool_calls>",)
+model_families = "Jamba 1.5 to 1.7, Hunyuan-A13B"
+model_globs = ("*jamba*", "hunyuan-a13b*")
+template_markers = ("<tool_calls>",)
 source = "chat template of Jamba-1.5; vLLM 0.33.0: tests of hunyuan_a13b"
 stops = ("<|eom|>",)
 stop_token_ids = ()
@@ -72,6 +83,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

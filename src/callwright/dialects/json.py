@@ -25,12 +25,23 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.readers.prose import ProseReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("prompt", "generic", "generic_json", "bare_json")
-models = "any model that follows instructions"
+model_families = "any model that follows instructions"
 source = "no template: tools and calls are told in words"
 stops = ("### User", "### System")
 stop_token_ids = ()
@@ -122,6 +133,6 @@ def _declarations(tools: Sequence[FunctionTool]) -> str:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of a reply. `start`: `reasoning` when the prompt left `<think>` open."""
     return ProseReader(source, tools).read(start)

@@ -16,14 +16,25 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("k2_v3", "k2horizon")
-models = "K2 Horizon"
-names = ("k2-horizon*",)
-template = ("<ifm|tool_call",)
+model_families = "K2 Horizon"
+model_globs = ("k2-horizon*",)
+template_markers = ("<ifm|tool_call",)
 source = "vLLM's parser k2_horizon; model card of K2-Horizon"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -108,7 +119,7 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<|im_start|>").text(f"{role}\n")
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     # Which of the thoughts is open is not known: the end of any is the end.
     ends = (*stops, *(end for _, end in _THOUGHTS[1:]))

@@ -12,21 +12,32 @@ from typing import Final, Literal
 
 import msgspec
 
-from callwright.calls.history import HistoryForm
+from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot")
-models = "Kimi K2, K2-Thinking, K2.5, K2.6"
-names = ("kimi-k2*", "kimi-dev*")
-template = ("tool_calls_section",)
-history = HistoryForm(call_id=lambda name, number: _id(name, number))
+model_families = "Kimi K2, K2-Thinking, K2.5, K2.6"
+model_globs = ("kimi-k2*", "kimi-dev*")
+template_markers = ("tool_calls_section",)
+history_rules = HistoryRules(call_id=lambda name, number: _id(name, number))
 source = "chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -103,7 +114,7 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return MarkedReader(source, tools, _MARKS).read(start)
 

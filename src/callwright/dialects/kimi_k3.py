@@ -17,14 +17,25 @@ from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps, gather
+from callwright.stream_reader import Parse, StreamReader, read_until
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("kimi_k3_xtml",)
-models = "Kimi K3"
-names = ("kimi-k3*",)
-template = ("<|open|> + <|sep|>",)
+model_families = "Kimi K3"
+model_globs = ("kimi-k3*",)
+template_markers = ("<|open|> + <|sep|>",)
 source = "chat template of Kimi-K3"
 stops = ("<|end_of_msg|>",)
 stop_token_ids = ()
@@ -195,7 +206,7 @@ def _sorted_json(value: object) -> str:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left the thought open."""
     return _Reader(source, tools).read(start)
 
@@ -203,23 +214,23 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """The parts of a message. One that begins ends the thought before it."""
 
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _TAGS, thoughts=(_THINK,), ends=_PARTS)
 
-    def _part(self, blanks: str, marker: str) -> Steps[None]:
+    def _part(self, blanks: str, marker: str) -> Parse[None]:
         if marker not in _PARTS:
             yield from super()._part(blanks, marker)
             return
         self.emit(Markup(blanks + marker))
         self._code = CodeContext()  # what was open in one part is not open in the next
 
-    def _read_name(self) -> Steps[tuple[str, str]]:
-        head, end = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+    def _read_name(self) -> Parse[tuple[str, str]]:
+        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         return _attributes(head).get("tool", ""), head + end
 
-    def _arguments(self, index: int, name: str) -> Steps[None]:
+    def _arguments(self, index: int, name: str) -> Parse[None]:
         if (yield from self._comes(_JSON)):
-            head, end = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+            head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
             self.emit(Markup(head + end))
         yield from super()._arguments(index, name)
 
@@ -227,8 +238,8 @@ class _Reader(ParameterReader):
     def _behind_blanks(text: str) -> str:
         return text.strip().removeprefix(_JSON_END)
 
-    def _read_key(self) -> Steps[tuple[str, Mapping[str, str]] | None]:
-        head, closed = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
+        head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
         named = _attributes(head)
         return (named.get("key", ""), named) if closed else None

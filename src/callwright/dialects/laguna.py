@@ -16,13 +16,24 @@ from callwright.dialects.prompts.chat_messages import format_note, own_words, pl
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("poolside_v1", "poolside")
-models = "Poolside Laguna"
-names = ("laguna*", "*poolside*")
+model_families = "Poolside Laguna"
+model_globs = ("laguna*", "*poolside*")
 source = "chat templates of Laguna-XS.2 and XS-2.1"
 stops = ("</assistant>",)
 stop_token_ids = ()
@@ -122,7 +133,7 @@ def write(turn: AssistantTurn) -> str:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return _Reader(source, tools, _TAGS, ends=stops, also=(_IN_TURN.call,)).read(start)
 
@@ -130,6 +141,6 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(KeyValueReader):
     """Calls in their own tags, and those in the tags of a user's turn."""
 
-    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+    def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
         yield from ()
         return "", _IN_TURN

@@ -17,14 +17,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("lfm2.5",)
-models = "LFM2, LFM2.5"
-names = ("lfm2*",)
-template = ("<|tool_list_start|>", "<|tool_call_start|>")
+model_families = "LFM2, LFM2.5"
+model_globs = ("lfm2*",)
+template_markers = ("<|tool_list_start|>", "<|tool_call_start|>")
 source = "chat templates of LFM2-1.2B and LFM2.5-8B-A1B"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -138,6 +149,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return PythonReader(source, tools, _FORM).read(start)

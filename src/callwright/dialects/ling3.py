@@ -15,14 +15,25 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("ling", "bailing")
-models = "Ling 3, Ring 3"
-names = ("ling-3*", "ling3*")
-template = ("<arg_key> + <role_end>", "<arg_key> + <|role_end|>")
+model_families = "Ling 3, Ring 3"
+model_globs = ("ling-3*", "ling3*")
+template_markers = ("<arg_key> + <role_end>", "<arg_key> + <|role_end|>")
 source = "chat template of Ling-3.0"
 stops = ("<|role_end|>",)
 stop_token_ids = ()
@@ -97,6 +108,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<role>").text(role).control("</role>")
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return KeyValueReader(source, tools, _TAGS, ends=stops).read(start)

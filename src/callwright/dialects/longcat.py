@@ -12,14 +12,25 @@ from callwright.conversation import Call
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("longcat_flash",)
-models = "LongCat-Flash"
-names = ("longcat*",)
-template = ("<longcat_tool_call>",)
+model_families = "LongCat-Flash"
+model_globs = ("longcat*",)
+template_markers = ("<longcat_tool_call>",)
 source = "vLLM 0.33.0: parser and tests of longcat"
 stops = ("</longcat_s>",)
 stop_token_ids = ()
@@ -59,6 +70,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -16,14 +16,25 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Markers, Source, Steps, lane_of
+from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("minicpm",)
-models = "MiniCPM5"
-names = ("minicpm5*",)
-template = ("<param name= + CDATA",)
+model_families = "MiniCPM5"
+model_globs = ("minicpm5*",)
+template_markers = ("<param name= + CDATA",)
 source = "chat template of MiniCPM5-1B"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -115,7 +126,7 @@ _FRAME: Final = Frame(
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return _Reader(source, tools, _TAGS).read(start)
 
@@ -123,12 +134,12 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """Prose, and calls in it whose values may stand in CDATA."""
 
-    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Steps[bool]:
+    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Parse[bool]:
         """See `ParameterReader`. In CDATA nothing is markup but its end, where the end of a value follows it."""
         if not (yield from self._opens_cdata()):
             return (yield from super()._read_value(writer, put))
         source, form = self.source, self._form
-        lane = lane_of(_IN_CDATA, put)
+        fast_path = fast_path_of(_IN_CDATA, put)
         while True:
             text, marker = source.scan(_IN_CDATA)
             put(text)
@@ -147,10 +158,10 @@ class _Reader(ParameterReader):
             elif source.done:
                 return not source.cut
             else:
-                source.pass_through(lane)
+                source.set_fast_path(fast_path)
                 yield
 
-    def _opens_cdata(self) -> Steps[bool]:
+    def _opens_cdata(self) -> Parse[bool]:
         """Whether a value begins with CDATA, behind white space, and reading past that."""
         blanks = yield from self._held_blanks()
         if (yield from self._comes(_CDATA)):

@@ -16,14 +16,25 @@ from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("minimax",)
-models = "MiniMax M2 to M2.7"
-names = ("minimax-m2*",)
-template = ("<minimax:tool_call>",)
+model_families = "MiniMax M2 to M2.7"
+model_globs = ("minimax-m2*",)
+template_markers = ("<minimax:tool_call>",)
 source = "chat template of MiniMax-M2 (llama.cpp models/templates/unsloth-MiniMax-M2.jinja)"
 stops = (END,)
 stop_token_ids = ()
@@ -98,6 +109,6 @@ _FRAME: Final = minimax_frame(
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return ParameterReader(source, tools, _TAGS, ends=(END,)).read(start)

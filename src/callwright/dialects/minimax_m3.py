@@ -25,15 +25,26 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwrit
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Markers, Source, Steps, lane_of
+from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "MiniMax M3"
-names = ("minimax-m3*",)
-template = ("]<]minimax[>[",)
+model_families = "MiniMax M3"
+model_globs = ("minimax-m3*",)
+template_markers = ("]<]minimax[>[",)
 source = "chat template of MiniMax-M3"
 stops = (END,)
 stop_token_ids = ()
@@ -137,7 +148,7 @@ _FRAME: Final = msgspec.structs.replace(
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<mm:think>` open."""
     return _Reader(source, tools).read(start)
 
@@ -145,11 +156,11 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """Prose, and calls whose parameters are elements."""
 
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(END,))
         self._marks = Markers(_MARK)
 
-    def _parameter(self, writer: ArgumentsWriter) -> Steps[bool]:
+    def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
         """See `ParameterReader`: one element from the name in its tag on. A text flows, the rest is held."""
         self.source.unread("<")
         tag = yield from self._tag()
@@ -175,7 +186,7 @@ class _Reader(ParameterReader):
         writer.json(value)
         return True
 
-    def _tag(self) -> Steps[re.Match[str] | None]:
+    def _tag(self) -> Parse[re.Match[str] | None]:
         """The tag that comes next; None when there is none."""
         while True:
             ahead = self.source.ahead(_MAX_TAG)
@@ -185,17 +196,17 @@ class _Reader(ParameterReader):
                 return None
             yield
 
-    def _text(self, name: str, writer: ArgumentsWriter) -> Steps[bool]:
+    def _text(self, name: str, writer: ArgumentsWriter) -> Parse[bool]:
         """Pass on a text up to its end; False when the output was cut in it. Other tags in it are text."""
         source = self.source
-        lane = lane_of(self._marks, writer.text)
+        fast_path = fast_path_of(self._marks, writer.text)
         while True:
             text, marker = source.scan(self._marks)
             writer.text(text)
             if not marker:
                 if source.done:
                     return not source.cut
-                source.pass_through(lane)
+                source.set_fast_path(fast_path)
                 yield
                 continue
             tag = yield from self._tag()
@@ -203,7 +214,7 @@ class _Reader(ParameterReader):
                 return True
             writer.text(marker)
 
-    def _ends_text(self, tag: re.Match[str], name: str, writer: ArgumentsWriter) -> Steps[bool]:
+    def _ends_text(self, tag: re.Match[str], name: str, writer: ArgumentsWriter) -> Parse[bool]:
         """Whether a tag in a text ends it, and reading past it. Only its own end does, where a tag follows; if that is
         missing, the next parameter or the end of the call.
         """
@@ -222,7 +233,7 @@ class _Reader(ParameterReader):
             return True
         return False
 
-    def _element(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Steps[str | None]:
+    def _element(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
         """The JSON of an element from behind its tag on; None when the output was cut in it. `names` are the elements
         around it and, last, its own.
         """

@@ -14,15 +14,26 @@ from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
 from callwright.dialects.prompts.template import Result, ThinkingOptions
 from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("ministral", "magistral", "devstral", "mistral_v13")
-models = "Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later"
-names = ("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*")
-template = ("[TOOL_CALLS] + [ARGS]",)
-history = HISTORY
+model_families = "Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later"
+model_globs = ("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*")
+template_markers = ("[TOOL_CALLS] + [ARGS]",)
+history_rules = HISTORY
 source = "chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512"
 stops = ("</s>",)
 stop_token_ids = (2,)
@@ -72,6 +83,6 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return _FRAMES[options.flavour].render(conversation, options)
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `[THINK]` open."""
     return MarkedReader(source, tools, MARKS).read(start)

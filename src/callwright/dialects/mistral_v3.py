@@ -15,13 +15,24 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.template import Result, WriteCalls
 from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("mistral", "mistral_nemo")
-models = "Mistral 7B v0.3, Nemo, Large 2407, Mixtral"
-names = (
+model_families = "Mistral 7B v0.3, Nemo, Large 2407, Mixtral"
+model_globs = (
     "mistral-7b-*v0.3*",
     "mistral-nemo*",
     "mistral-large*",
@@ -30,8 +41,8 @@ names = (
     "mistral-small-24*",
     "mistral-small3.1*",
 )
-template = ("[TOOL_CALLS]",)
-history = HISTORY
+template_markers = ("[TOOL_CALLS]",)
+history_rules = HISTORY
 source = "chat template of Mistral-Nemo-Instruct-2407"
 stops = ("</s>",)
 stop_token_ids = (2,)
@@ -72,6 +83,6 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return (_SPACED if options.spaces else _FRAME).render(conversation, options)
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return MarkedReader(source, tools, MARKS).read(start)

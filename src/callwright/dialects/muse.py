@@ -33,14 +33,25 @@ from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Markers, Source, Steps, gather, may_come, stream_text
+from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("muse_glimmer", "muse_spark", "atem")
-models = "Meta Muse Spark, Muse Glimmer"
-names = ("muse-*", "meta-muse*")
-template = ("<atem:",)
+model_families = "Meta Muse Spark, Muse Glimmer"
+model_globs = ("muse-*", "meta-muse*")
+template_markers = ("<atem:",)
 source = "chat template of Muse-Glimmer"
 stops = ("<|eot|>",)
 stop_token_ids = ()
@@ -223,7 +234,7 @@ def _output(name: str, text: str) -> str:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
     return _Reader(source, tools).read(start)
 
@@ -231,14 +242,14 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """Messages, one behind the other."""
 
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _TAGS, thoughts=(), ends=(*_ENDS, _START))
         self._in_words = Markers(*_ENDS, _START, _TO)
         self._in_call = Markers(*_ENDS, _START, _TO, *self._tags)
         self._said: dict[object, str] = {}  # the end of what was said, by what it is
         self._recipient = ""
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         """See `ProseReader`. What begins without a header goes on where the prompt left off."""
         self._recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
         while not self.source.done:
@@ -250,7 +261,7 @@ class _Reader(ParameterReader):
                 self._apart = True
                 self._recipient = (yield from self._header(behind=True)) or ""
 
-    def _header(self, *, behind: bool = False) -> Steps[str | None]:
+    def _header(self, *, behind: bool = False) -> Parse[str | None]:
         """Read a header and answer whom it names, `""` for nobody; None when none is here. `behind` a message, half a
         header at the end is one.
         """
@@ -268,7 +279,7 @@ class _Reader(ParameterReader):
                 return None
             yield
 
-    def _begins_header(self) -> Steps[bool]:
+    def _begins_header(self) -> Parse[bool]:
         """Whether a header comes next that names somebody, or begins with `<|start|>`."""
         source = self.source
         while True:
@@ -279,11 +290,11 @@ class _Reader(ParameterReader):
                 return False
             yield
 
-    def _body(self) -> Steps[None]:
+    def _body(self) -> Parse[None]:
         """A message from behind its header on, to the next."""
         markers = self._in_words if self._recipient in _KNOWN else self._in_call
         while not self.source.done:
-            blanks, marker = yield from stream_text(self.source, markers, self._say)
+            blanks, marker = yield from emit_text_until(self.source, markers, self._say)
             if marker in self._tags and not self._code.inside(blanks):
                 yield from self._marked(blanks, marker)
             elif marker in _ENDS and (yield from self._followed_by(_TO, _MESSAGE)):
@@ -298,13 +309,13 @@ class _Reader(ParameterReader):
             elif marker:
                 self.emit(self._say(blanks + marker))
 
-    def _names_call(self) -> Steps[bool]:
+    def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: in a message to a tool, what begins as a call is one."""
         return bool(self._recipient) or (yield from super()._names_call())
 
-    def _read_name(self) -> Steps[tuple[str, str]]:
+    def _read_name(self) -> Parse[tuple[str, str]]:
         """See `ParameterReader`. A tool outside any namespace may be called as one in its own: `f.f`."""
-        head, end = yield from gather(self.source, self._tag_end, _MAX_HEADER)
+        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEADER)
         found = _NAME.match(head)
         name = (found["name"] if found else "") or self._recipient
         space, _, rest = name.partition(".")

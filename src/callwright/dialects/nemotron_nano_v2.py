@@ -13,14 +13,25 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_list
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("nemotron_v2", "nemotron_json")
-models = "Nemotron Nano 9B and 12B v2"
-names = ("*nemotron-nano-*v2*",)
-template = ("<TOOLCALL>",)
+model_families = "Nemotron Nano 9B and 12B v2"
+model_globs = ("*nemotron-nano-*v2*",)
+template_markers = ("<TOOLCALL>",)
 source = "chat template of NVIDIA-Nemotron-Nano-9B-v2"
 stops = ("<SPECIAL_12>",)
 stop_token_ids = ()
@@ -80,6 +91,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -16,14 +16,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("olmo",)
-models = "Olmo 3"
-names = ("olmo-3*", "olmo3*")
-template = ("<function_calls> + <functions>",)
+model_families = "Olmo 3"
+model_globs = ("olmo-3*", "olmo3*")
+template_markers = ("<function_calls> + <functions>",)
 source = "chat template of Olmo-3-7B-Instruct"
 stops = ("<|im_end|>", "<|endoftext|>")
 stop_token_ids = ()
@@ -124,6 +135,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return PythonReader(source, tools, _FORM).read(start)

@@ -14,14 +14,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.template import Frame, call_list
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("phi4_mini_json", "firefunction_v2", "functools")
-models = "Phi-4-mini, Firefunction v2"
-names = ("phi-4-mini*", "phi4-mini*", "*firefunction-v2*")
-template = ("functools",)
+model_families = "Phi-4-mini, Firefunction v2"
+model_globs = ("phi-4-mini*", "phi4-mini*", "*firefunction-v2*")
+template_markers = ("functools",)
 source = "chat template of Phi-4-mini-instruct"
 stops = ("<|end|>", "<|endoftext|>")
 stop_token_ids = (200020, 199999)
@@ -58,6 +69,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -13,14 +13,25 @@ from callwright.conversation import Call
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("plamo",)
-models = "PLaMo 3"
-names = ("plamo-3*", "plamo3*")
-template = ("<|plamo:begin_tool_request",)
+model_families = "PLaMo 3"
+model_globs = ("plamo-3*", "plamo3*")
+template_markers = ("<|plamo:begin_tool_request",)
 source = "vLLM 0.33.0: parser and tests of plamo3"
 stops = ("<|plamo:tag|>",)
 stop_token_ids = ()
@@ -76,6 +87,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -16,14 +16,25 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("llama4_pythonic", "llama_pythonic")
-models = "Llama 3.2, Llama 4, fine-tunes that write Python lists"
-names = ("llama-3.2*", "llama3.2*", "llama-4*", "llama4*")
-template = ("<|python_start|>",)
+model_families = "Llama 3.2, Llama 4, fine-tunes that write Python lists"
+model_globs = ("llama-3.2*", "llama3.2*", "llama-4*", "llama4*")
+template_markers = ("<|python_start|>",)
 source = "chat templates of Llama 3.2 and Llama 4; Meta's prompt guide"
 stops = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 stop_token_ids = ()
@@ -105,6 +116,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<|start_header_id|>").text(role).control("<|end_header_id|>").text("\n\n")
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return PythonReader(source, tools, _FORM).read(start)

@@ -18,13 +18,24 @@ from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions,
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige")
-models = "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige"
-names = (
+model_families = "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige"
+model_globs = (
     "qwen3-coder*",
     "qwen3.5*",
     "qwen3.6*",
@@ -35,7 +46,7 @@ names = (
     "mimo-v2*",
     "nanbeige*",
 )
-template = ("<function= + <parameter=",)
+template_markers = ("<function= + <parameter=",)
 source = "chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -281,6 +292,6 @@ _FRAMES: Final = {
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return ParameterReader(source, tools, _TAGS).read(start)

@@ -24,14 +24,25 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties, required
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("seed",)
-models = "Seed-OSS-36B"
-names = ("seed-oss*",)
-template = ("<seed:tool_call>", "<seed:")
+model_families = "Seed-OSS-36B"
+model_globs = ("seed-oss*",)
+template_markers = ("<seed:tool_call>", "<seed:")
 source = "chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)"
 stops = ("<seed:eos>",)
 stop_token_ids = ()
@@ -192,6 +203,6 @@ def _call(call: Call) -> str:
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<seed:think>` open."""
     return ParameterReader(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)).read(start)

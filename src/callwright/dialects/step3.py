@@ -19,14 +19,25 @@ from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ()
-models = "Step-3"
-names = ("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*")
-template = ("<steptml:",)
+model_families = "Step-3"
+model_globs = ("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*")
+template_markers = ("<steptml:",)
 source = "Step-3 parsers and prompts of vLLM and SGLang"
 stops = ("<|EOT|>",)
 stop_token_ids = ()
@@ -100,7 +111,7 @@ _FRAME: Final = Frame(
 # --- output ---
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return _Reader(source, tools, _TAGS, ends=(_END,)).read(start)
 
@@ -108,18 +119,18 @@ def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
 class _Reader(ParameterReader):
     """Prose, and calls behind up to two tokens and a header, each of which may be missing."""
 
-    def _call_follows(self) -> Steps[bool]:
+    def _call_follows(self) -> Parse[bool]:
         """See `ParameterReader`: what stands around a call is read past on the way to the next."""
         yield from self._frame(_CALL_END)
         return (yield from self._begins_call())
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
         if tag not in (_OPEN, _CALL):
             return (yield from super()._may_begin_call(tag))
         return (yield from self._begins_call(peek=True))
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """See `ParameterReader`."""
         if tag not in (_OPEN, _CALL) or not (yield from self._begins_call(peek=True)):
             yield from super()._marked(blanks, tag)
@@ -128,7 +139,7 @@ class _Reader(ParameterReader):
         yield from self._begins_call()
         yield from self._calls("")
 
-    def _begins_call(self, *, peek: bool = False) -> Steps[bool]:
+    def _begins_call(self, *, peek: bool = False) -> Parse[bool]:
         """Whether a call comes next, behind what may stand before it, and reading up to it. `peek`: not reading."""
         source = self.source
         read = ""
@@ -145,7 +156,7 @@ class _Reader(ParameterReader):
         source.unread(read)
         return False
 
-    def _frame(self, literal: str) -> Steps[None]:
+    def _frame(self, literal: str) -> Parse[None]:
         yield from self._skip_blanks()
         if (yield from self._comes(literal)):
             self.emit(Markup(self.source.take(self.source.at + len(literal))))

@@ -13,13 +13,24 @@ from callwright.conversation import Call, Conversation
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Source, Steps
+from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("toolace",)
-models = "xLAM, ToolACE and their kin"
-names = ("*xlam*", "toolace*")
+model_families = "xLAM, ToolACE and their kin"
+model_globs = ("*xlam*", "toolace*")
 source = "chat template of xLAM-2"
 stops = ("<|im_end|>",)
 stop_token_ids = ()
@@ -67,6 +78,6 @@ messages = _FRAME.messages
 write = _FRAME.write
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     return MarkedReader(source, tools, _MARKS).read(start)

@@ -14,7 +14,7 @@ from typing import Final
 from callwright.tolerant_json.find import JsonPlace
 from callwright.tolerant_json.markers import TRAILING
 
-__all__ = ["Surroundings", "in_a_sentence", "introduces_no_call"]
+__all__ = ["CallContext", "in_a_sentence", "introduces_no_call"]
 
 _NEAR: Final = 240  # characters of prose before a candidate that may be about it
 _FAR: Final = 2_000  # and behind it
@@ -132,7 +132,7 @@ _OPTION = re.compile(
 )
 
 
-class Surroundings:
+class CallContext:
     """The prose around places: other places are no prose. `data` are places that hold no calls."""
 
     def __init__(self, text: str, before: str, places: Sequence[JsonPlace], data: Sequence[JsonPlace]) -> None:
@@ -146,7 +146,7 @@ class Surroundings:
         self._last = parts[-1]
         self._data = [place.begin for place in data]
 
-    def leave(self, number: int, *, exact: bool) -> bool:
+    def allows_call(self, number: int, *, exact: bool) -> bool:
         """Whether what stands around a place leaves it a call. `exact`: its names are spelled as the tools'."""
         place = self._places[number]
         if place.place == "whole":

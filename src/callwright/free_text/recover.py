@@ -14,19 +14,19 @@ import msgspec
 
 from callwright.calls.aliases import fold
 from callwright.calls.coerce import text_of
-from callwright.calls.fit import Fitted, fit_arguments, json_problems, step_problems, tools_taking
-from callwright.calls.json_forms import NAME_KEYS, Form, read_forms
+from callwright.calls.fit import RepairedArguments, json_problems, repair_and_validate, step_problems, tools_taking
+from callwright.calls.json_forms import NAME_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.events import Problem
-from callwright.free_text.intent import Surroundings
+from callwright.free_text.intent import CallContext
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import TYPE_NAMES
 from callwright.tolerant_json.find import JsonPlace, json_places
 from callwright.tolerant_json.tree import Node
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["Found", "Piece", "Prose", "recover", "recover_arguments"]
+__all__ = ["RecoveredCall", "Segment", "TextSegment", "recover", "recover_arguments"]
 
 _PLACEHOLDER = re.compile(
     r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
@@ -38,14 +38,14 @@ _OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call",
 _CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 
 
-class Prose(msgspec.Struct, frozen=True):
+class TextSegment(msgspec.Struct, frozen=True):
     """Text that is no call, and what is wrong with the call that it may have been."""
 
     text: str
     problem: Problem | None = None
 
 
-class Found(msgspec.Struct, frozen=True):
+class RecoveredCall(msgspec.Struct, frozen=True):
     """A call, the text it was read from with its fence or marks, and what was repaired in it."""
 
     name: str
@@ -54,14 +54,14 @@ class Found(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-Piece: TypeAlias = Prose | Found
+Segment: TypeAlias = TextSegment | RecoveredCall
 
 
 class _Call(msgspec.Struct, frozen=True):
     """A form that is good enough for a call."""
 
-    form: Form
-    fitted: Fitted
+    form: JsonCall
+    fitted: RepairedArguments
 
 
 class _Candidate(msgspec.Struct):
@@ -72,14 +72,14 @@ class _Candidate(msgspec.Struct):
     refused: list[Problem]
 
 
-def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -> list[Piece]:
-    """The calls of a reply and the text around them, white space included, in order; one `Prose` with the whole text
-    when there is no call.
+def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -> list[Segment]:
+    """The calls of a reply and the text around them, white space included, in order; one `TextSegment` with the whole
+    text when there is no call.
 
     `before` is what was said already. `cut`: the reply ended because of its limit, so that its last value may go on.
     """
     if tools.choice == "none" or not len(tools):
-        return [Prose(text)]
+        return [TextSegment(text)]
     candidates: list[_Candidate] = []
     data: list[JsonPlace] = []
     for place in json_places(text, whole=not before.strip(), names=tools.names()):
@@ -88,27 +88,27 @@ def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -
             candidates.append(candidate)
         elif any(node.members and node.closed for node in place.nodes):
             data.append(place)
-    around = Surroundings(text, before, [candidate.place for candidate in candidates], data)
+    around = CallContext(text, before, [candidate.place for candidate in candidates], data)
     meant = [candidate for number, candidate in enumerate(candidates) if _is_meant(candidate, number, around)]
     if not any(candidate.calls for candidate in meant):
-        return [Prose(text, _without_text(meant[0].refused[0]) if meant else None)]
+        return [TextSegment(text, _without_text(meant[0].refused[0]) if meant else None)]
     return _pieces(text, meant)
 
 
-def recover_arguments(text: str, tools: Toolset) -> list[Piece]:
+def recover_arguments(text: str, tools: Toolset) -> list[Segment]:
     """The same for a text that is known to be a call, or the arguments of one, whatever words stand around it."""
     pieces = recover(text, tools)
-    if any(isinstance(piece, Found) for piece in pieces):
+    if any(isinstance(piece, RecoveredCall) for piece in pieces):
         return pieces
     for place in json_places(text, names=tools.names()):
         inner = recover(text[place.begin : place.end], tools)
-        if any(isinstance(piece, Found) for piece in inner):
-            return [Prose(text[: place.begin]), *inner, Prose(text[place.end :])]
+        if any(isinstance(piece, RecoveredCall) for piece in inner):
+            return [TextSegment(text[: place.begin]), *inner, TextSegment(text[place.end :])]
     return pieces
 
 
-def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Piece]:
-    pieces: list[Piece] = []
+def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
+    pieces: list[Segment] = []
     at = 0
     doubt: Problem | None = None  # what is wrong with a call that stays text
     for candidate in candidates:
@@ -117,19 +117,19 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Piece]:
             doubt = doubt or _without_text(candidate.refused[0])
             continue
         if text[at : place.begin]:
-            pieces.append(Prose(text[at : place.begin], doubt))
+            pieces.append(TextSegment(text[at : place.begin], doubt))
             doubt = None
         for number, call in enumerate(candidate.calls):
             if call.form.content:
-                pieces.append(Prose(call.form.content))
+                pieces.append(TextSegment(call.form.content))
             problems = [*(json_problems(place.repairs) if not number else []), *_steps(call)]
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            pieces.append(Found(call.form.name, call.fitted.text, written, tuple(problems)))
-        pieces += [Prose("", problem) for problem in candidate.refused]
+            pieces.append(RecoveredCall(call.form.name, call.fitted.text, written, tuple(problems)))
+        pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
-        pieces.append(Prose(text[at:], doubt))
+        pieces.append(TextSegment(text[at:], doubt))
     return pieces
 
 
@@ -151,15 +151,15 @@ def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _
         return candidate
     nodes = _split(place, tools)
     for node, text in nodes:
-        forms = read_forms(node, tools) or _inferred(node, tools, alone=alone)
+        forms = find_json_calls(node, tools) or _inferred(node, tools, alone=alone)
         if (
             not forms
-            and tools.infers
+            and tools.infer_bare_arguments
             and isinstance(tools.choice, NamedTool)
             and place.place == "whole"
             and node.kind == "object"
         ):
-            forms = [Form(tools.choice.name, node, explicit=False, closed=node.closed)]
+            forms = [JsonCall(tools.choice.name, node, explicit=False, closed=node.closed)]
         own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool.parameters)}
         if not forms or (
             any(not form.explicit for form in forms) and _is_record(node, own, alone=alone, lone=len(nodes) == 1)
@@ -181,7 +181,7 @@ def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
     found: list[tuple[Node, str]] = []
     for node, text in zip(place.nodes, place.texts, strict=True):
         items = [item.value for item in node.items]
-        if items and all(read_forms(item, tools) for item in items):
+        if items and all(find_json_calls(item, tools) for item in items):
             found += [(item, item.text()) for item in items]
         else:
             found.append((node, text))
@@ -204,15 +204,15 @@ def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> 
     return not keys & _OWN_KEYS and ("id" in keys or not alone or (not lone and len(given) == 1))
 
 
-def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
+def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[JsonCall] | None:
     """A bare object of arguments that exactly one tool takes, or one under the name of its tool."""
-    if not tools.infers or not alone or node.kind != "object" or not node.members:
+    if not tools.infer_bare_arguments or not alone or node.kind != "object" or not node.members:
         return None
     names = {member.name for member in node.members}
     if len(node.members) == 1:
         (name,) = names
         if name in tools and not tools.declares(name) and node.members[0].value.kind == "object":
-            return [Form(name, node.members[0].value, explicit=True, closed=node.closed)]
+            return [JsonCall(name, node.members[0].value, explicit=True, closed=node.closed)]
     if names & {"tool", "name"} and not all(tools.declares(name) for name in names & {"tool", "name"}):
         return None
     fitting = tools_taking(node, tools)
@@ -220,10 +220,10 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[Form] | None:
     fitting = list(ruled) if len(fitting) > 1 and ruled else fitting
     if isinstance(tools.choice, NamedTool) and tools.choice.name in fitting:
         fitting = [tools.choice.name]
-    return [Form(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
+    return [JsonCall(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
 
 
-def _judged(form: Form, place: JsonPlace, tools: Toolset, *, cut: bool) -> _Call | Problem | None:
+def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, *, cut: bool) -> _Call | Problem | None:
     """A form as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
@@ -235,8 +235,8 @@ def _judged(form: Form, place: JsonPlace, tools: Toolset, *, cut: bool) -> _Call
     if form.arguments is None:
         if tools.requires_something(form.name):
             return Problem("invalid_arguments", f"a call of {form.name!r} without arguments")
-        return _Call(form, Fitted(Node("object"), [], []))
-    fitted = fit_arguments(form.arguments, form.name, tools)
+        return _Call(form, RepairedArguments(Node("object"), [], []))
+    fitted = repair_and_validate(form.arguments, form.name, tools)
     if fitted.faults:
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
         problem = Problem("invalid_arguments", f"the arguments of {form.name!r} do not fit: {told}")
@@ -265,11 +265,11 @@ def _is_placeholder(arguments: Node, own: object) -> bool:
 # --- whether it is meant ---
 
 
-def _is_meant(candidate: _Candidate, number: int, around: Surroundings) -> bool:
+def _is_meant(candidate: _Candidate, number: int, around: CallContext) -> bool:
     """Whether the place of a candidate and the prose around it leave it a call."""
     if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
         return False
-    return around.leave(number, exact=all(call.form.exact for call in candidate.calls))
+    return around.allows_call(number, exact=all(call.form.exact for call in candidate.calls))
 
 
 def _is_all(text: str, place: JsonPlace) -> bool:

@@ -17,12 +17,12 @@ from starlette.routing import Route, WebSocketRoute
 
 import callwright
 from callwright.errors import RequestError, UpstreamError, did_you_mean
-from callwright.gateway.access.admission import Traffic
-from callwright.gateway.access.concurrency import Lane, LaneChooser
+from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
 from callwright.gateway.access.keys import Keys, caller
-from callwright.gateway.access.middleware import Guard
-from callwright.gateway.access.request_timeout import Received
-from callwright.gateway.access.shared_counters import Ledger
+from callwright.gateway.access.middleware import AccessMiddleware
+from callwright.gateway.access.request_timeout import BodyTimeout
+from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
 from callwright.gateway.endpoints.chat import ChatEndpoint
@@ -31,15 +31,15 @@ from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndp
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.http import (
     OUR_FAULT,
-    ClientLeft,
+    ClientDisconnected,
+    cancel_quietly,
     error_response,
-    given_up,
     json_response,
 )
-from callwright.gateway.observability.observability import Watch
-from callwright.gateway.request_context import Watched, current
+from callwright.gateway.observability.observability import Observability
+from callwright.gateway.request_context import RequestContextMiddleware, current
 from callwright.gateway.responses.mcp_servers import McpServers
-from callwright.gateway.responses.turns import Turns
+from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.store.store import Store, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
@@ -51,13 +51,15 @@ Handler = Callable[[Request], Awaitable[Response]]
 _PRUNED_EVERY_S: Final = 3_600.0
 
 
-def create_app(config: Config, models: Mapping[str, Model] | None = None, ledger: Ledger | None = None) -> Starlette:
+def create_app(
+    config: Config, models: Mapping[str, Model] | None = None, counters: SharedCounters | None = None
+) -> Starlette:
     """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
 
     `models`: those of the configuration, where they have been built, and opened, already. `ledger`: where the limits of
     keys are counted, if not in the application itself.
     """
-    gateway = _Gateway(config, build_models(config) if models is None else models, ledger)
+    gateway = _Gateway(config, build_models(config) if models is None else models, counters)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -86,18 +88,18 @@ def create_app(config: Config, models: Mapping[str, Model] | None = None, ledger
         lifespan=lifespan,
         exception_handlers={404: no_route, 405: no_route},
         middleware=[
-            Middleware(Watched, gateway.watch.exchanges),
-            Middleware(Received, config.server.receive_s),
+            Middleware(RequestContextMiddleware, gateway.watch.contexts),
+            Middleware(BodyTimeout, config.server.receive_s),
             Middleware(
-                Guard,
+                AccessMiddleware,
                 gateway.keys,
-                gateway.traffic,
+                gateway.admission,
                 (*config.server.hosts, config.server.host),
-                gateway.watch.exchanges,
+                gateway.watch.contexts,
             ),
         ],
     )
-    app.state.traffic = gateway.traffic
+    app.state.admission = gateway.admission
     app.router.redirect_slashes = False  # a redirect would have no body that a client could show
     return app
 
@@ -123,21 +125,21 @@ def _ends(asked: str, path: str) -> bool:
 
 
 def _identified(response: Response) -> Response:
-    if (exchange := current()) is not None:
-        response.headers["x-request-id"] = exchange.id
+    if (context := current()) is not None:
+        response.headers["x-request-id"] = context.id
     return response
 
 
 class _Gateway:
-    def __init__(self, config: Config, models: Mapping[str, Model], ledger: Ledger | None) -> None:
+    def __init__(self, config: Config, models: Mapping[str, Model], counters: SharedCounters | None) -> None:
         self._server = config.server
-        self.traffic = Traffic(config.server.max_requests)
-        self.watch = Watch(config, lambda: self.keys.left())
+        self.admission = AdmissionControl(config.server.max_requests)
+        self.watch = Observability(config, lambda: self.keys.left())
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
         }
-        self.keys = Keys(config.keys, self._models, ledger=ledger)
+        self.keys = Keys(config.keys, self._models, counters=counters)
         self._started = int(time.time())
         self._document: bytes | None = None
         store = config.store or StoreConfig(url="sqlite://")
@@ -148,16 +150,16 @@ class _Gateway:
         self._pruning: asyncio.Task[None] | None = None
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
         mends = config.server.history == "mend"
-        turns = Turns(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
+        turns = ResponseService(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)
-        self._responses = ResponsesEndpoint(turns, self._store, config.server, self.traffic)
+        self._responses = ResponsesEndpoint(turns, self._store, config.server, self.admission)
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
-        self.socket = ResponsesSocket(turns, config.server, self.traffic, self.watch.exchanges)
+        self.socket = ResponsesSocket(turns, config.server, self.admission, self.watch.contexts)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
-        lane = Lane(model.upstream, self.traffic, given.max_requests, given.queue_s)
-        chooser = LaneChooser(model.chooser, lane) if model.chooser is not None else None
-        return msgspec.structs.replace(model, upstream=lane, chooser=chooser)
+        limit = ConcurrencyLimit(model.upstream, self.admission, given.max_requests, given.queue_s)
+        mode_selector = LimitedModeSelector(model.mode_selector, limit) if model.mode_selector is not None else None
+        return msgspec.structs.replace(model, upstream=limit, mode_selector=mode_selector)
 
     def endpoints(self) -> list[tuple[str, str, Handler]]:
         """Method, path and handler of everything that is served over HTTP."""
@@ -194,17 +196,17 @@ class _Gateway:
         self.watch.open()
         await open_models(self._models)
         for model in self._models.values():
-            if model.chooser is not None:
-                model.chooser.start()
+            if model.mode_selector is not None:
+                model.mode_selector.start()
         if self._store is not None:
             await self._store.open()
             self._pruning = asyncio.create_task(self._prune(self._store))
 
     async def close(self) -> None:
-        self.traffic.end()
+        self.admission.end()
         await self._responses.close()
         if self._pruning is not None:
-            await given_up(self._pruning)
+            await cancel_quietly(self._pruning)
         await self._mcp.close()
         for model in self._models.values():
             await model.close()
@@ -225,24 +227,24 @@ class _Gateway:
         """A handler whose errors are told the way OpenAI's API tells them. `endpoint` is the path of its route."""
 
         async def answered(request: Request) -> Response:
-            exchange = current()
-            assert exchange is not None
-            exchange.endpoint = endpoint
+            context = current()
+            assert context is not None
+            context.endpoint = endpoint
             try:
                 response = await handler(request)
             except (RequestError, UpstreamError) as error:
                 log.debug("%s refused: %.500r", endpoint, str(error))
-                exchange.failed(error)
+                context.failed(error)
                 response = error_response(error)
-            except ClientLeft:
+            except ClientDisconnected:
                 response = Response(status_code=499)
             except StoreError as error:
                 log.error("%s failed: %s", endpoint, error)
-                exchange.failed(OUR_FAULT)
+                context.failed(OUR_FAULT)
                 response = error_response(OUR_FAULT)
             except Exception:
                 log.exception("%s failed", endpoint)
-                exchange.failed(OUR_FAULT)
+                context.failed(OUR_FAULT)
                 response = error_response(OUR_FAULT)
             return _identified(response)
 
@@ -252,7 +254,7 @@ class _Gateway:
 
     async def healthz(self, _: Request) -> Response:
         """Whether requests are taken."""
-        draining = self.traffic.drained.is_set()
+        draining = self.admission.drained.is_set()
         status = {"status": "draining" if draining else "ok", "version": callwright.__version__}
         return json_response(status, 503 if draining else 200)
 

@@ -22,16 +22,16 @@ __all__ = [
     "LARGE",
     "OUR_FAULT",
     "PROBLEMS_HEADER",
-    "ClientLeft",
+    "ClientDisconnected",
     "EventStream",
-    "Peeked",
+    "PeekedStream",
+    "cancel_on_disconnect",
+    "cancel_quietly",
     "error_response",
-    "given_up",
     "json_response",
     "off_loop",
     "problems_told",
     "read_body",
-    "unless_left",
 ]
 
 log = logging.getLogger("callwright.gateway")
@@ -47,7 +47,7 @@ LARGE = 65_536
 _DRAINED = 8
 
 
-class ClientLeft(Exception):  # noqa: N818  # nobody's error
+class ClientDisconnected(Exception):  # noqa: N818  # nobody's error
     """The client has closed the connection."""
 
 
@@ -78,7 +78,7 @@ async def read_body(request: Request, limit: int) -> bytes:
             elif size > limit * _DRAINED:
                 break
     except ClientDisconnect:
-        raise ClientLeft from None
+        raise ClientDisconnected from None
     if size > limit:
         raise RequestError(
             f"Request body too large: expected at most {limit} bytes, got {size} or more. Send less in one request, or "
@@ -87,8 +87,8 @@ async def read_body(request: Request, limit: int) -> bytes:
             status=413,
         )
     body = b"".join(pieces)
-    if (exchange := current()) is not None and exchange.keeps_body:
-        exchange.body = body
+    if (context := current()) is not None and context.keeps_body:
+        context.body = body
     return body
 
 
@@ -103,8 +103,8 @@ def problems_told(problems: Iterable[Problem]) -> str:
     return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
 
 
-async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Do `work` while the client is there. Raises `ClientLeft`, with the work cancelled, when it goes."""
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Do `work` while the client is there. Raises `ClientDisconnected`, with the work cancelled, when it goes."""
     task = asyncio.current_task()
     assert task is not None
     is_gone = is_over = False
@@ -121,11 +121,11 @@ async def unless_left(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         return await work
     except asyncio.CancelledError:
         if is_gone and task.uncancel() == 0:
-            raise ClientLeft from None
+            raise ClientDisconnected from None
         raise
     finally:
         is_over = True
-        await given_up(left)
+        await cancel_quietly(left)
 
 
 async def _left(receive: Receive) -> None:
@@ -133,7 +133,7 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-class Peeked(Generic[T]):
+class PeekedStream(Generic[T]):
     """Events of which the first is awaited before an answer begins: what fails until then is a plain error."""
 
     def __init__(self, events: AsyncGenerator[T, None]) -> None:
@@ -143,15 +143,15 @@ class Peeked(Generic[T]):
     async def begin(
         self, receive: Receive, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
     ) -> None:
-        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientLeft`; what the
-        answer `bears` comes out of `events` instead.
+        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientDisconnected`; what
+        the answer `bears` comes out of `events` instead.
         """
         try:
-            await unless_left(receive, asyncio.wait({self._first}, timeout=patience_s))
+            await cancel_on_disconnect(receive, asyncio.wait({self._first}, timeout=patience_s))
             if self._first.done() and not bears(self._first.exception()):
                 self._first.result()
         except BaseException:
-            await given_up(self._first)
+            await cancel_quietly(self._first)
             await self._events.aclose()
             raise
 
@@ -161,13 +161,13 @@ class Peeked(Generic[T]):
             try:
                 event = await self._first
             finally:
-                await given_up(self._first)
+                await cancel_quietly(self._first)
             while event is not None:
                 yield event
                 event = await anext(self._events, None)
 
 
-async def given_up(task: "asyncio.Future[Any]") -> None:
+async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
     """End a task that nobody waits for any more; what it answers or raises is not wanted."""
     if task.done():
         if not task.cancelled():
@@ -205,16 +205,16 @@ class EventStream(Response):
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         beat = asyncio.ensure_future(self._beat(send))
-        pump = asyncio.ensure_future(unless_left(receive, self._pump(send)))
+        pump = asyncio.ensure_future(cancel_on_disconnect(receive, self._pump(send)))
         try:
             await asyncio.wait({beat, pump}, return_when=asyncio.FIRST_COMPLETED)
             for task in (beat, pump):
                 if task.done():
-                    with suppress(ClientLeft):
+                    with suppress(ClientDisconnected):
                         task.result()
         finally:
-            await given_up(beat)
-            await given_up(pump)
+            await cancel_quietly(beat)
+            await cancel_quietly(pump)
             await self._events.aclose()
 
     async def _pump(self, send: Send) -> None:

@@ -1,6 +1,6 @@
 """A request and its answer, as the log and the metrics know them: who asked for what, how it went, how long it took.
 
-Nothing of what was said is in it, no key and no header but the client's own id. `current` finds the exchange that runs,
+Nothing of what was said is in it, no key and no header but the client's own id. `current` finds the context that runs,
 wherever in its tasks that is asked.
 """
 
@@ -20,7 +20,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callwright.errors import RequestError, UpstreamError
 from callwright.turn.observe import Ended, Observation, Observer
 
-__all__ = ["REFUSALS", "Exchange", "Exchanges", "Refusal", "Watched", "current", "new_request_id", "note", "observer"]
+__all__ = [
+    "REFUSALS",
+    "Refusal",
+    "RequestContext",
+    "RequestContextMiddleware",
+    "RequestContexts",
+    "current",
+    "new_request_id",
+    "note",
+    "observer",
+]
 
 # Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
 # the key; a limit of the key; the limit of the gateway or of a model; the gateway ends; a body that is too large, or
@@ -49,7 +59,7 @@ _NOT_FOUND: Final = 404
 _MAX_PATH: Final = 200
 
 
-class Exchange(Struct, kw_only=True):
+class RequestContext(Struct, kw_only=True):
     """One request. Times are of `time.monotonic`, in seconds.
 
     `id` is in the answer's headers, too; `caller` is the name of its key. `endpoint` is its path as the routes write
@@ -98,8 +108,8 @@ class Exchange(Struct, kw_only=True):
         """A turn of it is over."""
         self.turns += 1
         for asked in seen.asked:
-            self.elsewhere_s += asked.trip.queued_s + asked.trip.waited_s
-            self.dropped |= asked.trip.dropped
+            self.elsewhere_s += asked.timings.queued_s + asked.timings.waited_s
+            self.dropped |= asked.timings.dropped
         if seen.usage is not None:
             counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
             self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
@@ -149,18 +159,18 @@ class Exchange(Struct, kw_only=True):
         return {name: value for name, value in given.items() if value is not None}
 
 
-_current: ContextVar[Exchange | None] = ContextVar("callwright_exchange", default=None)
+_current: ContextVar[RequestContext | None] = ContextVar("callwright_exchange", default=None)
 
 
-def current() -> Exchange | None:
-    """The exchange that runs here."""
+def current() -> RequestContext | None:
+    """The context that runs here."""
     return _current.get()
 
 
 def note(response_id: str, conversation_id: str | None) -> None:
-    """Which response the exchange that runs makes, and of which conversation."""
-    if (exchange := _current.get()) is not None:
-        exchange.response_id, exchange.conversation_id = response_id, conversation_id
+    """Which response the context that runs makes, and of which conversation."""
+    if (context := _current.get()) is not None:
+        context.response_id, context.conversation_id = response_id, conversation_id
 
 
 def new_request_id() -> str:
@@ -169,33 +179,37 @@ def new_request_id() -> str:
 
 
 def observer(label: str) -> Observer:
-    """Adds the turns of a model to the exchange that runs; `label` is the model's name in the configuration."""
+    """Adds the turns of a model to the context that runs; `label` is the model's name in the configuration."""
 
     def begun(seen: Observation) -> Ended | None:
-        exchange = _current.get()
-        if exchange is None:
+        context = _current.get()
+        if context is None:
             return None
-        exchange.model, exchange.label = seen.model, label
-        return lambda: exchange.add(seen)
+        context.model, context.label = seen.model, label
+        return lambda: context.add(seen)
 
     return begun
 
 
-class Exchanges:
+class RequestContexts:
     """Those that run now, and who is told of each when it begins and when it is over."""
 
     def __init__(
-        self, begun: Callable[[Exchange], None], ended: Callable[[Exchange], None], *, keeps_bodies: bool = False
+        self,
+        begun: Callable[[RequestContext], None],
+        ended: Callable[[RequestContext], None],
+        *,
+        keeps_bodies: bool = False,
     ) -> None:
         self._begun = begun
         self._ended = ended
         self._keeps_bodies = keeps_bodies
 
     @contextmanager
-    def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> Iterator[Exchange]:
-        """An exchange that runs until this is left."""
+    def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> Iterator[RequestContext]:
+        """An context that runs until this is left."""
         given = headers.get(b"x-client-request-id", b"")
-        exchange = Exchange(
+        context = RequestContext(
             id=new_request_id(),
             method=method,
             path=_shown(path),
@@ -203,46 +217,46 @@ class Exchanges:
             keeps_body=self._keeps_bodies,
             carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},
         )
-        token = _current.set(exchange)
-        self._begun(exchange)
+        token = _current.set(context)
+        self._begun(context)
         try:
-            yield exchange
+            yield context
         except Exception:
-            exchange.status, exchange.is_whole = _OUR_FAULT, True
+            context.status, context.is_whole = _OUR_FAULT, True
             raise
         finally:
-            exchange.ended_s = time.monotonic()
-            if exchange.has_left and not exchange.status:
-                exchange.status = _GONE
-            self._ended(exchange)
+            context.ended_s = time.monotonic()
+            if context.has_left and not context.status:
+                context.status = _GONE
+            self._ended(context)
             _current.reset(token)
 
 
-class Watched:
-    """An ASGI application whose HTTP requests are exchanges."""
+class RequestContextMiddleware:
+    """An ASGI application whose HTTP requests are contexts."""
 
-    def __init__(self, app: ASGIApp, exchanges: Exchanges) -> None:
+    def __init__(self, app: ASGIApp, contexts: RequestContexts) -> None:
         self._app = app
-        self._exchanges = exchanges
+        self._contexts = contexts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._exchanges.open(scope["method"], scope["path"], dict(scope["headers"])) as exchange:
+        with self._contexts.open(scope["method"], scope["path"], dict(scope["headers"])) as context:
 
             async def sent(message: Message) -> None:
                 if message["type"] == "http.response.body":
-                    if exchange.first_s is None:
-                        exchange.first_s = time.monotonic()
-                    exchange.is_whole = not message.get("more_body")
+                    if context.first_s is None:
+                        context.first_s = time.monotonic()
+                    context.is_whole = not message.get("more_body")
                 elif message["type"] == "http.response.start":
-                    exchange.status = message["status"]
-                    if exchange.client_id is not None:
+                    context.status = message["status"]
+                    if context.client_id is not None:
                         message["headers"] = [
                             *message["headers"],
-                            (b"x-client-request-id", exchange.client_id.encode()),
+                            (b"x-client-request-id", context.client_id.encode()),
                         ]
                 await send(message)
 

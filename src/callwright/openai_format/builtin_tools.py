@@ -24,7 +24,7 @@ BUILTIN_TOOLS: Final[Mapping[str, FunctionTool]] = {
             "required": ["commands"],
             "additionalProperties": False,
         },
-        held=True,
+        enforce_schema=True,
     ),
     "local_shell": FunctionTool(
         "local_shell",
@@ -35,7 +35,7 @@ BUILTIN_TOOLS: Final[Mapping[str, FunctionTool]] = {
             "required": ["command"],
             "additionalProperties": False,
         },
-        held=True,
+        enforce_schema=True,
     ),
     "apply_patch": FunctionTool(
         "apply_patch",
@@ -51,6 +51,6 @@ BUILTIN_TOOLS: Final[Mapping[str, FunctionTool]] = {
             "required": ["type", "path"],
             "additionalProperties": False,
         },
-        held=True,
+        enforce_schema=True,
     ),
 }

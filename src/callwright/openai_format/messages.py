@@ -30,7 +30,7 @@ from callwright.openai_format.message_types import (
     ToolCall,
     ToolMessage,
 )
-from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import (
     check_named,
     read_allowed_tools,
@@ -72,7 +72,7 @@ def read_conversation(
     messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, tool_choice: object
 ) -> Conversation:
     """Messages, tools of either shape and the choice among them, with no more rules than a prompt needs."""
-    offer = read_offer(tools)
+    offer = read_tool_catalog(tools)
     read, flat = offer.tools, offer.names.flat
     choice = read_tool_choice(tool_choice, read, flat=flat)
     check_named(choice, read)

@@ -16,12 +16,12 @@ from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
 from callwright.openai_format.errors import listed, missing, typed, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.tool_names import ClientTool, ToolKind, ToolNames
-from callwright.openai_format.tools import FoundTool, Shape, check_name, check_parameters, find_tool, twice
+from callwright.openai_format.tools import ApiShape, FoundTool, check_name, check_parameters, find_tool, twice
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["NamespaceFields", "Offer", "SearchWay", "read_offer"]
+__all__ = ["NamespaceFields", "SearchWay", "ToolCatalog", "read_tool_catalog"]
 
 SearchWay = Literal["none", "client", "server"]
 # Of the description of a namespace each of its tools tells so much.
@@ -40,7 +40,7 @@ class NamespaceFields(msgspec.Struct):
     description: str | None = None
 
 
-class Offer:
+class ToolCatalog:
     """The tools of one request. `tools` are those that the model is shown, in order; `deferred` those that a search
     may find. `search` says who executes it.
     """
@@ -81,7 +81,7 @@ class Offer:
         """A tool as the client wrote it, within its namespace."""
         return self._given[flat]
 
-    def add(self, given: Sequence[Any] | None, param: str = "tools", *, shape: Shape = "responses") -> None:
+    def add(self, given: Sequence[Any] | None, param: str = "tools", *, shape: ApiShape = "responses") -> None:
         """Take the tools of a request. Raises `RequestError` that names the field."""
         if given is None:
             return
@@ -107,7 +107,7 @@ class Offer:
         self._shown.setdefault(flat, self._deferred[flat])
 
     def _add(
-        self, tool: Mapping[str, Any], kind: str, at: str, shape: Shape, before: set[str], *, loads: bool = False
+        self, tool: Mapping[str, Any], kind: str, at: str, shape: ApiShape, before: set[str], *, loads: bool = False
     ) -> list[str]:
         """One entry of a list; `before` are the names of tools that stood elsewhere and may come again."""
         if kind in ("function", "custom"):
@@ -185,7 +185,7 @@ class Offer:
         self._shown[flat] = msgspec.structs.replace(tool, name=flat)
         return [flat]
 
-    def _read(self, given: Mapping[str, Any], at: str, shape: Shape) -> FoundTool:
+    def _read(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> FoundTool:
         """A function or custom tool. A client sends the same ones with each request: they are kept by their text."""
         if not self._checks:
             return _held(find_tool(given, at, shape), shape)
@@ -202,7 +202,7 @@ class Offer:
         namespace: str | None,
         around: Mapping[str, Any] | None,
         at: str,
-        shape: Shape,
+        shape: ApiShape,
         before: set[str],
         *,
         loads: bool,
@@ -232,14 +232,14 @@ class Offer:
 
 
 @kept_by_text
-def _read_checked(text: bytes, shape: Shape) -> FoundTool:
+def _read_checked(text: bytes, shape: ApiShape) -> FoundTool:
     """A tool, wherever it stands: its path goes on from there."""
     found = find_tool(decode(text), "", shape)
     _check(found)
     return _held(found, shape)
 
 
-def _held(found: FoundTool, shape: Shape) -> FoundTool:
+def _held(found: FoundTool, shape: ApiShape) -> FoundTool:
     """A tool, held to its schema where it does not say and can be: OpenAI does so in the Responses API."""
     tool = found.tool
     if tool.strict is None and not tool.custom and shape == "responses":
@@ -256,14 +256,14 @@ def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | No
     return "\n\n".join(filter(None, (tool.description, line)))
 
 
-def read_offer(given: Sequence[Any] | None, param: str = "tools") -> Offer:
+def read_tool_catalog(given: Sequence[Any] | None, param: str = "tools") -> ToolCatalog:
     """The tools of a library call: of either API, with any name and schema, all of them shown."""
-    offer = Offer(checks=False)
+    offer = ToolCatalog(checks=False)
     offer.add(given, param, shape="any")
     return offer
 
 
-def _kind(given: object, at: str, shape: Shape, known: Sequence[str] = _KINDS) -> str:
+def _kind(given: object, at: str, shape: ApiShape, known: Sequence[str] = _KINDS) -> str:
     """The kind of a tool, which is one of the `known`, or passed over where any may stand."""
     if not isinstance(given, Mapping):
         raise wrong_type(at, "object", given)

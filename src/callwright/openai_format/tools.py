@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar
 
 __all__ = [
+    "ApiShape",
     "CustomFields",
     "FoundTool",
     "FunctionFields",
-    "Shape",
     "check_name",
     "check_parameters",
     "check_tools",
@@ -40,7 +40,7 @@ _MAX_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _KINDS = ("function", "custom")
 # `any` of the two APIs; `function`: a bare function, as before there were tools.
-Shape: TypeAlias = Literal["any", "chat", "responses", "function"]
+ApiShape: TypeAlias = Literal["any", "chat", "responses", "function"]
 
 
 class FoundTool(NamedTuple):
@@ -82,14 +82,14 @@ class _ToolCall(msgspec.Struct):
 
 
 def read_tools(
-    given: Sequence[Mapping[str, Any]] | None, param: str = "tools", shape: Shape = "any"
+    given: Sequence[Mapping[str, Any]] | None, param: str = "tools", shape: ApiShape = "any"
 ) -> tuple[FunctionTool, ...]:
     """Tools without their paths; see `find_tools`."""
     return tuple(found.tool for found in find_tools(given, param, shape))
 
 
 def find_tools(
-    given: Sequence[Mapping[str, Any]] | None, param: str = "tools", shape: Shape = "any"
+    given: Sequence[Mapping[str, Any]] | None, param: str = "tools", shape: ApiShape = "any"
 ) -> tuple[FoundTool, ...]:
     """The function and custom tools of a list. Raises `RequestError` that names the field."""
     if given is None:
@@ -99,7 +99,7 @@ def find_tools(
     return tuple(find_tool(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given))
 
 
-def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: Shape) -> tuple[FunctionTool, ...]:
+def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: ApiShape) -> tuple[FunctionTool, ...]:
     """The tools of a list that was decoded from JSON, checked. A client sends the same ones with each request: they are
     kept by their text. Raises `RequestError` that names the field.
     """
@@ -107,13 +107,13 @@ def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: 
 
 
 @kept_by_text
-def _offered(text: bytes, param: str, shape: Shape) -> tuple[FunctionTool, ...]:
+def _offered(text: bytes, param: str, shape: ApiShape) -> tuple[FunctionTool, ...]:
     found = find_tools(decode(text), param, shape)
     check_tools(found)
     return tuple(tool for tool, _ in found)
 
 
-def find_tool(given: object, param: str, shape: Shape) -> FoundTool:
+def find_tool(given: object, param: str, shape: ApiShape) -> FoundTool:
     """One tool. Raises `RequestError` that names the field, for a bad grammar with line and column."""
     if not isinstance(given, Mapping):
         raise wrong_type(param, "object", given)
@@ -127,7 +127,7 @@ def find_tool(given: object, param: str, shape: Shape) -> FoundTool:
     return FoundTool(tool, path)
 
 
-def _kind(given: Mapping[str, Any], param: str, shape: Shape) -> str:
+def _kind(given: Mapping[str, Any], param: str, shape: ApiShape) -> str:
     if shape == "function":
         return "function"
     kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)

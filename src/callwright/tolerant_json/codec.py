@@ -38,7 +38,7 @@ def encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_whole(value))
+        return msgspec.json.encode(_whole(msgspec.to_builtins(value)))
 
 
 def _whole(value: Any) -> Any:

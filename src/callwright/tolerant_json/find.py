@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.stream_reader import silent_source
+from callwright.stream_reader import silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING
 from callwright.tolerant_json.reader import JsonRepair, Reader, TooDeepError, finished
@@ -128,7 +128,7 @@ def find_json(text: str) -> list[Node]:
     nodes = [node for place in fenced or places for node in place.nodes]
     if nodes:
         return nodes
-    source = silent_source(text.strip())
+    source = silent_reader(text.strip())
     reader = Reader(source)
     finished(reader.gap())
     return [] if source.done else [finished(reader.value("top"))]
@@ -141,7 +141,7 @@ class _Values:
         self.nodes: list[Node] = []
         self.texts: list[str] = []
         self.end = at
-        source = silent_source(text)
+        source = silent_reader(text)
         self._reader = Reader(source)
         while True:
             begin = _BETWEEN_VALUES.match(text, self.end).end()  # type: ignore[union-attr]  # matches always

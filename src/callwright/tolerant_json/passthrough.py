@@ -10,9 +10,9 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from callwright.events import Event
-from callwright.stream_reader import Lane, Source, Steps
+from callwright.stream_reader import FastPath, Parse, StreamReader
 
-__all__ = ["JsonSpan", "JsonStops", "gather_json", "json_text"]
+__all__ = ["JsonScanner", "JsonTerminators", "collect_json", "pass_json"]
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def _runs(firsts: str) -> _Runs:
     )
 
 
-class JsonSpan:
+class JsonScanner:
     """Follows one value, which must begin with a bracket or a quote. It halts before any of the characters `firsts`,
     with which a stop may begin.
     """
@@ -97,7 +97,7 @@ class JsonSpan:
         return at, False
 
 
-class JsonStops:
+class JsonTerminators:
     """What ends a value that was not closed.
 
     Outside strings that is any of `literals`. In a string they are text, unless the string was evidently never closed:
@@ -114,14 +114,14 @@ class JsonStops:
         assert not set(self.firsts) & set('"\\'), "a stop begins with no quote"
         self.plain = _runs(self.firsts).plain
 
-    def at(self, text: str, at: int, source: Source, *, in_string: bool) -> str | None:
+    def at(self, text: str, at: int, source: StreamReader, *, in_string: bool) -> str | None:
         """The stop at this place of `text`, `""` when there is none, None when that is not known yet."""
         for literal in self.literals:
             if text.startswith(literal, at):
                 return self._seam(text, at, literal, source) if in_string else literal
         return None if not source.ended and _may_come(text, at, self.literals, self.longest) else ""
 
-    def _seam(self, text: str, at: int, literal: str, source: Source) -> str | None:
+    def _seam(self, text: str, at: int, literal: str, source: StreamReader) -> str | None:
         """The same for a literal in a string."""
         ahead = text[at : at + _MAX_AHEAD]
         full = len(ahead) == _MAX_AHEAD
@@ -157,21 +157,21 @@ def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bo
     return any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
 
 
-def json_text(source: Source, stops: JsonStops, make: Callable[[str], Event]) -> Steps[tuple[bool, str]]:
+def pass_json(source: StreamReader, stops: JsonTerminators, make: Callable[[str], Event]) -> Parse[tuple[bool, str]]:
     """Pass a value on as it is. Answers whether it was closed, and the literal that ended it if it was not."""
     emit, plain = source.emit, stops.plain
 
-    def lane(text: str) -> bool:
+    def fast_path(text: str) -> bool:
         if plain(text, 0) is None:
             return False
         emit(make(text))
         return True
 
-    return (yield from _json(source, stops, make, emit, lane))
+    return (yield from _json(source, stops, make, emit, fast_path))
 
 
-def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str, bool, str]]:
-    """Hold a value and answer it, with what `json_text` answers.
+def collect_json(source: StreamReader, stops: JsonTerminators, limit: int) -> Parse[tuple[str, bool, str]]:
+    """Hold a value and answer it, with what `pass_json` answers.
 
     Of a value with more than `limit` characters these are answered, as not closed, and the rest is unread.
     """
@@ -196,9 +196,13 @@ def gather_json(source: Source, stops: JsonStops, limit: int) -> Steps[tuple[str
 
 
 def _json(
-    source: Source, stops: JsonStops, make: Callable[[str], T], emit: Callable[[T], object], lane: Lane | None = None
-) -> Steps[tuple[bool, str]]:
-    span = JsonSpan(stops.firsts)
+    source: StreamReader,
+    stops: JsonTerminators,
+    make: Callable[[str], T],
+    emit: Callable[[T], object],
+    fast_path: FastPath | None = None,
+) -> Parse[tuple[bool, str]]:
+    span = JsonScanner(stops.firsts)
     plain = stops.plain
     seen = 0  # how many characters behind source.at the span has read
     judged = -1  # where begins no stop
@@ -206,8 +210,8 @@ def _json(
         text = source.text
         if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
             emit(make(source.take(len(text))))
-            if lane is not None:
-                source.pass_through(lane)
+            if fast_path is not None:
+                source.set_fast_path(fast_path)
             yield
             continue
         end, closed = span.end(text, source.at + seen, judged=judged)
@@ -226,6 +230,6 @@ def _json(
             source.at += len(stop)
         if closed or stop or source.done:
             return closed, stop or ""
-        if lane is not None and span.in_string and not span.escaped:
-            source.pass_through(lane)
+        if fast_path is not None and span.in_string and not span.escaped:
+            source.set_fast_path(fast_path)
         yield

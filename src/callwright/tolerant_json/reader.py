@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, TypeVar, cast
 
-from callwright.stream_reader import Source, Steps, silent_source
+from callwright.stream_reader import Parse, StreamReader, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
 from callwright.tolerant_json.scalars import scalar
@@ -79,7 +79,7 @@ def read_json(text: str) -> Node | None:
 
     None when something stands behind it, and when the text ends before it does.
     """
-    source = silent_source(text)
+    source = silent_reader(text)
     reader = Reader(source)
     try:
         node = finished(reader.value("top"))
@@ -89,7 +89,7 @@ def read_json(text: str) -> Node | None:
     return node if not rest and not reader.cut and "missing_closer" not in reader.repairs else None
 
 
-def finished(steps: Steps[T]) -> T:
+def finished(steps: Parse[T]) -> T:
     """What steps answer whose text is all there."""
     try:
         next(steps)
@@ -102,7 +102,7 @@ def finished(steps: Steps[T]) -> T:
 class Reader:
     """Reads values from a source; the methods are steps that wait for more text where they need it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: StreamReader) -> None:
         self.source = source
         self.repairs: dict[JsonRepair, int] = {}
         self.cut = False  # the text ended in the middle of a scalar, a key or a member
@@ -117,7 +117,7 @@ class Reader:
 
     # --- values ---
 
-    def value(self, where: Where) -> Steps[Node]:
+    def value(self, where: Where) -> Parse[Node]:
         """Read one value whole. What stands before it has been read."""
         stack: list[tuple[Node, Member | Item]] = []
         depth = len(self._open)
@@ -140,7 +140,7 @@ class Reader:
                 cast(list[Item], siblings).append(entry)
                 node, is_open = parent, True
 
-    def begin(self, where: Where) -> Steps[tuple[Node, bool]]:
+    def begin(self, where: Where) -> Parse[tuple[Node, bool]]:
         """Read a scalar, or the bracket with which a container begins; answers whether it did."""
         source = self.source
         while source.at == len(source.text) and not source.ended:
@@ -162,13 +162,13 @@ class Reader:
             return Node("string", f'"{"".join(pieces)}"', closed=closed), False
         return (yield from self._word(where)), False
 
-    def next(self, container: Node, *, first: bool) -> Steps[Member | Item | None]:
+    def next(self, container: Node, *, first: bool) -> Parse[Member | Item | None]:
         """Read up to the next value of an open container, None when it ended: then `closed` says how."""
         if container.kind == "object":
             return (yield from self._member(container, first=first))
         return (yield from self._item(container, first=first))
 
-    def _member(self, node: Node, *, first: bool) -> Steps[Member | None]:
+    def _member(self, node: Node, *, first: bool) -> Parse[Member | None]:
         lead = yield from self._separator(node, first=first)
         if lead is None:
             return None
@@ -203,11 +203,11 @@ class Reader:
             return None
         return Member(*lead, Node("missing", "", "null"), key, f"{before}:{after}", name_of(key))
 
-    def _item(self, node: Node, *, first: bool) -> Steps[Item | None]:
+    def _item(self, node: Node, *, first: bool) -> Parse[Item | None]:
         lead = yield from self._separator(node, first=first)
         return None if lead is None else Item(*lead, Node("missing", "", "null"))
 
-    def _separator(self, node: Node, *, first: bool) -> Steps[tuple[str, str] | None]:
+    def _separator(self, node: Node, *, first: bool) -> Parse[tuple[str, str] | None]:
         """Read commas up to the next key or item; None at the container's end."""
         source = self.source
         before = yield from self.gap()
@@ -252,7 +252,7 @@ class Reader:
         self.tail = ""
         node.closed = False
 
-    def _closer(self, mark: str, node: Node) -> Steps[bool]:
+    def _closer(self, mark: str, node: Node) -> Parse[bool]:
         """A closing bracket: whether it ends the innermost container, which it may do without being read itself."""
         wanted = {"}": "{", "]": "[", ")": "("}[mark]
         source = self.source
@@ -272,7 +272,7 @@ class Reader:
         node.closed = True
         return True
 
-    def _goes_on_outside(self) -> Steps[bool]:
+    def _goes_on_outside(self) -> Parse[bool]:
         """Whether behind a closer of the wrong kind the parent object goes on, so that it closed one container only."""
         if self._open[-2:-1] != ["{"]:
             return False
@@ -285,7 +285,7 @@ class Reader:
                 return follows
             yield
 
-    def _ellipsis(self) -> Steps[bool]:
+    def _ellipsis(self) -> Parse[bool]:
         while self.source.more(3):
             yield
         if not self.source.text.startswith("...", self.source.at):
@@ -294,7 +294,7 @@ class Reader:
         self.repaired("ellipsis")
         return True
 
-    def _fence_rest(self) -> Steps[bool]:
+    def _fence_rest(self) -> Parse[bool]:
         """Whether a fence ends here, and with it the value."""
         while self.source.more(3):
             yield
@@ -302,7 +302,7 @@ class Reader:
 
     # --- between tokens ---
 
-    def gap(self) -> Steps[str]:
+    def gap(self) -> Parse[str]:
         """Skip white space and comments up to something else or the end; answers the white space."""
         source = self.source
         if not self._blanks and (usual := _USUAL_GAP(source.text, source.at)):
@@ -336,7 +336,7 @@ class Reader:
         self.repaired("white_space")
         return " "
 
-    def _skip_to(self, end: str) -> Steps[None]:
+    def _skip_to(self, end: str) -> Parse[None]:
         source = self.source
         while (found := source.text.find(end, source.at)) < 0:
             source.at = len(source.text) if source.ended else max(source.at, len(source.text) - len(end) + 1)
@@ -347,7 +347,7 @@ class Reader:
 
     # --- strings ---
 
-    def string(self, where: Where, emit: Callable[[str], object]) -> Steps[bool]:
+    def string(self, where: Where, emit: Callable[[str], object]) -> Parse[bool]:
         """Read a string from its quote on; `emit` gets pieces of its text as in JSON, escapes and all.
 
         Answers whether it was closed; where it was not, and the text ended, `cut` is set.
@@ -407,7 +407,7 @@ class Reader:
                     inner += 1
                     self.repaired("inner_quote")
 
-    def _opening(self) -> Steps[str]:
+    def _opening(self) -> Parse[str]:
         """Read an opening quote; answers the closing one."""
         source = self.source
         mark = source.text[source.at]
@@ -423,7 +423,7 @@ class Reader:
             self.repaired("bad_quotes")
         return QUOTES[mark]
 
-    def _escape(self, emit: Callable[[str], object]) -> Steps[bool]:
+    def _escape(self, emit: Callable[[str], object]) -> Parse[bool]:
         """Read from a backslash on; False when the text ended in it."""
         source = self.source
         while source.more(ESCAPE) or (source.more(UNICODE) and may_be_escape(source.text, source.at)):
@@ -440,7 +440,7 @@ class Reader:
 
     # --- words ---
 
-    def _word(self, where: Where) -> Steps[Node]:
+    def _word(self, where: Where) -> Parse[Node]:
         """Read a value without quotes: a number, a literal, or text."""
         source = self.source
         pieces: list[str] = []
@@ -472,7 +472,7 @@ class Reader:
             self.repaired(rule)
         return node
 
-    def _key_word(self) -> Steps[Node]:
+    def _key_word(self) -> Parse[Node]:
         source = self.source
         pieces: list[str] = []
         while True:

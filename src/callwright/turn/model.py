@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from callwright.calls.aliases import Hints
+from callwright.calls.aliases import ParameterAliases
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
@@ -17,7 +17,7 @@ from callwright.upstreams.base import (
     Upstream,
 )
 
-__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Chooser", "Mode", "Model", "open_models"]
+__all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Mode", "ModeSelector", "Model", "open_models"]
 
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
@@ -45,13 +45,15 @@ class Model(Struct, frozen=True):
     `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply
     is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
     every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
-    `tells_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
+    `describe_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
     `constrain`: a server that takes grammars gets one where a call is demanded (modes raw and prompt).
-    `heeds_choice`: the server knows `tool_choice`; one that does not is asked in mode prompt where a call is demanded.
-    `always_streams`: answers that are wanted whole are fetched as streams, too.
-    `object_arguments`: a server that renders natively gets the arguments in a history as objects. `reads` reads the
-    text of a server that renders but does not parse (mode native). `chooser`: mode and dialect are chosen when the
-    model is asked, by what its server can do; until then the mode is `native`. `observers` see each turn.
+    `supports_tool_choice`: the server knows `tool_choice`; one that does not is asked in mode prompt where a call is
+    demanded.
+    `force_stream`: answers that are wanted whole are fetched as streams, too.
+    `arguments_as_objects`: a server that renders natively gets the arguments in a history as objects. `output_parser`
+    reads the
+    text of a server that renders but does not parse (mode native). `mode_selector`: mode and dialect are chosen when
+    the model is asked, by what its server can do; until then the mode is `native`. `observers` see each turn.
     """
 
     name: str
@@ -61,23 +63,23 @@ class Model(Struct, frozen=True):
     dialect: str | None = None
     options: RenderOptions = RenderOptions()
     fields: Mapping[str, Any] = {}
-    hints: Hints = Hints()
+    hints: ParameterAliases = ParameterAliases()
     retries: int = 2
     retry_s: float = 100.0
-    tells_media: bool = False
+    describe_media: bool = False
     constrain: bool = True
-    object_arguments: bool = False
-    heeds_choice: bool = True
-    always_streams: bool = False
-    reads: Reads | None = None
-    chooser: "Chooser | None" = None
+    arguments_as_objects: bool = False
+    supports_tool_choice: bool = True
+    force_stream: bool = False
+    output_parser: Reads | None = None
+    mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()
 
     async def close(self) -> None:
         """Give back all connections."""
         await self.upstream.close()
-        if self.chooser is not None:
-            await self.chooser.close()
+        if self.mode_selector is not None:
+            await self.mode_selector.close()
 
     def called(self, name: str) -> "Model":
         """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
@@ -88,7 +90,7 @@ class Model(Struct, frozen=True):
         return replace(self, name=name, upstream_model=name, dialect=dialect)
 
 
-class Chooser(Protocol):
+class ModeSelector(Protocol):
     """Chooses how a model is asked (mode `auto`)."""
 
     def start(self) -> None:

@@ -21,7 +21,7 @@ from callwright.events import (
 )
 from callwright.parser import Filter
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.passthrough import JsonSpan
+from callwright.tolerant_json.passthrough import JsonScanner
 from callwright.upstreams.base import ToolCallDelta
 
 __all__ = ["NativeCalls", "PrintedCalls"]
@@ -33,7 +33,7 @@ _FIRST = 1 << 20
 
 class _Call(Struct):
     index: int
-    span: JsonSpan
+    span: JsonScanner
     name: str = ""
     id: str | None = None
     waiting: list[str] = []  # arguments that could not go out yet
@@ -85,7 +85,7 @@ class NativeCalls:
         return self._pushed(self._ready())
 
     def _begun(self, index: int) -> _Call:
-        call = self._calls[index] = _Call(_FIRST + self._seen, JsonSpan())
+        call = self._calls[index] = _Call(_FIRST + self._seen, JsonScanner())
         self._all.append(call)
         self._seen += 1
         return call

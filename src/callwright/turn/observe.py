@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from callwright.calls.aliases import Hints
+from callwright.calls.aliases import ParameterAliases
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import (
@@ -33,10 +33,17 @@ from callwright.events import (
     Usage,
 )
 from callwright.parser import Reads
-from callwright.upstreams.base import Delta, Generation, ReasoningText, TextDelta, ToolCallDelta, UnreadCall
-from callwright.upstreams.timings import Trip
+from callwright.upstreams.base import (
+    Delta,
+    GenerationRequest,
+    ReasoningText,
+    TextDelta,
+    ToolCallDelta,
+    UnparsedCallDelta,
+)
+from callwright.upstreams.timings import RequestTimings
 
-__all__ = ["Asked", "Ended", "Observation", "Observer", "Raw", "SeenCall"]
+__all__ = ["Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
 
 log = logging.getLogger("callwright")
 
@@ -78,14 +85,14 @@ class Raw(Struct):
         self.events += events
 
 
-class Asked(Struct):
+class RequestedTurn(Struct):
     """One generation that was asked for. `again`: what was wrong with the one before, where that is why it was; None
     for the first one, and for one that was asked for in another way because the first failed. `failure`: why there is
     none, or not all of it.
     """
 
-    generation: Generation
-    trip: Trip
+    generation: GenerationRequest
+    timings: RequestTimings
     raw: Raw | None = None
     again: ProblemKind | None = None
     failure: UpstreamError | RequestError | None = None
@@ -102,7 +109,7 @@ class Observation(Struct):
     """One turn of a model, as far as it has come.
 
     What an observer may set when it begins: `keeps`, so many characters of what the upstream sends are kept (in
-    `Asked.raw`); `headers`, which go with every request to the upstream.
+    `RequestedTurn.raw`); `headers`, which go with every request to the upstream.
 
     `mode` and `dialect` are those in which it was asked last. Times are those of `time.monotonic`, in seconds.
     `first_s`: when the first event went out. `error` is what the turn ended with: `GeneratorExit` or `CancelledError`
@@ -114,8 +121,8 @@ class Observation(Struct):
     upstream_model: str
     mode: str
     dialect: str | None
-    reads: Reads | None
-    hints: Hints
+    output_parser: Reads | None
+    hints: ParameterAliases
     conversation: Conversation
     fields: Mapping[str, Any]
     streamed: bool
@@ -124,7 +131,7 @@ class Observation(Struct):
     begun_s: float = msgspec.field(default_factory=time.monotonic)
     first_s: float | None = None
     ended_s: float | None = None
-    asked: list[Asked] = []
+    asked: list[RequestedTurn] = []
     calls: dict[int, SeenCall] = {}
     problems: list[Problem] = []
     reason: FinishReason | None = None
@@ -149,22 +156,24 @@ class Observation(Struct):
                 self.endings.append(ended)
         return self
 
-    def asks(self, generation: Generation, again: ProblemKind | None = None) -> tuple[Generation, Raw | None]:
+    def asks(
+        self, generation: GenerationRequest, again: ProblemKind | None = None
+    ) -> tuple[GenerationRequest, Raw | None]:
         """The model is asked, or asked `again` for what was wrong; answers what it is asked for, and where what its
         server sends is kept.
         """
-        trip = Trip()
+        trip = RequestTimings()
         headers = {**generation.headers, **self.headers} if self.headers else generation.headers
-        generation = msgspec.structs.replace(generation, headers=headers, trip=trip)
+        generation = msgspec.structs.replace(generation, headers=headers, timings=trip)
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
-        self.asked.append(Asked(generation, trip, raw, again))
+        self.asked.append(RequestedTurn(generation, trip, raw, again))
         self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
 
     def failed(self, error: UpstreamError | RequestError) -> None:
         """The generation that runs has failed."""
         self.asked[-1].failure = error
-        self.asked[-1].trip.ended_s = time.monotonic()
+        self.asked[-1].timings.ended_s = time.monotonic()
 
     def events(self, batch: Sequence[Event | Usage]) -> None:
         """Something goes out."""
@@ -197,7 +206,7 @@ class Observation(Struct):
     ) -> None:
         self.error = error
         self.ended_s = time.monotonic()
-        if self.asked and (last := self.asked[-1].trip).ended_s is None:
+        if self.asked and (last := self.asked[-1].timings).ended_s is None:
             last.ended_s = self.ended_s
         for ended in self.endings:
             try:
@@ -217,6 +226,6 @@ def _size(delta: Delta) -> int:
             return len(text) + 32
         case ToolCallDelta():
             return len(delta.arguments) + len(delta.name or "") + 64
-        case UnreadCall(text, told):
+        case UnparsedCallDelta(text, told):
             return len(text) + len(told) + 32
     return 32

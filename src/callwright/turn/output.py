@@ -9,19 +9,19 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import get_dialect
 from callwright.events import ContentDelta, Event, FinishReason, Problem, ReasoningDelta, Usage
-from callwright.free_text.recover import Found, Prose, recover_arguments
+from callwright.free_text.recover import RecoveredCall, TextSegment, recover_arguments
 from callwright.parser import OutputParser
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
 from callwright.turn.observe import Raw
 from callwright.upstreams.base import (
     Delta,
-    Generation,
+    FinishDelta,
+    GenerationRequest,
     ReasoningText,
-    Stopped,
     TextDelta,
     ToolCallDelta,
-    UnreadCall,
+    UnparsedCallDelta,
 )
 
 __all__ = ["Attempt", "Reader", "unread_call"]
@@ -30,9 +30,9 @@ __all__ = ["Attempt", "Reader", "unread_call"]
 class Attempt:
     """Reads one generation, and notes how it fares."""
 
-    def __init__(self, model: Model, generation: Generation, raw: Raw | None) -> None:
+    def __init__(self, model: Model, generation: GenerationRequest, raw: Raw | None) -> None:
         self._reader = Reader(model, generation)
-        self._trip = self._waiting = generation.trip
+        self._timings = self._waiting = generation.timings
         self._raw = raw
 
     @property
@@ -53,8 +53,8 @@ class Attempt:
 
     def finish(self) -> list[Event]:
         """The last events: the upstream has sent all of it."""
-        if self._trip is not None:
-            self._trip.ended_s = time.monotonic()
+        if self._timings is not None:
+            self._timings.ended_s = time.monotonic()
         events = self._reader.finish()
         if self._raw is not None:
             self._raw.end("whole", events)
@@ -90,7 +90,7 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
 class Reader:
     """Turns the deltas of one generation into checked events: those that each makes certain, then the rest."""
 
-    def __init__(self, model: Model, generation: Generation) -> None:
+    def __init__(self, model: Model, generation: GenerationRequest) -> None:
         conversation = generation.conversation
         tools = Toolset(
             conversation.tools,
@@ -114,8 +114,10 @@ class Reader:
             self._parser = OutputParser(get_dialect(generation.dialect), tools, self._check, start)
             if prompt and prompt.prefill:
                 self._early = self._parser.feed(prompt.prefill)
-        elif model.reads is not None:
-            self._parser = OutputParser(model.reads, tools, PrintedCalls(self._check, self._native, is_leak=False))
+        elif model.output_parser is not None:
+            self._parser = OutputParser(
+                model.output_parser, tools, PrintedCalls(self._check, self._native, is_leak=False)
+            )
         else:
             self._may_print = _may_print_calls(conversation, generation.fields)
 
@@ -136,9 +138,9 @@ class Reader:
                 return self._native.call(delta)
             case ReasoningText(text):
                 return self._native.reasoning(text)
-            case UnreadCall(text, told):
+            case UnparsedCallDelta(text, told):
                 return self._salvaged(text, told)
-            case Stopped(reason):
+            case FinishDelta(reason):
                 self._reason = reason
             case Usage():
                 self.usage = delta
@@ -150,7 +152,7 @@ class Reader:
         """Look for calls in the text: servers whose own parser fails print them there."""
         self._may_print = False
         tools = self._tools
-        printed = Toolset(tools.ordered, tools.choice, hints=tools.hints, infers=False)
+        printed = Toolset(tools.ordered, tools.choice, hints=tools.hints, infer_bare_arguments=False)
         self._parser = OutputParser(
             get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native, is_leak=True)
         )
@@ -161,14 +163,14 @@ class Reader:
         pieces = recover_arguments(text, self._tools) if text else []
         for number, piece in enumerate(pieces):
             match piece:
-                case Prose(words, problem):
+                case TextSegment(words, problem):
                     out += self._native.text(words) if words.strip() else []
                     out += [problem] if problem else []
-                case Found(name, arguments, _, problems):
+                case RecoveredCall(name, arguments, _, problems):
                     out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
                 case _:
                     assert_never(piece)
-        if text and not any(isinstance(piece, Found) for piece in pieces):
+        if text and not any(isinstance(piece, RecoveredCall) for piece in pieces):
             out.append(Problem("malformed_call", "the server took it for a call, and it is none"))
         return out
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from callwright.calls.history import shaped, with_told_media
+from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
 from callwright.conversation import Conversation, NamedTool
 from callwright.dialects.base import RenderOptions, get_dialect
@@ -17,18 +17,20 @@ from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
 from callwright.upstreams.base import (
-    Generation,
+    GenerationRequest,
 )
 
-__all__ = ["plan"]
+__all__ = ["build_generation_request"]
 
 
-def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> Generation:
+def build_generation_request(
+    model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str
+) -> GenerationRequest:
     """What the upstream is asked for. `today` (YYYY-MM-DD) goes into prompts that show the date."""
-    asked = Generation(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
-    mode, name = _way(model, conversation)
+    asked = GenerationRequest(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
+    mode, name = _select_mode(model, conversation)
     if mode == "native":
-        return _native(asked, conversation, objects=model.object_arguments)
+        return _native(asked, conversation, objects=model.arguments_as_objects)
     if name is None:
         raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
     dialect = get_dialect(name)
@@ -36,7 +38,7 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
     options = _options(given, fields, today)
     if mode == "raw":
-        shown = with_told_media(conversation.items) if model.tells_media else conversation.items
+        shown = describe_media(conversation.items) if model.describe_media else conversation.items
         prompt = dialect.render(replace(conversation, items=shown), options)
         return replace(
             asked,
@@ -55,18 +57,18 @@ def plan(model: Model, conversation: Conversation, fields: Mapping[str, Any], to
     )
 
 
-def _way(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
+def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
     """Mode and dialect of one request."""
     choice = conversation.tool_choice
     demanded = bool(conversation.tools) and (choice == "required" or isinstance(choice, NamedTool))
-    if model.mode == "native" and demanded and not model.heeds_choice:
+    if model.mode == "native" and demanded and not model.supports_tool_choice:
         return "prompt", UNKNOWN
     return model.mode, model.dialect
 
 
-def _native(asked: Generation, conversation: Conversation, *, objects: bool) -> Generation:
+def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
     """Ask a server that renders and reads: with a history that its template gets right."""
-    items = shaped(conversation.items, history_form(asked.model))
+    items = apply_history_rules(conversation.items, history_form(asked.model))
     messages = write_messages(replace(conversation, items=items))
     fields = dict(asked.fields)
     if conversation.response_format is not None:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from callwright.calls.aliases import GROUPS, Hints, InferenceRule
+from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.collector import Turn, collect
 from callwright.conversation import Conversation, CustomInput, FunctionTool, NamedTool, ResponseFormat, ToolChoice
 from callwright.errors import ConfigError, GrammarError, RequestError, UpstreamError
@@ -20,12 +20,12 @@ from callwright.prompt import Prompt
 from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Mode, Model
-from callwright.turn.observe import Asked, Observation
+from callwright.turn.observe import Observation, RequestedTurn
 from callwright.turn.output import Reader
-from callwright.upstreams.base import Delta, Generation
+from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-__all__ = ["Attempt", "Record", "RecordError", "Reread", "read_record", "record_of", "reread"]
+__all__ = ["Record", "RecordError", "RecordedAttempt", "Reread", "read_record", "record_of", "reread"]
 
 VERSION: Final = 1
 Typed: TypeAlias = dict[str, Any]  # a delta or an event: its fields, and its class as `type`
@@ -45,12 +45,12 @@ class RecordedTool(Struct, omit_defaults=True):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
-    held: bool = False
+    enforce_schema: bool = False
     custom: bool = False
     grammar: tuple[str, str] | None = None
 
 
-class Attempt(Struct, omit_defaults=True):
+class RecordedAttempt(Struct, omit_defaults=True):
     """One time that the model was asked.
 
     `prompt` (mode raw) or `messages` are what went to its server; `start` and `prefill` say where its answer begins.
@@ -81,7 +81,7 @@ class Record(Struct, omit_defaults=True):
     model: str
     upstream: str
     upstream_model: str
-    attempts: list[Attempt]
+    attempts: list[RecordedAttempt]
     request_id: str | None = None
     client_request_id: str | None = None
     endpoint: str | None = None
@@ -133,7 +133,9 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         upstream=seen.upstream,
         upstream_model=seen.upstream_model,
         attempts=[_attempt(asked) for asked in seen.asked],
-        response_template=dict(seen.reads.template) if isinstance(seen.reads, ResponseTemplate) else None,
+        response_template=dict(seen.output_parser.template)
+        if isinstance(seen.output_parser, ResponseTemplate)
+        else None,
         tools=[_recorded(tool) for tool in conversation.tools],
         tool_choice={"name": choice.name} if isinstance(choice, NamedTool) else choice,
         allowed_tools=None if conversation.allowed_tools is None else list(conversation.allowed_tools),
@@ -153,11 +155,11 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
     )
 
 
-def _attempt(asked: Asked) -> Attempt:
+def _attempt(asked: RequestedTurn) -> RecordedAttempt:
     generation, raw = asked.generation, asked.raw
     prompt = generation.prompt
     assert raw is not None
-    return Attempt(
+    return RecordedAttempt(
         mode=asked.mode,
         ended=raw.ended,
         dialect=generation.dialect,
@@ -184,7 +186,7 @@ def _recorded(tool: FunctionTool) -> RecordedTool:
         description=tool.description,
         parameters=None if tool.parameters is None else dict(tool.parameters),
         strict=tool.strict,
-        held=tool.held,
+        enforce_schema=tool.enforce_schema,
         custom=tool.custom is not None,
         grammar=(grammar.syntax, grammar.definition) if grammar else None,
     )
@@ -238,21 +240,21 @@ def reread(record: Record, dialect: str | None = None) -> list[Reread | None]:
         name=record.model,
         upstream=ScriptedUpstream(()),
         upstream_model=record.upstream_model,
-        reads=reads,
-        hints=Hints(
+        output_parser=reads,
+        hints=ParameterAliases(
             aliases=(*map(frozenset, record.aliases), *GROUPS),
-            inference=tuple(InferenceRule(tool, frozenset(keys)) for tool, keys in record.infer),
+            inference=tuple(ToolInferenceRule(tool, frozenset(keys)) for tool, keys in record.infer),
         ),
     )
     return [_reread(model, conversation, record, attempt, dialect) for attempt in record.attempts]
 
 
 def _reread(
-    model: Model, conversation: Conversation, record: Record, attempt: Attempt, dialect: str | None
+    model: Model, conversation: Conversation, record: Record, attempt: RecordedAttempt, dialect: str | None
 ) -> Reread | None:
     if record.is_cut or attempt.is_cut:
         return None
-    generation = Generation(
+    generation = GenerationRequest(
         model=model.upstream_model,
         conversation=conversation,
         dialect=attempt.dialect if attempt.mode == "native" else dialect or attempt.dialect,
@@ -286,7 +288,7 @@ def _tool(given: RecordedTool) -> FunctionTool:
         parameters=given.parameters,
         strict=given.strict,
         custom=CustomInput(grammar) if given.custom else None,
-        held=given.held,
+        enforce_schema=given.enforce_schema,
     )
 
 

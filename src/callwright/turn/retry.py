@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from callwright.calls.custom_tools import input_arguments
-from callwright.calls.json_forms import read_forms
+from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
 from callwright.events import (
@@ -28,7 +28,7 @@ from callwright.events import (
 )
 from callwright.tolerant_json.find import json_places
 
-__all__ = ["Attempt", "Guarantee", "Unmet"]
+__all__ = ["RetryAttempt", "RetryPolicy", "ToolChoiceNotMet"]
 
 # What makes it worth asking again.
 _WRONG: Final = frozenset(
@@ -48,11 +48,11 @@ _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
 _NOT_RUN: Final = "Error: this call was not run."
 
 
-class Unmet(Exception):  # noqa: N818  # the caller makes an error of its own of it
+class ToolChoiceNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
     """What the request demands did not come about; the message says what and why."""
 
 
-class _Made(msgspec.Struct):
+class AttemptedCall(msgspec.Struct):
     """A call that was made: its events, and what is wrong with it."""
 
     started: CallStarted
@@ -68,13 +68,13 @@ class _Made(msgspec.Struct):
         return input_arguments(text) if self.started.kind == "custom" else text or "{}"
 
 
-class Attempt(msgspec.Struct):
+class RetryAttempt(msgspec.Struct):
     """One answer of the model. `held` are its events that have not gone out, in order, without the last."""
 
     held: list[Event] = []
     content: list[ContentDelta] = []
     reasoning: list[ReasoningDelta] = []
-    calls: dict[int, _Made] = {}
+    calls: dict[int, AttemptedCall] = {}
     problems: list[Problem] = []
     reason: FinishReason = "stop"
 
@@ -82,7 +82,7 @@ class Attempt(msgspec.Struct):
         """Hold an event."""
         match event:
             case CallStarted(index):
-                self.calls[index] = _Made(event, [event], [])
+                self.calls[index] = AttemptedCall(event, [event], [])
             case ArgumentsDelta(index, text):
                 self.calls[index].events.append(event)
                 self.calls[index].arguments.append(text)
@@ -123,17 +123,17 @@ class Attempt(msgspec.Struct):
         return [problem for problem in self.problems if problem.kind in _WRONG]
 
     @property
-    def good(self) -> list[_Made]:
+    def good(self) -> list[AttemptedCall]:
         """The calls with which nothing is wrong."""
         return [call for call in self.calls.values() if call.complete and not call.wrong]
 
     @property
-    def bad(self) -> list[_Made]:
+    def bad(self) -> list[AttemptedCall]:
         """The others."""
         return [call for call in self.calls.values() if not call.complete or call.wrong]
 
 
-class Guarantee:
+class RetryPolicy:
     """Takes the events of one or more attempts and says when the model should be asked again, and with what.
 
     `retries`: how often at most. `streamed`: text is sent as it comes.
@@ -141,15 +141,15 @@ class Guarantee:
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
-        self._guaranteed = {tool.name for tool in tools if tool.is_guaranteed}
+        self._guaranteed = {tool.name for tool in tools if tool.must_be_valid}
         self._demands = conversation.tool_choice != "auto" and bool(tools)
         self.holds = bool(tools) and (not streamed or self._demands or bool(self._guaranteed))
         self._conversation = conversation
         self._retries = retries
         self._streamed = streamed
-        self._attempt = Attempt()
-        self._earlier: list[Attempt] = []
-        self._kept: list[_Made] = []
+        self._attempt = RetryAttempt()
+        self._earlier: list[RetryAttempt] = []
+        self._kept: list[AttemptedCall] = []
         self._retried: list[Problem] = []
         self.again_for: ProblemKind | None = None  # what is wrong, first of all, with the attempt that was made before
         self._told: list[str] = []
@@ -170,7 +170,7 @@ class Guarantee:
             self._attempt.held.append(event)
         return False
 
-    def again(self, *, in_time: bool) -> list[Item] | None:
+    def next_attempt(self, *, in_time: bool) -> list[Item] | None:
         """The attempt is over. What the model is told before it is asked again; None when it is not.
 
         `in_time`: the time for another attempt is there.
@@ -186,10 +186,10 @@ class Guarantee:
         self._earlier.append(attempt)
         self._keep(attempt.good)
         self._retried.append(Problem("call_retried", "; ".join(told)))
-        self._attempt = Attempt()
+        self._attempt = RetryAttempt()
         return self._told_items(attempt, wrong)
 
-    def give_up(self) -> bool:
+    def fall_back(self) -> bool:
         """The attempt that runs has failed. Whether there is an earlier one to fall back on."""
         if not self._earlier:
             return False
@@ -197,7 +197,7 @@ class Guarantee:
         return True
 
     def finish(self) -> list[Event]:
-        """What goes out at the end. Raises `Unmet` where a demand was not met and no text was sent."""
+        """What goes out at the end. Raises `ToolChoiceNotMet` where a demand was not met and no text was sent."""
         if not self.holds:
             return []
         if self._earlier and not (self._demands or self._attempt.calls or self._earlier[0].calls):
@@ -213,14 +213,14 @@ class Guarantee:
         if not cut and (unmet or self._demands) and not self._kept and not sent:
             why = "; ".join(problem.detail for problem in problems if problem.kind in _WRONG)
             times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
-            raise Unmet(f"The model made no call that holds{times}: {why}")
+            raise ToolChoiceNotMet(f"The model made no call that holds{times}: {why}")
         ended = any(call.complete for call in self._kept)
         reason: FinishReason = attempt.reason if cut else "tool_calls" if ended else "stop"
         if not self._earlier and len(self._kept) == len(attempt.calls):
             return [*_with_own_ids(attempt.held), Finished(reason)]
         return [*self._text(), *_numbered(self._kept), *problems, Finished(reason)]
 
-    def _wrong(self, attempt: Attempt) -> list[Problem]:
+    def _wrong(self, attempt: RetryAttempt) -> list[Problem]:
         """What the model should be told. Text that may have been a call of some other tool is an answer."""
         found = [problem for call in attempt.bad for problem in call.wrong]
         if not self._conversation.parallel_tool_calls and (attempt.good or self._kept):
@@ -230,7 +230,7 @@ class Guarantee:
             doubts = [problem for problem in doubts if problem.kind in _WRONG_IN_TEXT]
         return found + doubts
 
-    def _keep(self, calls: Iterable[_Made]) -> None:
+    def _keep(self, calls: Iterable[AttemptedCall]) -> None:
         """Keep calls for the end, each once: the model may repeat what it was told to be accepted."""
         for call in calls:
             made = (call.started.name, "".join(call.arguments))
@@ -261,7 +261,7 @@ class Guarantee:
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
         return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
 
-    def _told_items(self, attempt: Attempt, wrong: Sequence[Problem]) -> list[Item]:
+    def _told_items(self, attempt: RetryAttempt, wrong: Sequence[Problem]) -> list[Item]:
         """The attempt, and its problems as results of its calls: the model reads what was wrong where it expects it."""
         items: list[Item] = []
         outputs: list[Item] = []
@@ -293,7 +293,7 @@ class Guarantee:
         """The calls that stand in a text, as they were written: name and arguments."""
         tools = Toolset(self._conversation.tools)
         nodes = [node for place in json_places(text, names=tools.names()) for node in place.nodes]
-        forms = [form for node in nodes for form in read_forms(node, tools) or ()]
+        forms = [form for node in nodes for form in find_json_calls(node, tools) or ()]
         return [(form.name, form.arguments.text() if form.arguments else "{}") for form in forms if form.explicit]
 
     def _explained(self, wrong: Sequence[Problem]) -> str:
@@ -323,7 +323,7 @@ def _with_own_ids(events: Iterable[Event]) -> list[Event]:
     return out
 
 
-def _numbered(calls: Iterable[_Made]) -> list[Event]:
+def _numbered(calls: Iterable[AttemptedCall]) -> list[Event]:
     """The events of calls from different attempts, counted anew."""
     events: list[Event] = []
     for number, call in enumerate(calls):

@@ -18,8 +18,8 @@ from callwright.events import Event, Usage
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
 from callwright.turn.output import Attempt, unread_call
-from callwright.turn.plan import plan
-from callwright.turn.retry import Guarantee, Unmet
+from callwright.turn.plan import build_generation_request
+from callwright.turn.retry import RetryPolicy, ToolChoiceNotMet
 
 __all__ = ["Events", "run_turn"]
 
@@ -36,37 +36,39 @@ async def run_turn(
     """
     seen = _observed(model, conversation, fields, streamed) if model.observers else None
     with seen or nullcontext():
-        chooser = model.chooser
-        if chooser is not None:
-            model = await chooser.choose(model)
+        mode_selector = model.mode_selector
+        if mode_selector is not None:
+            model = await mode_selector.choose(model)
         asked = conversation
-        guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
+        retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
         deadline = time.monotonic() + model.retry_s
         counted: Usage | None = None
         has_sent = False
         more: list[Item] | None = []
 
         def passed(events: Sequence[Event]) -> Sequence[Event]:
-            """What of these goes out now, by the guarantee as it stands."""
-            certain = guarantee.push(events)
+            """What of these goes out now, as the retry policy stands."""
+            certain = retry.push(events)
             if certain and seen is not None:
                 seen.events(certain)
             return certain
 
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
-            generation = plan(model, conversation, fields, today)
-            generation = replace(generation, streamed=streamed or model.always_streams)
+            generation = build_generation_request(model, conversation, fields, today)
+            generation = replace(generation, streamed=streamed or model.force_stream)
             raw: Raw | None = None
             if seen is not None:
-                generation, raw = seen.asks(generation, guarantee.again_for)
+                generation, raw = seen.asks(generation, retry.again_for)
             attempt = Attempt(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
                     async for batch in batches:
                         events = attempt.read(batch)
-                        if chooser is not None and (unread := unread_call(events)):
-                            await chooser.instead(model, unread)  # this answer is read here, the next asked for anew
+                        if mode_selector is not None and (unread := unread_call(events)):
+                            await mode_selector.instead(
+                                model, unread
+                            )  # this answer is read here, the next asked for anew
                         if events and (certain := passed(events)):
                             has_sent = True
                             yield certain
@@ -78,20 +80,20 @@ async def run_turn(
             except (RequestError, UpstreamError) as error:
                 if seen is not None:
                     seen.failed(error)
-                other = await chooser.instead(model, error) if chooser is not None else None
+                other = await mode_selector.instead(model, error) if mode_selector is not None else None
                 if other is not None and not has_sent:
                     model, conversation, more = other, asked, []
-                    guarantee = Guarantee(asked, retries=model.retries, streamed=streamed)
+                    retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
                     continue
                 if isinstance(error, UpstreamError) and (certain := passed(attempt.abandoned())):
                     yield certain
-                if not guarantee.give_up():
+                if not retry.fall_back():
                     raise
                 break
-            more = guarantee.again(in_time=time.monotonic() < deadline)
+            more = retry.next_attempt(in_time=time.monotonic() < deadline)
         try:
-            last: list[Event | Usage] = [*guarantee.finish()]
-        except Unmet as unmet:
+            last: list[Event | Usage] = [*retry.finish()]
+        except ToolChoiceNotMet as unmet:
             raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
         if counted is not None:
             last.append(counted)
@@ -108,7 +110,7 @@ def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any
         upstream_model=model.upstream_model,
         mode=model.mode,
         dialect=model.dialect,
-        reads=model.reads,
+        output_parser=model.output_parser,
         hints=model.hints,
         conversation=conversation,
         fields=fields,

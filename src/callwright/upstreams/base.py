@@ -14,18 +14,18 @@ from callwright.constraints.constraint import Constraint
 from callwright.conversation import Conversation
 from callwright.events import FinishReason, Usage
 from callwright.prompt import Prompt
-from callwright.upstreams.timings import Trip
+from callwright.upstreams.timings import RequestTimings
 
 __all__ = [
     "Delta",
     "Deltas",
-    "Generation",
+    "FinishDelta",
+    "GenerationRequest",
     "ReasoningText",
     "Server",
-    "Stopped",
     "TextDelta",
     "ToolCallDelta",
-    "UnreadCall",
+    "UnparsedCallDelta",
     "Upstream",
 ]
 
@@ -58,7 +58,7 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     arguments: str = ""
 
 
-class UnreadCall(Struct, frozen=True, gc=False):
+class UnparsedCallDelta(Struct, frozen=True, gc=False):
     """The server's own parser has failed on a call. `text` is what it says that the model wrote, as far as that has not
     come as text before; `told` is what it says itself.
     """
@@ -67,25 +67,25 @@ class UnreadCall(Struct, frozen=True, gc=False):
     told: str
 
 
-class Stopped(Struct, frozen=True):
+class FinishDelta(Struct, frozen=True):
     """The model ended (`stop`, also behind calls) or was stopped."""
 
     reason: FinishReason
 
 
-Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | UnreadCall | Usage | Stopped
+Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | UnparsedCallDelta | Usage | FinishDelta
 # A stream of them: what came together is one batch.
 Deltas: TypeAlias = AsyncGenerator[Sequence[Delta], None]
 
 
-class Generation(Struct, frozen=True):
+class GenerationRequest(Struct, frozen=True):
     """What a model is asked for.
 
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
     only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
     `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
     model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own. `streamed`: the answer
-    is wanted in pieces. `trip`: how it fares is noted there, where somebody watches.
+    is wanted in pieces. `timings`: how it fares is noted there, where somebody watches.
     """
 
     model: str
@@ -101,7 +101,7 @@ class Generation(Struct, frozen=True):
     constraint: Constraint | None = None
     headers: Mapping[str, str] = {}
     streamed: bool = True
-    trip: Trip | None = None
+    timings: RequestTimings | None = None
 
 
 class Upstream(Protocol):
@@ -118,7 +118,7 @@ class Upstream(Protocol):
         """
         ...
 
-    def stream(self, generation: Generation) -> Deltas:
+    def stream(self, generation: GenerationRequest) -> Deltas:
         """Ask, and answer deltas as they come, in batches of what came together. Closing the generator ends the
         generation on the server.
         """

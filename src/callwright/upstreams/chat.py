@@ -23,15 +23,15 @@ from callwright.events import FinishReason, Usage
 from callwright.upstreams.base import (
     Delta,
     Deltas,
-    Generation,
+    FinishDelta,
+    GenerationRequest,
     ReasoningText,
     Server,
-    Stopped,
     TextDelta,
     ToolCallDelta,
-    UnreadCall,
+    UnparsedCallDelta,
 )
-from callwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
+from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
 __all__ = ["ChatUpstream", "CountedTokens", "streaming"]
@@ -64,13 +64,13 @@ class ChatUpstream(ConstrainedUpstream):
         self._server: Server = server
         super().__init__(url, headers, timeouts)
 
-    def _spelling(self, constraint: Constraint) -> Spelling | None:
+    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
         own = _OWN_FORMAT.get(self._server)
         if own is not None and constraint.dialect != _JSON:
             return own
         return _BY_SCHEMA if self._server != "openai" else None
 
-    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
+    async def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
@@ -102,15 +102,15 @@ class ChatUpstream(ConstrainedUpstream):
             unread = _unread(error.said, said=reader.has_said)
             if unread is None:
                 raise
-            yield [unread, Stopped("stop")]
+            yield [unread, FinishDelta("stop")]
 
 
-def streaming(generation: Generation) -> dict[str, Any]:
+def streaming(generation: GenerationRequest) -> dict[str, Any]:
     """The fields that say whether an answer comes in pieces."""
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
-def _offered(generation: Generation, server: Server) -> dict[str, Any]:
+def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
     """The tools and the choice, as far as the server heeds it: a choice that it does not know leaves out tools."""
     if not generation.tools:
         return {}
@@ -133,7 +133,7 @@ def _is_unread(words: str) -> bool:
     return any(pattern.search(words) for pattern in _UNREAD)
 
 
-def _unread(words: str, *, said: bool) -> UnreadCall | None:
+def _unread(words: str, *, said: bool) -> UnparsedCallDelta | None:
     """What a server's error says of a call that it could not read; None where nothing of it is there to be read.
 
     `said`: the text has come before the error.
@@ -141,7 +141,7 @@ def _unread(words: str, *, said: bool) -> UnreadCall | None:
     for pattern in _UNREAD:
         if found := pattern.search(words):
             text = "" if said and pattern is not _UNREAD[0] else found["text"] or ""
-            return UnreadCall(text, words.partition(":")[0]) if text or said else None
+            return UnparsedCallDelta(text, words.partition(":")[0]) if text or said else None
     return None
 
 
@@ -159,12 +159,12 @@ def _shown_sglang_tag(found: Compiled) -> dict[str, Any]:
     return {**sglang_tag(found), "skip_special_tokens": False}
 
 
-_BY_SCHEMA: Final = Spelling("json", _schema)
+_BY_SCHEMA: Final = ConstraintEncoding("json", _schema)
 # Servers that hold a chat answer to the dialect's own format. llama.cpp's grammars would, too; but the marks of calls
 # that are control tokens vanish from its chat answers.
-_OWN_FORMAT: Final[Mapping[Server, Spelling]] = {
-    "vllm": Spelling("xgrammar", _shown_vllm_tag),
-    "sglang": Spelling("xgrammar", _shown_sglang_tag),
+_OWN_FORMAT: Final[Mapping[Server, ConstraintEncoding]] = {
+    "vllm": ConstraintEncoding("xgrammar", _shown_vllm_tag),
+    "sglang": ConstraintEncoding("xgrammar", _shown_sglang_tag),
 }
 
 
@@ -250,7 +250,7 @@ class _Choices:
                 out.append(TextDelta("", choice.logprobs))
             if choice.finish_reason:
                 self.has_stopped = True
-                out.append(Stopped(_REASONS.get(choice.finish_reason, "stop")))
+                out.append(FinishDelta(_REASONS.get(choice.finish_reason, "stop")))
         if chunk.usage:
             out.append(chunk.usage.usage())
 

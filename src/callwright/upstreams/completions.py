@@ -14,9 +14,9 @@ from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
 from callwright.events import Usage
 from callwright.prompt import Prompt
-from callwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta
+from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.chat import CountedTokens, streaming
-from callwright.upstreams.constrained import ConstrainedUpstream, Spelling, sglang_tag, vllm_tag
+from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
 __all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "Flavour"]
@@ -49,26 +49,26 @@ class CompletionsUpstream(ConstrainedUpstream):
         self._way = _WAYS[flavour]
         super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
 
-    def _spelling(self, constraint: Constraint) -> Spelling | None:
+    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
         return self._way.spelling
 
-    async def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
+    async def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         stopped = False
         way = self._way
-        if generation.trip is not None:
-            generation.trip.dropped = CHAT_ONLY.intersection(generation.fields)
+        if generation.timings is not None:
+            generation.timings.dropped = CHAT_ONLY.intersection(generation.fields)
         body = {**way.body(generation), **constraining}
         async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as batches:
             async for batch in batches:
                 deltas = [delta for chunk in batch for delta in way.read(chunk)]
-                stopped = stopped or any(isinstance(delta, Stopped) for delta in deltas)
+                stopped = stopped or any(isinstance(delta, FinishDelta) for delta in deltas)
                 if deltas:
                     yield deltas
         if not stopped:
             raise self.cut()
 
 
-def _fields(generation: Generation) -> dict[str, Any]:
+def _fields(generation: GenerationRequest) -> dict[str, Any]:
     """The request's fields that a completion endpoint takes, the stops joined with the dialect's."""
     fields = {key: value for key, value in generation.fields.items() if key not in CHAT_ONLY}
     if (limit := fields.pop("max_completion_tokens", None)) is not None:
@@ -81,12 +81,12 @@ def _fields(generation: Generation) -> dict[str, Any]:
     return fields
 
 
-def _prompt(generation: Generation) -> Prompt:
+def _prompt(generation: GenerationRequest) -> Prompt:
     assert generation.prompt is not None, "a completion endpoint needs a rendered prompt"
     return generation.prompt
 
 
-def _openai_body(generation: Generation) -> dict[str, Any]:
+def _openai_body(generation: GenerationRequest) -> dict[str, Any]:
     return {
         **_fields(generation),
         "model": generation.model,
@@ -95,12 +95,12 @@ def _openai_body(generation: Generation) -> dict[str, Any]:
     }
 
 
-def _shows_stops(generation: Generation) -> bool:
+def _shows_stops(generation: GenerationRequest) -> bool:
     """The stop token helps to read an output; but a stop of the client's own must not show in its answer."""
     return not generation.fields.get("stop")
 
 
-def _vllm_body(generation: Generation) -> dict[str, Any]:
+def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
     body = _openai_body(generation) | {
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
@@ -112,14 +112,14 @@ def _vllm_body(generation: Generation) -> dict[str, Any]:
     return body
 
 
-def _sglang_body(generation: Generation) -> dict[str, Any]:
+def _sglang_body(generation: GenerationRequest) -> dict[str, Any]:
     body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": _shows_stops(generation)}
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
     return body
 
 
-def _llamacpp_body(generation: Generation) -> dict[str, Any]:
+def _llamacpp_body(generation: GenerationRequest) -> dict[str, Any]:
     fields = _fields(generation)
     if (limit := fields.pop("max_tokens", None)) is not None:
         fields["n_predict"] = limit
@@ -158,7 +158,7 @@ def _read_openai(chunk: _Chunk) -> Iterator[Delta]:
         if choice.text:
             yield TextDelta(choice.text)
         if choice.finish_reason:
-            yield Stopped("length" if choice.finish_reason == "length" else "stop")
+            yield FinishDelta("length" if choice.finish_reason == "length" else "stop")
     if chunk.usage:
         yield chunk.usage.usage()
 
@@ -185,26 +185,32 @@ def _read_llamacpp(chunk: _LlamaChunk) -> Iterator[Delta]:
     if chunk.stop:
         cached = (chunk.timings and chunk.timings.cache_n) or 0
         yield Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached)
-        yield Stopped("length" if chunk.stop_type == "limit" else "stop")
+        yield FinishDelta("length" if chunk.stop_type == "limit" else "stop")
 
 
 class _Way(Struct, frozen=True):
     """How one server is asked and read. `chunk` is a piece of its answer."""
 
     path: str
-    body: Callable[[Generation], dict[str, Any]]
+    body: Callable[[GenerationRequest], dict[str, Any]]
     chunk: type[Any]
     read: Callable[[Any], Iterator[Delta]]
-    spelling: Spelling | None = None
+    spelling: ConstraintEncoding | None = None
 
 
 _WAYS: Final[Mapping[Flavour, _Way]] = {
     "openai": _Way("/completions", _openai_body, _Chunk, _read_openai),
-    "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai, Spelling("xgrammar", vllm_tag)),
-    "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai, Spelling("xgrammar", sglang_tag)),
+    "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai, ConstraintEncoding("xgrammar", vllm_tag)),
+    "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai, ConstraintEncoding("xgrammar", sglang_tag)),
     "llamacpp": _Way(
-        "/completion", _llamacpp_body, _LlamaChunk, _read_llamacpp, Spelling("llamacpp", _constrained_llamacpp)
+        "/completion",
+        _llamacpp_body,
+        _LlamaChunk,
+        _read_llamacpp,
+        ConstraintEncoding("llamacpp", _constrained_llamacpp),
     ),
 }
 # llama.cpp where it is called, not connected to: the prompt of its own endpoint, the answers of OpenAI's.
-IN_PROCESS: Final = _Way("", _llamacpp_body, _Chunk, _read_openai, Spelling("llamacpp", _constrained_llamacpp))
+IN_PROCESS: Final = _Way(
+    "", _llamacpp_body, _Chunk, _read_openai, ConstraintEncoding("llamacpp", _constrained_llamacpp)
+)

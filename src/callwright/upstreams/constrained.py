@@ -19,10 +19,10 @@ from callwright.constraints.compile import Compiled, Target, compiled, key_of, r
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary
 from callwright.errors import RequestError, UpstreamError
-from callwright.upstreams.base import Deltas, Generation
+from callwright.upstreams.base import Deltas, GenerationRequest
 from callwright.upstreams.http import HttpUpstream, Timeouts
 
-__all__ = ["ConstrainedUpstream", "Grammars", "Spelling", "constrains_itself", "sglang_tag", "vllm_tag"]
+__all__ = ["ConstrainedUpstream", "ConstraintEncoding", "Grammars", "constrains_itself", "sglang_tag", "vllm_tag"]
 
 log = logging.getLogger("callwright.upstreams")
 
@@ -46,7 +46,7 @@ _MAX_MAKING: Final = 32
 _POOL: Final = ThreadPoolExecutor(2, thread_name_prefix="constraint")
 
 
-class Spelling(Struct, frozen=True):
+class ConstraintEncoding(Struct, frozen=True):
     """How a server is told a constraint: for which engine it is written, and in which fields of the request it goes."""
 
     target: Target
@@ -63,7 +63,7 @@ def sglang_tag(found: Compiled) -> dict[str, Any]:
     return {"response_format": msgspec.Raw(found.text.encode())}
 
 
-def constrains_itself(generation: Generation) -> bool:
+def constrains_itself(generation: GenerationRequest) -> bool:
     """Whether the client has a constraint of its own in the request."""
     return not _CONSTRAINING.isdisjoint(generation.fields)
 
@@ -103,7 +103,7 @@ class ConstrainedUpstream(HttpUpstream):
         self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
         self._grammars = Grammars(self.name)
 
-    def stream(self, generation: Generation) -> Deltas:
+    def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         constraint = generation.constraint
         spelling = self._spelling(constraint) if constraint is not None else None
@@ -111,19 +111,21 @@ class ConstrainedUpstream(HttpUpstream):
             return self._plain(generation)
         return self._constrained(generation, constraint, spelling)
 
-    def _plain(self, generation: Generation) -> Deltas:
-        if generation.trip is not None:
-            generation.trip.sends()
+    def _plain(self, generation: GenerationRequest) -> Deltas:
+        if generation.timings is not None:
+            generation.timings.sends()
         return self._deltas(generation, {})
 
-    async def _constrained(self, generation: Generation, constraint: Constraint, spelling: Spelling) -> Deltas:
+    async def _constrained(
+        self, generation: GenerationRequest, constraint: Constraint, spelling: ConstraintEncoding
+    ) -> Deltas:
         key, begun = key_of(constraint), False
         found = None
         if key not in self._unwilling:
             found = await self._grammars.made(constraint, spelling.target, key)
         if found is not None:
-            if generation.trip is not None:
-                generation.trip.sends(is_constrained=True)
+            if generation.timings is not None:
+                generation.timings.sends(is_constrained=True)
             try:
                 async with aclosing(self._deltas(generation, spelling.fields(found))) as deltas:
                     async for batch in deltas:
@@ -140,11 +142,11 @@ class ConstrainedUpstream(HttpUpstream):
             async for batch in deltas:
                 yield batch
 
-    def _spelling(self, constraint: Constraint) -> Spelling | None:
+    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
         """How this server is told the constraint; None where it cannot be."""
         raise NotImplementedError
 
-    def _deltas(self, generation: Generation, constraining: Mapping[str, Any]) -> Deltas:
+    def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         """Ask, with these fields added to the request."""
         raise NotImplementedError
 

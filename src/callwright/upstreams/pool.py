@@ -16,7 +16,7 @@ from typing import Final
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.upstreams.affinity import fair_share, key_of, score
-from callwright.upstreams.base import Deltas, Generation, Upstream
+from callwright.upstreams.base import Deltas, GenerationRequest, Upstream
 from callwright.upstreams.timings import ServerState
 
 __all__ = ["Pool"]
@@ -98,11 +98,11 @@ class Pool:
         for member in self._members:
             await member.upstream.open()
 
-    async def stream(self, generation: Generation) -> Deltas:
+    async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         left = list(self._members)
         key = key_of(generation) if self._keeps else None
-        trip = generation.trip
+        trip = generation.timings
         if trip is not None:
             trip.states = self.states
         while True:
@@ -139,7 +139,7 @@ class Pool:
         for member in self._members:
             await member.upstream.close()
 
-    async def _asked(self, member: _Member, generation: Generation) -> Deltas:
+    async def _asked(self, member: _Member, generation: GenerationRequest) -> Deltas:
         """The deltas of one server, which is judged by them."""
         is_trial = not member.is_well
         member.in_flight += 1

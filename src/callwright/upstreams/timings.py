@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-__all__ = ["ServerState", "States", "Trip"]
+__all__ = ["RequestTimings", "ServerState", "States"]
 
 
 class ServerState(Struct, frozen=True):
@@ -21,7 +21,7 @@ class ServerState(Struct, frozen=True):
 States: TypeAlias = Callable[[], Sequence[ServerState]]
 
 
-class Trip(Struct):
+class RequestTimings(Struct):
     """Times are those of `time.monotonic`, in seconds; None where it did not come so far.
 
     `begun_s`: it was asked for; `sent_s`: it went to the server, when what is ours to do was done; `first_s`: its first

@@ -15,7 +15,7 @@ from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["Limits", "check_depth", "check_items", "check_limits"]
+__all__ = ["RequestLimits", "check_depth", "check_items", "check_limits"]
 
 _BAD_FORMAT: Final = "invalid_json_schema"
 # The words by which a schema can mean more than it says, an escape among them that can hide the others.
@@ -25,7 +25,7 @@ _PART_BYTES: Final = 3
 _AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[limits]`: what one request may hold."""
 
     max_depth: _AtLeastOne = 800
@@ -70,13 +70,13 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
 
 
-def check_items(number: int, limits: Limits, param: str) -> None:
+def check_items(number: int, limits: RequestLimits, param: str) -> None:
     """Raises `RequestError` for too many messages or items."""
     if number > limits.max_items:
         raise _too_long(param, limits.max_items, number)
 
 
-def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
+def check_limits(given: object, text: bytes | str, limits: RequestLimits) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
     if not isinstance(given, dict):
         return
@@ -168,7 +168,7 @@ def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
 # --- what each may be ---
 
 
-def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
+def _check_bytes(parts: Sequence[object], limits: RequestLimits) -> None:
     size = sum(len(encode(part)) for part in parts)
     if size > limits.max_schema_bytes:
         raise RequestError(
@@ -180,7 +180,7 @@ def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
 
 
 @kept_by_text
-def _fault(schema: bytes, limits: Limits) -> str | None:
+def _fault(schema: bytes, limits: RequestLimits) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
     value = decode(schema)
     if has_more_parts(value, limits.max_schema_parts):
@@ -194,7 +194,7 @@ def _fault(schema: bytes, limits: Limits) -> str | None:
     return None
 
 
-def _check_grammar(tool: Mapping[str, Any], path: str, limits: Limits) -> None:
+def _check_grammar(tool: Mapping[str, Any], path: str, limits: RequestLimits) -> None:
     format_ = tool.get("format")
     inner = format_.get("grammar") if isinstance(format_, dict) else None
     where = f"{path}.format.grammar" if isinstance(inner, dict) else f"{path}.format"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from callwright.constraints.gbnf.pieces import Piece, UnsayableError, calls_itself_first, either, repeated, row
+from callwright.constraints.gbnf.pieces import GbnfPart, UnsayableError, calls_itself_first, either, repeated, row
 from callwright.constraints.gbnf.regex import characters, expression
 from callwright.grammar.lark_lexer import Token, tokens
 
@@ -46,7 +46,7 @@ def lark_rules(definition: str, rules: dict[str, str], prefix: str, *, in_json: 
 
     Raises `UnsayableError`; then nothing is added.
     """
-    own: dict[str, Piece] = {}
+    own: dict[str, GbnfPart] = {}
     name = _Writer(definition, own, prefix, in_json=in_json).write()
     if calls_itself_first(own):
         raise UnsayableError
@@ -55,18 +55,18 @@ def lark_rules(definition: str, rules: dict[str, str], prefix: str, *, in_json: 
 
 
 class _Writer:
-    def __init__(self, definition: str, rules: dict[str, Piece], prefix: str, *, in_json: bool) -> None:
+    def __init__(self, definition: str, rules: dict[str, GbnfPart], prefix: str, *, in_json: bool) -> None:
         self._tokens = list(tokens(definition))
         self._at = 0
         self._rules = rules
         self._prefix = prefix
         self._in_json = in_json
-        self._between: list[Piece] = []  # what may stand between two parts of a rule: that which is ignored
+        self._between: list[GbnfPart] = []  # what may stand between two parts of a rule: that which is ignored
 
     def write(self) -> str:
         ignored = f"{self._prefix}-ignored"
         if found := self._ignored():
-            self._between = [Piece.named(ignored)]
+            self._between = [GbnfPart.named(ignored)]
             self._rules[ignored] = repeated(either(found), 0, None)
         while self._peek().kind != "end":
             token = self._next()
@@ -79,8 +79,8 @@ class _Writer:
                 self._alternatives(in_rule=False)
         return self._name("start")
 
-    def _ignored(self) -> list[Piece]:
-        found: list[Piece] = []
+    def _ignored(self) -> list[GbnfPart]:
+        found: list[GbnfPart] = []
         while self._peek().kind != "end":
             if self._next().text == "%ignore":
                 found.append(self._alternatives(in_rule=False))
@@ -112,7 +112,7 @@ class _Writer:
             raise UnsayableError
         self._rules[self._name(name)] = expression(pattern, in_json=self._in_json)
 
-    def _alternatives(self, *, in_rule: bool) -> Piece:
+    def _alternatives(self, *, in_rule: bool) -> GbnfPart:
         rows = [self._row(in_rule=in_rule)]
         while self._at_bar():
             rows.append(self._row(in_rule=in_rule))
@@ -127,8 +127,8 @@ class _Writer:
         self._at = before
         return False
 
-    def _row(self, *, in_rule: bool) -> Piece:
-        parts: list[Piece] = []
+    def _row(self, *, in_rule: bool) -> GbnfPart:
+        parts: list[GbnfPart] = []
         while (token := self._peek()).kind not in ("newline", "end") and token.text not in ("|", ")", "]", "->"):
             between = self._between if in_rule and any(() not in part.starts for part in parts) else []
             parts.append(self._item(between, in_rule=in_rule))
@@ -136,7 +136,7 @@ class _Writer:
             self._next()
         return row(parts)
 
-    def _item(self, between: list[Piece], *, in_rule: bool) -> Piece:
+    def _item(self, between: list[GbnfPart], *, in_rule: bool) -> GbnfPart:
         piece = row([*between, self._atom(in_rule=in_rule)])
         mark = self._peek()
         if mark.text in _TIMES:
@@ -156,20 +156,20 @@ class _Writer:
             return repeated(piece, least, most)
         return piece
 
-    def _atom(self, *, in_rule: bool) -> Piece:
+    def _atom(self, *, in_rule: bool) -> GbnfPart:
         token = self._next()
         if token.text in ("(", "["):
             inner = self._alternatives(in_rule=in_rule)
             self._next()  # the bracket
             return repeated(inner, 0, 1) if token.text == "[" else inner
         if token.kind in ("rule", "terminal"):
-            return Piece.named(self._name(token.text))
+            return GbnfPart.named(self._name(token.text))
         if token.kind == "regex":
             body, _, flags = token.text[1:].rpartition("/")
             return expression(body.replace("\\/", "/"), flags, in_json=self._in_json)
         return self._string(token)
 
-    def _string(self, token: Token) -> Piece:
+    def _string(self, token: Token) -> GbnfPart:
         text = _text(token)
         if self._take(".."):
             return characters(((ord(text), ord(_text(self._next()))),), in_json=self._in_json)

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Piece", "UnsayableError", "calls_itself_first", "either", "repeated", "row"]
+__all__ = ["GbnfPart", "UnsayableError", "calls_itself_first", "either", "repeated", "row"]
 
 # llama.cpp takes no more, counted through repetitions in repetitions.
 _MAX_REPEATED: Final = 2_000
@@ -21,7 +21,7 @@ class UnsayableError(Exception):
     """Something that the notation has no words for, or too many."""
 
 
-class Piece(Struct, frozen=True):
+class GbnfPart(Struct, frozen=True):
     """A part as it may stand in a row; `size` is what it grows to where it is repeated."""
 
     text: str
@@ -29,12 +29,12 @@ class Piece(Struct, frozen=True):
     starts: Starts = frozenset({(_READ,)})
 
     @classmethod
-    def named(cls, rule: str) -> "Piece":
+    def named(cls, rule: str) -> "GbnfPart":
         """A rule by its name."""
         return cls(rule, starts=frozenset({(rule,)}))
 
 
-def row(parts: Collection[Piece]) -> Piece:
+def row(parts: Collection[GbnfPart]) -> GbnfPart:
     """One after the other."""
     starts: Starts = frozenset({()})
     for part in parts:
@@ -42,21 +42,21 @@ def row(parts: Collection[Piece]) -> Piece:
         if len(starts) > _MAX_STARTS:
             raise UnsayableError
     text = " ".join(part.text for part in parts if part.text) or '""'
-    return Piece(text, max(sum(part.size for part in parts), 1), starts)
+    return GbnfPart(text, max(sum(part.size for part in parts), 1), starts)
 
 
-def either(parts: Collection[Piece]) -> Piece:
+def either(parts: Collection[GbnfPart]) -> GbnfPart:
     """One of these."""
     if len(parts) == 1:
         return next(iter(parts))
     text = " | ".join(part.text for part in parts)
-    return Piece(f"({text})", sum(part.size for part in parts), frozenset().union(*(part.starts for part in parts)))
+    return GbnfPart(f"({text})", sum(part.size for part in parts), frozenset().union(*(part.starts for part in parts)))
 
 
 _TIMES: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
-def repeated(piece: Piece, least: int, most: int | None) -> Piece:
+def repeated(piece: GbnfPart, least: int, most: int | None) -> GbnfPart:
     """So many of them. A maximum that is too large is none."""
     if most is not None and most * piece.size > _MAX_REPEATED:
         most = None
@@ -64,10 +64,10 @@ def repeated(piece: Piece, least: int, most: int | None) -> Piece:
         raise UnsayableError
     times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
     starts = piece.starts if least else piece.starts | {()}
-    return Piece(f"({piece.text}){times}", piece.size * max(most or least, 1), starts)
+    return GbnfPart(f"({piece.text}){times}", piece.size * max(most or least, 1), starts)
 
 
-def calls_itself_first(rules: Mapping[str, Piece]) -> bool:
+def calls_itself_first(rules: Mapping[str, GbnfPart]) -> bool:
     """Whether a rule can come to itself before anything is read: GBNF has no such rules."""
     empty: set[str] = set()
     while more := {name for name, piece in rules.items() if any(empty.issuperset(way) for way in piece.starts)} - empty:

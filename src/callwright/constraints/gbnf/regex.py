@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from callwright.constraints.gbnf.pieces import Piece, UnsayableError, either, repeated, row
-from callwright.constraints.gbnf.text import IN_STRINGS, IN_TEXTS, Ranges, class_of, quoted, without
+from callwright.constraints.gbnf.pieces import GbnfPart, UnsayableError, either, repeated, row
+from callwright.constraints.gbnf.text import IN_STRINGS, IN_TEXTS, Ranges, class_of, quoted, without_characters
 from callwright.constraints.rust_regex import whole_pattern
 
 __all__ = ["characters", "expression", "is_sayable", "may_read"]
@@ -33,8 +33,8 @@ _COUNT: Final = re.compile(r"\{(\d*)(?:(,)(\d*))?\}")
 _CODE: Final = re.compile(r"x([0-9A-Fa-f]{2})|[xu]\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})")
 
 
-def expression(pattern: str, flags: str = "", *, in_json: bool) -> Piece:
-    """An expression for a whole text, without anchors. Raises `UnsayableError`."""
+def expression(pattern: str, flags: str = "", *, in_json: bool) -> GbnfPart:
+    """An expression for a whole text, without_characters anchors. Raises `UnsayableError`."""
     if "x" in flags:
         raise UnsayableError
     reading = _Reading(pattern, in_json=in_json)
@@ -68,7 +68,7 @@ def is_sayable(pattern: str) -> bool:
     return True
 
 
-def characters(ranges: Ranges, *, in_json: bool) -> Piece:
+def characters(ranges: Ranges, *, in_json: bool) -> GbnfPart:
     """One character out of these."""
     plain = _common(ranges, IN_STRINGS if in_json else IN_TEXTS)
     ways = [class_of(plain)] if plain else []
@@ -79,7 +79,7 @@ def characters(ranges: Ranges, *, in_json: bool) -> Piece:
         ways += [quoted(f"\\{_SHORT[code]}" if code in _SHORT else f"\\u{code:04x}") for code in special]
     if not ways:
         raise UnsayableError
-    return Piece(ways[0] if len(ways) == 1 else f"({' | '.join(ways)})")
+    return GbnfPart(ways[0] if len(ways) == 1 else f"({' | '.join(ways)})")
 
 
 class _Reading:
@@ -89,14 +89,14 @@ class _Reading:
         self.at = 0
         self.read: list[Ranges] = []
 
-    def alternatives(self, any_case: bool, dot_all: bool) -> Piece:
+    def alternatives(self, any_case: bool, dot_all: bool) -> GbnfPart:
         rows = [self._row(any_case, dot_all)]
         while self._take("|"):
             rows.append(self._row(any_case, dot_all))
         return either(rows)
 
-    def _row(self, any_case: bool, dot_all: bool) -> Piece:
-        parts: list[Piece] = []
+    def _row(self, any_case: bool, dot_all: bool) -> GbnfPart:
+        parts: list[GbnfPart] = []
         while self.at < len(self._pattern) and self._pattern[self.at] not in "|)":
             if self._pattern.startswith("(?", self.at) and (found := self._flags()) is not None:
                 any_case, dot_all = any_case or "i" in found, dot_all or "s" in found
@@ -112,7 +112,7 @@ class _Reading:
         self.at = found.end()
         return found["flags"]
 
-    def _counted(self, piece: Piece) -> Piece:
+    def _counted(self, piece: GbnfPart) -> GbnfPart:
         mark = self._pattern[self.at : self.at + 1]
         if mark in ("*", "+", "?") and mark:
             self.at += 1
@@ -130,7 +130,7 @@ class _Reading:
             raise UnsayableError
         return piece
 
-    def _atom(self, any_case: bool, dot_all: bool) -> Piece:
+    def _atom(self, any_case: bool, dot_all: bool) -> GbnfPart:
         mark = self._pattern[self.at]
         self.at += 1
         if mark == "(":
@@ -145,7 +145,7 @@ class _Reading:
                 raise UnsayableError
             return inner
         if mark == ".":
-            return self._one_of(((0, _LAST),) if dot_all else without(((0, _LAST),), "\n"))
+            return self._one_of(((0, _LAST),) if dot_all else without_characters(((0, _LAST),), "\n"))
         if mark in "^$":
             raise UnsayableError
         if mark == "[":
@@ -154,7 +154,7 @@ class _Reading:
             ranges = self._escape(sure=True) if mark == "\\" else ((ord(mark), ord(mark)),)
         return self._one_of(_any_case(ranges) if any_case else ranges)
 
-    def _one_of(self, ranges: Ranges) -> Piece:
+    def _one_of(self, ranges: Ranges) -> GbnfPart:
         self.read.append(ranges)
         return characters(ranges, in_json=self._in_json)
 

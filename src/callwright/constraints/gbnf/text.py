@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
-__all__ = ["IN_STRINGS", "IN_TEXTS", "Ranges", "class_of", "other_keys", "quoted", "without"]
+__all__ = ["IN_STRINGS", "IN_TEXTS", "Ranges", "class_of", "other_keys", "quoted", "without_characters"]
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -37,8 +37,8 @@ def class_of(ranges: Ranges) -> str:
     return f"[{''.join(codes)}]"
 
 
-def without(ranges: Ranges, characters: Iterable[str]) -> Ranges:
-    """The ranges without these characters."""
+def without_characters(ranges: Ranges, characters: Iterable[str]) -> Ranges:
+    """The ranges without_characters these characters."""
     for code in map(ord, characters):
         kept: list[tuple[int, int]] = []
         for low, high in ranges:
@@ -61,7 +61,7 @@ def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> s
         following[begin[:-1]].append(begin[-1])
     for begin, rule in place.items():
         after = following[begin]
-        ways = [f"({class_of(without(IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
+        ways = [f"({class_of(without_characters(IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
         ways += [f"{quoted(character)} {place[begin + character]}" for character in after]
         ways += [] if begin in keys else [_QUOTE]
         rules[rule] = " | ".join(ways)

@@ -5,17 +5,28 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 `output` read. Sources: openai/harmony 0.0.8, the gpt-oss chat template, and what the models are seen to write.
 """
 
-from callwright.calls.history import HistoryForm
+from callwright.calls.history import HistoryRules
 from callwright.dialects.harmony.output import parse
 from callwright.dialects.harmony.prompt import Options, messages, render, write
 
-__all__ = ["Options", "aliases", "messages", "models", "parse", "render", "source", "stop_token_ids", "stops", "write"]
+__all__ = [
+    "Options",
+    "aliases",
+    "messages",
+    "model_families",
+    "parse",
+    "render",
+    "source",
+    "stop_token_ids",
+    "stops",
+    "write",
+]
 
 aliases = ("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony")
-models = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
-names = ("*gpt-oss*", "llm-jp-4*")
-template = ("<|channel|> + <|message|> + commentary",)
-history = HistoryForm(single_calls=True)
+model_families = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
+model_globs = ("*gpt-oss*", "llm-jp-4*")
+template_markers = ("<|channel|> + <|message|> + commentary",)
+history_rules = HistoryRules(single_calls=True)
 source = "openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11"
 stops = ("<|return|>", "<|call|>")
 stop_token_ids = (200002, 200012)

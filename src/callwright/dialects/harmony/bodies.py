@@ -19,10 +19,10 @@ from callwright.events import (
     ProblemKind,
     ReasoningDelta,
 )
-from callwright.free_text.recover import Found, Prose, recover
-from callwright.stream_reader import Markers, Source, Steps, gather, stream
+from callwright.free_text.recover import RecoveredCall, TextSegment, recover
+from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
+from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
 from callwright.tolerant_json.wrappers import without
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
@@ -32,7 +32,7 @@ ANY = Markers(*CONTROLS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
 MAX_BODY = 4_194_304
-_JSON_STOPS = JsonStops(*CONTROLS, then=(START, *STOPS))
+_JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS))
 
 
 def json_value(text: str) -> object:
@@ -54,7 +54,7 @@ class _Parallel(msgspec.Struct):
 class Bodies:
     """Reads bodies from a source and counts the calls among them."""
 
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         self.source = source
         self.emit = source.emit
         self.markup = source.markup
@@ -64,9 +64,9 @@ class Bodies:
         self._begun: set[type] = set()
         self._demands = tools.choice == "required" or isinstance(tools.choice, NamedTool)
 
-    def replay(self, text: str, read: Callable[[], Steps[object]]) -> None:
+    def replay(self, text: str, read: Callable[[], Parse[object]]) -> None:
         """Read held text again, as what it turned out to be."""
-        outer, self.source = self.source, Source(self.emit)
+        outer, self.source = self.source, StreamReader(self.emit)
         self.source.push(text)
         self.source.end(cut=outer.cut)
         for _ in read():
@@ -82,7 +82,7 @@ class Bodies:
             self.emit(make("\n" + text if make in self._begun else text))
             self._begun.add(make)
 
-    def text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
+    def text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Stream a body up to a marker of `end` and answer that."""
         if channel == "final" and self._demands and not self.calls:
             return (yield from self._judged(channel, end))
@@ -96,17 +96,17 @@ class Bodies:
             if text:
                 return (yield from self.more_text(channel, end))
 
-    def _judged(self, channel: str, end: Markers) -> Steps[str]:
+    def _judged(self, channel: str, end: Markers) -> Parse[str]:
         """An answer in text where a call is demanded: models write the call into it as plain JSON."""
-        text, token = yield from gather(self.source, end, MAX_BODY)
+        text, token = yield from read_until(self.source, end, MAX_BODY)
         pieces = recover(text, self.tools, cut=self.source.cut and not token)
         for piece in pieces:
             match piece:
-                case Prose(words, problem):
+                case TextSegment(words, problem):
                     self.say(channel, words if len(pieces) == 1 else words.strip())
                     if problem:
                         self.emit(problem)
-                case Found(name, arguments):
+                case RecoveredCall(name, arguments):
                     self.emit(Problem("call_in_text", "the call stands in the answer", call=self.calls))
                     for problem in piece.problems:
                         self.emit(msgspec.structs.replace(problem, call=self.calls))
@@ -114,11 +114,11 @@ class Bodies:
                     self.markup(piece.text)
         return token
 
-    def more_text(self, channel: str, end: Markers = BODY_END) -> Steps[str]:
+    def more_text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Go on with a text that `say` began."""
-        return (yield from stream(self.source, end, _maker(channel)))
+        return (yield from emit_until(self.source, end, _maker(channel)))
 
-    def blanks(self) -> Steps[str]:
+    def blanks(self) -> Parse[str]:
         """Take white space, up to something else or the end."""
         pieces: list[str] = []
         while True:
@@ -129,7 +129,7 @@ class Bodies:
 
     # --- calls ---
 
-    def call(self, name: str) -> Steps[str]:
+    def call(self, name: str) -> Parse[str]:
         """Read the body of a call and answer the token that ended it."""
         self.markup((yield from self.blanks()))
         if self.next_call(name) is None:
@@ -149,8 +149,8 @@ class Bodies:
             self.emit(Problem("missing_stop", f"{token} inside a call", call=self.calls - 1))
         return token
 
-    def _behind_arguments(self) -> Steps[str]:
-        trailing, token = yield from gather(self.source, ANY, MAX_BODY)
+    def _behind_arguments(self) -> Parse[str]:
+        trailing, token = yield from read_until(self.source, ANY, MAX_BODY)
         self.trailing(trailing)
         return token
 
@@ -172,20 +172,20 @@ class Bodies:
         self.emit(CallEnded(index))
         self.markup(tail)
 
-    def json_arguments(self, name: str) -> Steps[str]:
+    def json_arguments(self, name: str) -> Parse[str]:
         """A call whose arguments begin here as JSON, and are passed on.
 
         Control tokens in its strings are content; elsewhere one ends it and is answered.
         """
         source = self.source
         index = self._start(name)
-        closed, token = yield from json_text(source, _JSON_STOPS, partial(ArgumentsDelta, index))
+        closed, token = yield from pass_json(source, _JSON_STOPS, partial(ArgumentsDelta, index))
         self.emit(CallEnded(index, complete=closed or bool(token) or not source.cut))
         return token
 
-    def several(self) -> Steps[str]:
+    def several(self) -> Parse[str]:
         """Several calls in the body of one: each goes out by itself."""
-        body, _, token = yield from gather_json(self.source, _JSON_STOPS, MAX_BODY)
+        body, _, token = yield from collect_json(self.source, _JSON_STOPS, MAX_BODY)
         try:
             uses = decode(body, _Parallel).tool_uses
         except NotJsonError as error:
@@ -201,12 +201,12 @@ class Bodies:
         self.markup(without(body, given) if "parameters" in body else body)
         return token
 
-    def held_object(self, limit: int) -> Steps[tuple[str, str]]:
-        """Hold a body that begins as an object, up to its token or `limit` characters; see `gather`."""
-        value, closed, token = yield from gather_json(self.source, _JSON_STOPS, limit)
+    def held_object(self, limit: int) -> Parse[tuple[str, str]]:
+        """Hold a body that begins as an object, up to its token or `limit` characters; see `read_until`."""
+        value, closed, token = yield from collect_json(self.source, _JSON_STOPS, limit)
         if not closed:
             return value, token
-        rest, token = yield from gather(self.source, BODY_END, limit - len(value))
+        rest, token = yield from read_until(self.source, BODY_END, limit - len(value))
         return value + rest, token
 
     def trailing(self, text: str) -> None:
@@ -229,7 +229,7 @@ class Bodies:
         if text.strip():
             self.emit(Problem("redundant_stop", "a stop token behind a closed call"))
 
-    def _raw_arguments(self, name: str) -> Steps[str]:
+    def _raw_arguments(self, name: str) -> Parse[str]:
         index = self._start(name)
         empty = True
         while True:

@@ -18,7 +18,7 @@ from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
 from callwright.events import Markup, Problem, ProblemKind
-from callwright.stream_reader import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["parse"]
 
@@ -49,7 +49,7 @@ _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|c
 Place = Literal["assistant", "start", "boundary"]
 
 
-def parse(source: Source, start: str, tools: Toolset) -> Steps[None]:
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of a Harmony output.
 
     `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
@@ -68,7 +68,7 @@ class _Pending(Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, source: Source, tools: Toolset) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
         self.source = source
         self.emit = source.emit
         self.markup = source.markup
@@ -77,7 +77,7 @@ class _Reader:
         self.pending: _Pending | None = None
         self.opening = True
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         place: Place = "boundary" if start == "message" else "assistant"
         if start == "reasoning":
             place = self._close((yield from self.bodies.text("analysis")))
@@ -91,7 +91,7 @@ class _Reader:
         if self.bodies.calls:
             yield from self._after_call(place)
 
-    def _begins_stripped(self) -> Steps[bool]:
+    def _begins_stripped(self) -> Parse[bool]:
         while True:
             answer = begins_stripped(self.source)
             if answer is not None:
@@ -100,10 +100,10 @@ class _Reader:
 
     # --- one message ---
 
-    def _one(self, place: Place) -> Steps[Place]:
+    def _one(self, place: Place) -> Parse[Place]:
         """Read from one message's begin to the next one's."""
         bare = self.opening and place == "boundary"
-        lead, token = yield from gather(self.source, ANY, _MAX_BARE if bare else _MAX_HEADERLESS)
+        lead, token = yield from read_until(self.source, ANY, _MAX_BARE if bare else _MAX_HEADERLESS)
         if self.opening and self.source.done and not token and holds_stripped(lead):
             self.bodies.replay(lead, lambda: read_stripped(self.bodies))
             return "boundary"
@@ -123,7 +123,7 @@ class _Reader:
         yield from self._headless(lead, token, place)
         return "boundary"
 
-    def _headed(self, lead: str, token: str, place: Place) -> Steps[Place]:
+    def _headed(self, lead: str, token: str, place: Place) -> Parse[Place]:
         """A message whose header goes on with `token`."""
         if place == "boundary" and not self.opening:
             self.emit(Problem("missing_start", f"a message began without {START}"))
@@ -132,7 +132,7 @@ class _Reader:
             self._stray(lead, place)
             written = token
         if token != MESSAGE:
-            rest, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
+            rest, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
             written += rest + token
         self._settle(followed=True)
         has_role = place != "assistant"
@@ -142,7 +142,7 @@ class _Reader:
         self.emit(Markup(written))
         return (yield from self._message(header, written))
 
-    def _headless(self, lead: str, token: str, place: Place) -> Steps[None]:
+    def _headless(self, lead: str, token: str, place: Place) -> Parse[None]:
         """The message ended, or the output did, before a header came."""
         if place == "start" or (place == "assistant" and lead.strip() and _HEADER_LIKE.match(lead)):
             self._settle(followed=True)
@@ -186,7 +186,7 @@ class _Reader:
             self.emit(Problem(pending.kind, "a message without its whole header"))
             self.bodies.say(channel, pending.text)
 
-    def _message(self, header: Header, written: str) -> Steps[Place]:
+    def _message(self, header: Header, written: str) -> Parse[Place]:
         """Read the body behind a header."""
         self.bodies.spaced = self.bodies.spaced or header.spaced
         header, blanks = yield from self._addressed(header)
@@ -206,7 +206,7 @@ class _Reader:
             return (yield from self._guess(header))
         return self._close((yield from self.bodies.text(header.channel or "final")))
 
-    def _addressed(self, header: Header) -> Steps[tuple[Header, str]]:
+    def _addressed(self, header: Header) -> Parse[tuple[Header, str]]:
         """The header, and the white space that was read behind it: a name in the wrong place makes a call only of
         arguments.
         """
@@ -223,7 +223,7 @@ class _Reader:
             self.emit(Problem("missing_stop", f"{START} inside a message"))
         return _place(token)
 
-    def _skip_one_space(self) -> Steps[None]:
+    def _skip_one_space(self) -> Parse[None]:
         """LLM-jp's detokeniser puts a space behind every control token."""
         if not self.bodies.spaced:
             return
@@ -234,7 +234,7 @@ class _Reader:
 
     # --- messages with something missing ---
 
-    def _may_be_call(self) -> Steps[bool]:
+    def _may_be_call(self) -> Parse[bool]:
         """Whether the body begins as an object whose first key is a parameter of some tool, or which has none."""
         source = self.source
         while True:
@@ -246,7 +246,7 @@ class _Reader:
                 return False
             yield
 
-    def _guess(self, header: Header) -> Steps[Place]:
+    def _guess(self, header: Header) -> Parse[Place]:
         """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
         blanks = yield from self.bodies.blanks()
         body, token = yield from self.bodies.held_object(_MAX_GUESSED)
@@ -268,13 +268,13 @@ class _Reader:
             token = yield from self.bodies.text(channel)
         return self._close(token)
 
-    def _foreign(self, header: Header, blanks: str) -> Steps[Place]:
+    def _foreign(self, header: Header, blanks: str) -> Parse[Place]:
         """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
         blanks += yield from self.bodies.blanks()
         body, token = (
             (yield from self.bodies.held_object(MAX_BODY))
             if self.bodies.peek() == "{"
-            else (yield from gather(self.source, BODY_END, MAX_BODY))
+            else (yield from read_until(self.source, BODY_END, MAX_BODY))
         )
         name, _ = resolve(header.role, self.tools)
         if token == CALL and name in self.tools and isinstance(json_value(body), dict):
@@ -284,7 +284,7 @@ class _Reader:
             self.emit(Problem("imagined_message", f"a message in the name of {header.role!r}", text=blanks + body))
         return self._close(token)
 
-    def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Steps[Place]:
+    def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Parse[Place]:
         """A header that ended with a stop token, another header, or the output."""
         header = read_header(text, self.tools, has_role=has_role)
         if header.name and (head := _HEADED_ARGUMENTS.match(text)):
@@ -319,16 +319,16 @@ class _Reader:
 
     # --- after the first call ---
 
-    def _after_call(self, place: Place) -> Steps[None]:
+    def _after_call(self, place: Place) -> Parse[None]:
         """Further calls count. Everything else the model said to itself, believing that the tool had answered."""
         while not self.source.done:
             if place != "start":
-                text, token = yield from gather(self.source, _START, MAX_BODY)
+                text, token = yield from read_until(self.source, _START, MAX_BODY)
                 self.bodies.discard(text)
                 self.markup(token)
                 place = _place(token)
                 continue
-            written, token = yield from gather(self.source, _HEADER_END, _MAX_HEADER)
+            written, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
             place = _place(token)
             header = read_header(written, self.tools, has_role=True)
             blanks = ""
@@ -342,13 +342,13 @@ class _Reader:
                 place = _place((yield from self.bodies.call(header.name)))
                 continue
             if token == MESSAGE:
-                body, token = yield from gather(self.source, BODY_END, MAX_BODY)
+                body, token = yield from read_until(self.source, BODY_END, MAX_BODY)
                 place = _place(token)
                 written += MESSAGE + blanks + body
             self.bodies.discard(written + token)
             while header.role and not self.source.done:
                 # The model plays other parts now: no call that it writes from here on is meant for us.
-                text, _ = yield from gather(self.source, _NEVER, MAX_BODY)
+                text, _ = yield from read_until(self.source, _NEVER, MAX_BODY)
                 self.bodies.discard(text)
 
 

@@ -12,7 +12,7 @@ from callwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
 from callwright.dialects.harmony.header import NO_RECIPIENT, resolve
 from callwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from callwright.events import Problem, ProblemKind
-from callwright.stream_reader import Markers, Source, Steps, gather, may_come
+from callwright.stream_reader import Markers, Parse, StreamReader, may_come, read_until
 
 __all__ = ["begins_stripped", "holds_stripped", "read_stripped"]
 
@@ -30,7 +30,7 @@ _KIND_ATOMS = (r"\s*", "(?:j|js|jso|json|c|co|cod|code)", r"\s*")
 _MAY_BE_HEADER = re.compile(may_come([r"\s*", *"to=", _NAME, *_KIND_ATOMS]) + "|" + may_come(_KIND_ATOMS))
 
 
-def begins_stripped(source: Source) -> bool | None:
+def begins_stripped(source: StreamReader) -> bool | None:
     """Whether an output begins with a header without control tokens; None while more text is needed."""
     begin = source.ahead(_MAX_HEADER)
     unknown = None if source.more(_MAX_HEADER) else False
@@ -55,7 +55,7 @@ def holds_stripped(text: str) -> bool:
     return any(mark in text for mark in _MARKS)
 
 
-def read_stripped(bodies: Bodies) -> Steps[str]:
+def read_stripped(bodies: Bodies) -> Parse[str]:
     """Read messages without control tokens. Answers the control token that ends them after all, or `""`."""
     bodies.emit(Problem("control_tokens_stripped", "the server has removed the control tokens from the output"))
     source = bodies.source
@@ -74,7 +74,7 @@ def read_stripped(bodies: Bodies) -> Steps[str]:
     return mark
 
 
-def _segment(bodies: Bodies, channel: str) -> Steps[str]:
+def _segment(bodies: Bodies, channel: str) -> Parse[str]:
     """Read one message behind its channel word and answer the mark of the next."""
     kind = yield from _kind(bodies, channel)
     if kind == "call":
@@ -84,7 +84,7 @@ def _segment(bodies: Bodies, channel: str) -> Steps[str]:
         bodies.emit(Problem("incomplete_header", "the output was cut in a header", text=rest))
         return ""
     if bodies.calls:
-        text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
+        text, mark = yield from read_until(bodies.source, _NEXT, MAX_BODY)
         bodies.discard(text)
         return mark
     if kind == "object":
@@ -101,7 +101,7 @@ def _recipient(text: str, tools: Toolset) -> tuple[str, ProblemKind | None, int]
     return (name, bent, found.end()) if " " not in found[1] or name in tools else None
 
 
-def _call(bodies: Bodies) -> Steps[str]:
+def _call(bodies: Bodies) -> Parse[str]:
     header = _recipient(bodies.source.ahead(_MAX_HEADER), bodies.tools)
     assert header is not None
     name, bent, end = header
@@ -115,14 +115,14 @@ def _call(bodies: Bodies) -> Steps[str]:
         token = yield from bodies.json_arguments(name)
     if token:
         return token
-    trailing, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
+    trailing, mark = yield from read_until(bodies.source, _NEXT, MAX_BODY)
     bodies.trailing(trailing)
     return mark
 
 
-def _object(bodies: Bodies, channel: str) -> Steps[str]:
+def _object(bodies: Bodies, channel: str) -> Parse[str]:
     """An object without a recipient: the call of the only tool that takes it, or text."""
-    text, mark = yield from gather(bodies.source, _NEXT, MAX_BODY)
+    text, mark = yield from read_until(bodies.source, _NEXT, MAX_BODY)
     begin = _CONTENT_TYPE.match(text)
     arguments = text[begin.end() if begin else 0 :]
     fitting = [] if bodies.source.cut and not mark else bodies.tools.fitting(json_value(arguments))
@@ -136,7 +136,7 @@ def _object(bodies: Bodies, channel: str) -> Steps[str]:
     return mark
 
 
-def _kind(bodies: Bodies, channel: str) -> Steps[Literal["call", "object", "text", "cut"]]:
+def _kind(bodies: Bodies, channel: str) -> Parse[Literal["call", "object", "text", "cut"]]:
     """What the next body is: a call with its recipient, an object that may be a call, text, or half a header."""
     source = bodies.source
     while True:

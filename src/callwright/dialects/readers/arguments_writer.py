@@ -29,7 +29,7 @@ class ArgumentsWriter:
     """Writes the arguments of call `index` of the tool `name` as one JSON object, member by member."""
 
     def __init__(self, emit: Callable[[Event], object], index: int, name: str, tools: Toolset) -> None:
-        tool = tools.get(tools.resolve(name))
+        tool = tools.get(tools.resolve_name(name))
         self._emit = emit
         self._index = index
         self._root: Schema = (tool.parameters if tool else None) or _EMPTY

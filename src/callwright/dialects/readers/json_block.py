@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from callwright.calls.fit import json_problems
-from callwright.calls.json_forms import ARGUMENT_KEYS, Form, read_forms
+from callwright.calls.json_forms import ARGUMENT_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.find import json_places
-from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
+from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
 from callwright.tolerant_json.reader import JsonRepair
 from callwright.tolerant_json.tree import Member, Node
 from callwright.tolerant_json.wrappers import without
@@ -62,9 +62,9 @@ class MarkedJson:
 
     def __init__(
         self,
-        source: Source,
+        source: StreamReader,
         tools: Toolset,
-        stops: JsonStops,
+        stops: JsonTerminators,
         calls: int = 0,
         *,
         ends_itself: bool = False,
@@ -81,7 +81,7 @@ class MarkedJson:
         self._keyed = keyed
         self._repairs: list[Problem] = []
 
-    def read(self) -> Steps[tuple[str, str]]:
+    def read(self) -> Parse[tuple[str, str]]:
         """Read a block from its first bracket on.
 
         Answers the stop that ended it (`""` = the end of the output) and what was read behind it, to be read again.
@@ -94,7 +94,7 @@ class MarkedJson:
             if stop:
                 return stop, ""
             if not self._ends_itself:
-                rest, stop = yield from gather(self._source, self._markers, _MAX_BLOCK)
+                rest, stop = yield from read_until(self._source, self._markers, _MAX_BLOCK)
                 return stop, self._behind(rest, stop)
             surplus = yield from self._ahead(_SURPLUS, _MAY_BE_NEXT)
             self._source.markup(self._source.take(self._source.at + (surplus.end() if surplus else 0)))
@@ -102,11 +102,11 @@ class MarkedJson:
             if head is None:
                 return "", ""
 
-    def head(self) -> Steps[re.Match[str] | None]:
+    def head(self) -> Parse[re.Match[str] | None]:
         """The beginning of a call in a trained form, if one comes next; nothing is read."""
         return (yield from self._ahead(_KEYED_HEAD if self._keyed else _HEAD, _MAY_BE_HEAD))
 
-    def _ahead(self, wanted: re.Pattern[str], may_be: re.Pattern[str]) -> Steps[re.Match[str] | None]:
+    def _ahead(self, wanted: re.Pattern[str], may_be: re.Pattern[str]) -> Parse[re.Match[str] | None]:
         """What comes next, if it is this; `may_be` matches what may still become it."""
         source = self._source
         while True:
@@ -117,7 +117,7 @@ class MarkedJson:
                 return None
             yield
 
-    def _items(self, head: re.Match[str]) -> Steps[str]:
+    def _items(self, head: re.Match[str]) -> Parse[str]:
         """A call in a trained form, or a list of calls that begins with one; answers the stop that ended it."""
         source = self._source
         item: re.Match[str] | None = head
@@ -125,7 +125,7 @@ class MarkedJson:
             if item:
                 stop = yield from self._streamed(item)
             else:
-                value, _, stop = yield from gather_json(source, self._stops, _MAX_BLOCK)
+                value, _, stop = yield from collect_json(source, self._stops, _MAX_BLOCK)
                 self._told(value, stop, alone=False)
             if stop:
                 return stop
@@ -139,11 +139,11 @@ class MarkedJson:
                 return ""
             item = yield from self.head()
 
-    def _streamed(self, head: re.Match[str]) -> Steps[str]:
+    def _streamed(self, head: re.Match[str]) -> Parse[str]:
         """One call whose arguments go out as they come; answers the stop that ended them."""
         self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(head["name"])
-        closed, stop = yield from json_text(self._source, self._stops, partial(ArgumentsDelta, index))
+        closed, stop = yield from pass_json(self._source, self._stops, partial(ArgumentsDelta, index))
         self._emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
         return stop
 
@@ -167,13 +167,13 @@ class MarkedJson:
             return ""
         return rest
 
-    def _whole(self) -> Steps[tuple[str, str]]:
+    def _whole(self) -> Parse[tuple[str, str]]:
         """A block in another form, read when it is whole. Tags in its strings are no ends, if its strings have one."""
-        value, closed, stop = yield from gather_json(self._source, self._stops, _MAX_BLOCK)
+        value, closed, stop = yield from collect_json(self._source, self._stops, _MAX_BLOCK)
         rest = ""
         if closed:
             if not self._ends_itself:
-                rest, stop = yield from gather(self._source, self._markers, _MAX_BLOCK)
+                rest, stop = yield from read_until(self._source, self._markers, _MAX_BLOCK)
         elif not stop and (found := self._markers.search(value)):
             # A quote is missing: the block ends at the first tag after all, and the rest is read anew.
             self._told(value[: found.start()], found.group())
@@ -193,7 +193,7 @@ class MarkedJson:
         self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=text))
         self.refused = block if alone else ""
 
-    def _forms(self, block: str) -> list[Form] | None:
+    def _forms(self, block: str) -> list[JsonCall] | None:
         """The calls of a block: one value, or several in a row; without its fence and surplus closers."""
         place = next(json_places(block, names=self._tools.names()), None)
         if place is None or place.cut or place.place not in ("whole", "fence") or place.end < len(block.rstrip()):
@@ -205,24 +205,24 @@ class MarkedJson:
         found = [form for forms in each if forms for form in forms]
         return None if any(self._is_doubtful(form, place.repairs) for form in found) else found
 
-    def _is_doubtful(self, form: Form, repairs: Mapping[JsonRepair, int]) -> bool:
+    def _is_doubtful(self, form: JsonCall, repairs: Mapping[JsonRepair, int]) -> bool:
         """Whether a form is a call by halves: a key without arguments, or broken JSON that only names no known tool."""
         if form.arguments is None:
             return bool(repairs) and not form.explicit and form.name not in self._tools
         return form.arguments.kind == "missing"
 
-    def _read(self, node: Node) -> list[Form] | None:
+    def _read(self, node: Node) -> list[JsonCall] | None:
         """The calls of a value."""
         if node.kind == "array":
             each = [self._read(item.value) for item in node.items]
             return [form for forms in each for form in forms or ()] if all(each) else None
         node.members = [member for member in node.members if member.name != "tool_call_id"]
-        forms = read_forms(node, self._tools)
+        forms = find_json_calls(node, self._tools)
         if forms is None and self._keyed and node.members:
             return [_keyed_form(member) for member in node.members]
         return forms
 
-    def _calls(self, forms: list[Form], block: str) -> None:
+    def _calls(self, forms: list[JsonCall], block: str) -> None:
         for problem in self._repairs:
             self._emit(problem)
         shown: list[str] = []
@@ -245,10 +245,10 @@ class MarkedJson:
         return self.calls - 1
 
 
-def _keyed_form(member: Member) -> Form:
+def _keyed_form(member: Member) -> JsonCall:
     """The call that a member of an object is, when its key is the name of a tool."""
     arguments = None if member.value.json == "null" else member.value
-    return Form(member.name, arguments, explicit=True, closed=member.value.closed)
+    return JsonCall(member.name, arguments, explicit=True, closed=member.value.closed)
 
 
 def _end_of_object(rest: str) -> int:

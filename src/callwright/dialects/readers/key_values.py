@@ -13,8 +13,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import Markup
-from callwright.stream_reader import Markers, Source, Steps, gather
-from callwright.tolerant_json.passthrough import JsonStops
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["KeyValueReader"]
 
@@ -32,7 +32,7 @@ class KeyValueReader(ParameterReader):
 
     def __init__(
         self,
-        source: Source,
+        source: StreamReader,
         tools: Toolset,
         tags: KeyValueTags = KeyValueTags(),  # noqa: B008  # frozen
         *,
@@ -56,11 +56,11 @@ class KeyValueReader(ParameterReader):
         self._follows: Sequence[str] = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
         self._behind_name = Markers(*self._follows, tags.call)
         self._behind_key = Markers(tags.key_end, tags.value, *self._over)
-        self._stops = JsonStops(tags.call, *closers, then=(tags.call, *closers))
+        self._stops = JsonTerminators(tags.call, *closers, then=(tags.call, *closers))
 
     # --- where a call begins ---
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag in self._also:
             yield from self._in_other_tags(blanks, tag)
         elif tag != self._form.call:
@@ -75,7 +75,7 @@ class KeyValueReader(ParameterReader):
             else:
                 self.emit(Markup(opening) if (yield from self._comes(tag)) else self._say(opening))
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         if tag not in self._also:
             return (yield from super()._may_begin_call(tag))
         spelled = yield from self._spelling(tag)
@@ -87,12 +87,12 @@ class KeyValueReader(ParameterReader):
         self.source.unread(rest)
         return begins
 
-    def _spelling(self, opener: str) -> Steps[tuple[str, KeyValueTags] | None]:
+    def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
         """The rest of an opening tag that begins with one of `also`, and the tags of its spelling; it stays unread."""
         yield from ()
         return None
 
-    def _in_other_tags(self, blanks: str, opener: str) -> Steps[None]:
+    def _in_other_tags(self, blanks: str, opener: str) -> Parse[None]:
         """A call in another spelling, read by a reader of that spelling in this one's place."""
         spelled = yield from self._spelling(opener)
         if spelled is None:
@@ -107,7 +107,7 @@ class KeyValueReader(ParameterReader):
         for state in ("calls", "_code", "_before", "_apart"):
             setattr(self, state, getattr(other, state))
 
-    def _names_call(self) -> Steps[bool]:
+    def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: behind the tag stands a name and what belongs to a call, or a JSON object."""
         source = self.source
         while True:
@@ -118,7 +118,7 @@ class KeyValueReader(ParameterReader):
                 if begin not in ("", "[") or not source.more(_MAX_HEAD):
                     return begin.startswith(("{", "[{"))
             else:
-                known = self.tools.resolve(found["name"]) in self.tools
+                known = self.tools.resolve_name(found["name"]) in self.tools
                 behind = self._behind_blanks(ahead[found.end() :])
                 if behind.startswith(tuple(self._follows)):
                     return known or " " not in found["name"]
@@ -127,13 +127,13 @@ class KeyValueReader(ParameterReader):
                     return known and ((not behind and source.ended) or behind.startswith(self._form.call))
             yield
 
-    def _mentioned(self, blanks: str) -> Steps[bool]:
+    def _mentioned(self, blanks: str) -> Parse[bool]:
         """Whether a call of an unknown tool without arguments stands within a line: somebody writes about it."""
         source, end = self.source, self._form.call_end
         while True:
             ahead = source.ahead(_MAX_HEAD)
             name, closed, behind = ahead.partition(end)
-            if closed and (self._at_line_start(blanks) or self.tools.resolve(name) in self.tools):
+            if closed and (self._at_line_start(blanks) or self.tools.resolve_name(name) in self.tools):
                 return False
             if any(mark in name for mark in self._follows if mark != end):
                 return False
@@ -143,7 +143,7 @@ class KeyValueReader(ParameterReader):
                 return False
             yield
 
-    def _call_follows(self) -> Steps[bool]:
+    def _call_follows(self) -> Parse[bool]:
         if not (yield from self._comes(self._form.call)):
             return False
         self.source.take(self.source.at + len(self._form.call))
@@ -157,15 +157,15 @@ class KeyValueReader(ParameterReader):
 
     # --- calls ---
 
-    def _call(self) -> Steps[None]:
+    def _call(self) -> Parse[None]:
         yield from self._skip_blanks()
         if not self.source.text.startswith(("{", "["), self.source.at):
             yield from super()._call()
             return
         yield from self._json_block("", self._stops, (self._form.call_end,))
 
-    def _read_name(self) -> Steps[tuple[str, str]]:
-        head, marker = yield from gather(self.source, self._behind_name, _MAX_HEAD)
+    def _read_name(self) -> Parse[tuple[str, str]]:
+        head, marker = yield from read_until(self.source, self._behind_name, _MAX_HEAD)
         if marker == self._elements.name_end:
             head += marker
         elif marker:
@@ -173,15 +173,15 @@ class KeyValueReader(ParameterReader):
         name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip()
         return name, head
 
-    def _arguments(self, index: int, name: str) -> Steps[None]:
+    def _arguments(self, index: int, name: str) -> Parse[None]:
         self.markup((yield from self._gap()))
         yield from super()._arguments(index, name)
 
     # --- keys ---
 
-    def _read_key(self) -> Steps[tuple[str, Mapping[str, str]] | None]:
+    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         tags, source = self._elements, self.source
-        key, marker = yield from gather(source, self._behind_key, _MAX_HEAD)
+        key, marker = yield from read_until(source, self._behind_key, _MAX_HEAD)
         rest: dict[str, str] = {}
         written, given = key + marker, marker != ""
         if marker in self._over:
@@ -190,7 +190,7 @@ class KeyValueReader(ParameterReader):
         elif marker == tags.key_end:
             written += yield from self._gap()
             if tags.types and (yield from self._comes(tags.types[0])):
-                kind, end = yield from gather(source, Markers(tags.types[1]), _MAX_HEAD)
+                kind, end = yield from read_until(source, Markers(tags.types[1]), _MAX_HEAD)
                 rest["type"] = kind.removeprefix(tags.types[0]).strip()
                 written += kind + end + (yield from self._gap())
             if (yield from self._comes(tags.value)):
@@ -204,11 +204,11 @@ class KeyValueReader(ParameterReader):
 
     def _key_ahead(self, ahead: str) -> str | None:
         head, closed, _ = ahead.partition(self._form.end)
-        if "\n" in head or "<" in (head if closed else head[: self._tag_end.hold(head, 0)]):
+        if "\n" in head or "<" in (head if closed else head[: self._tag_end.partial_match_start(head, 0)]):
             return ""
         return head.strip() if closed else None
 
-    def _gap(self) -> Steps[str]:
+    def _gap(self) -> Parse[str]:
         """Read what may stand between elements."""
         gap, source = "", self.source
         while True:

@@ -12,7 +12,7 @@ import msgspec
 
 from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, key_patterns, unescaped
 from callwright.events import Markup
-from callwright.stream_reader import Markers, Source, Steps
+from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["CLOSERS", "QUOTES", "Level", "StringReader"]
@@ -46,7 +46,7 @@ class StringReader:
 
     def __init__(
         self,
-        source: Source,
+        source: StreamReader,
         put: Callable[[str], object],
         verbatim: tuple[str, ...],
         ends: tuple[str, ...],
@@ -62,7 +62,7 @@ class StringReader:
         self._in_string = {quote: Markers(quote, *ends) for quote in verbatim}
         self._in_string |= {quote: Markers(quote, "\\", *ends) for quote in QUOTES}
 
-    def _quote(self) -> Steps[str]:
+    def _quote(self) -> Parse[str]:
         """The quotation mark that opens a string here, with a prefix before it or not; `""` for none."""
         source = self._source
         if (yield from self._at(self._verbatim)):
@@ -85,7 +85,7 @@ class StringReader:
         source.emit(Markup(source.take(source.at + len(quote))))
         return quote
 
-    def _next_part(self) -> Steps[str]:
+    def _next_part(self) -> Parse[str]:
         """The opening mark of a string that goes on behind white space; `""` when it is over."""
         blanks = yield from self._blanks()
         source = self._source
@@ -95,11 +95,11 @@ class StringReader:
         source.unread(blanks)
         return ""
 
-    def _string(self, quote: str) -> Steps[bool]:
+    def _string(self, quote: str) -> Parse[bool]:
         """A string up to its end; False when it has none."""
         source, held, markers = self._source, "", self._in_string[quote]
 
-        def lane(text: str) -> bool:
+        def fast_path(text: str) -> bool:
             nonlocal held
             said = text.rstrip(_SWALLOWABLE)
             if not said or len(text) - len(said) > _MAX_SWALLOWED or markers.first(text):
@@ -136,7 +136,7 @@ class StringReader:
                 text, held = text[: found.start()], found.group()
             self._text(text)
             if not marker:
-                source.pass_through(lane)
+                source.set_fast_path(fast_path)
                 yield
 
     def _text(self, text: str) -> None:
@@ -151,7 +151,7 @@ class StringReader:
         self._text(text[:end])
         self._source.markup(text[end:])
 
-    def _closes(self, quote: str) -> Steps[bool]:
+    def _closes(self, quote: str) -> Parse[bool]:
         """Whether a quotation mark that was read ends its string, by what follows."""
         while True:
             more = self._source.more(_MAX_AHEAD)
@@ -192,7 +192,7 @@ class StringReader:
             return None
         return "]" in run.group() or _CALLED(rest) is not None
 
-    def _ends_call(self, end: str, quote: str) -> Steps[bool]:
+    def _ends_call(self, end: str, quote: str) -> Parse[bool]:
         """Whether a literal in a string ends the call after all: the output ends behind it, or another call begins, and
         the next quotation mark is not one that ends a string.
         """
@@ -215,7 +215,7 @@ class StringReader:
                 return True
             yield
 
-    def _escape(self) -> Steps[str]:
+    def _escape(self) -> Parse[str]:
         """The text of an escape that begins here; in a raw string it is its own."""
         source = self._source
         if self._raw:
@@ -235,7 +235,7 @@ class StringReader:
 
     # --- reading ---
 
-    def _blanks(self) -> Steps[str]:
+    def _blanks(self) -> Parse[str]:
         blanks, source = "", self._source
         while True:
             blanks += source.blanks()
@@ -243,7 +243,7 @@ class StringReader:
                 return blanks
             yield
 
-    def _at(self, literals: tuple[str, ...]) -> Steps[bool]:
+    def _at(self, literals: tuple[str, ...]) -> Parse[bool]:
         """Whether one of the literals comes next."""
         source = self._source
         longest = max(map(len, literals), default=0)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from callwright.dialects.readers.literal_escapes import ESCAPE, key_patterns, unescaped
 from callwright.dialects.readers.literal_strings import CLOSERS, QUOTES, Level, StringReader
 from callwright.events import Markup, Problem
-from callwright.stream_reader import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.scalars import scalar
 
@@ -32,7 +32,7 @@ class LiteralReader(StringReader):
 
     def __init__(
         self,
-        source: Source,
+        source: StreamReader,
         put: Callable[[str], object],
         *,
         verbatim: tuple[str, ...] = (),
@@ -46,7 +46,7 @@ class LiteralReader(StringReader):
         self._is_text = is_text
         self._words = Markers(*",})]\n([{", *ends)
 
-    def arguments(self, closer: str, separator: str) -> Steps[bool]:
+    def arguments(self, closer: str, separator: str) -> Parse[bool]:
         """Read members up to `closer`, or up to what ends the call. False when the output was cut before."""
         self._levels = [Level(closer, "object", separator)]
         self._put("{")
@@ -60,7 +60,7 @@ class LiteralReader(StringReader):
             self._close()
         return whole
 
-    def _entry(self, level: Level) -> Steps[None]:
+    def _entry(self, level: Level) -> Parse[None]:
         source = self._source
         mark = source.text[source.at]
         if mark in CLOSERS:
@@ -86,9 +86,9 @@ class LiteralReader(StringReader):
     def _close(self) -> None:
         self._put("}" if self._levels.pop().kind == "object" else "]")
 
-    def _junk(self) -> Steps[None]:
+    def _junk(self) -> Parse[None]:
         """What stands where a member should."""
-        text, marker = yield from gather(self._source, self._words, _MAX_WORD)
+        text, marker = yield from read_until(self._source, self._words, _MAX_WORD)
         if marker in _OPENERS:
             text += marker
         else:
@@ -100,7 +100,7 @@ class LiteralReader(StringReader):
 
     # --- keys ---
 
-    def _key(self, separator: str) -> Steps[str | None]:
+    def _key(self, separator: str) -> Parse[str | None]:
         """A key and the separator behind it; None when no key stands here."""
         source = self._source
         whole, part = key_patterns(separator, self._verbatim)
@@ -118,7 +118,7 @@ class LiteralReader(StringReader):
 
     # --- values ---
 
-    def _value(self, level: Level, lead: str, *, is_text: bool = False) -> Steps[None]:
+    def _value(self, level: Level, lead: str, *, is_text: bool = False) -> Parse[None]:
         source = self._source
         lead = ("," if level.begun else "") + lead
         mark = source.text[source.at]
@@ -140,7 +140,7 @@ class LiteralReader(StringReader):
         if closed or not (source.cut and source.done):
             self._put('"')
 
-    def _open(self, closer: str, lead: str) -> Steps[None]:
+    def _open(self, closer: str, lead: str) -> Parse[None]:
         """Open a bracket; braces without a key in them are a set, which is a list."""
         kind: Literal["object", "array"] = "array"
         if closer == "}":
@@ -149,7 +149,7 @@ class LiteralReader(StringReader):
         self._put(lead + ("{" if kind == "object" else "["))
         self._levels.append(Level(closer, kind))
 
-    def _begins_member(self) -> Steps[bool]:
+    def _begins_member(self) -> Parse[bool]:
         source = self._source
         whole, part = key_patterns(":", self._verbatim)
         while True:
@@ -158,11 +158,11 @@ class LiteralReader(StringReader):
                 return not ahead or ahead[0] in CLOSERS or bool(whole(ahead)) or part(ahead) is not None
             yield
 
-    def _word(self, lead: str, *, is_text: bool) -> Steps[bool]:
+    def _word(self, lead: str, *, is_text: bool) -> Parse[bool]:
         """A number, a literal, or text without quotation marks; False when there was nothing."""
         source, text, depth = self._source, "", 0
         while True:
-            piece, marker = yield from gather(source, self._words, _MAX_WORD)
+            piece, marker = yield from read_until(source, self._words, _MAX_WORD)
             text += piece
             if marker in _OPENERS:
                 depth += 1

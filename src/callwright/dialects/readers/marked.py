@@ -16,9 +16,9 @@ from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.free_text.intent import in_a_sentence, introduces_no_call
-from callwright.stream_reader import Markers, Source, Steps, gather
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.markers import TRAILING
-from callwright.tolerant_json.passthrough import JsonStops, gather_json, json_text
+from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
 
 __all__ = ["CallMarks", "MarkedReader"]
 
@@ -62,14 +62,14 @@ class CallMarks(Struct, frozen=True):
 class MarkedReader(ProseReader):
     """Prose, and marked calls in it."""
 
-    def __init__(self, source: Source, tools: Toolset, form: CallMarks) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks) -> None:
         inline = tuple(opening for opening, _ in form.thoughts) if form.special else ()
         tags = (*form.opens, *form.closes, *form.around, *inline)
         super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
         self._form = form
         words = not form.special and not form.closes  # openers that may stand in any text
         after = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *self._ends)))
-        self._stops = JsonStops(*after, then=after)
+        self._stops = JsonTerminators(*after, then=after)
         self._markers = Markers(*after)
         self._header_ends = Markers("{", *after)
         self._after = (*form.opens, *form.around, *(opening for opening, _ in form.thoughts), *self._ends)
@@ -77,14 +77,14 @@ class MarkedReader(ProseReader):
         self._fenced = False  # a fence was opened around the call
         self._opened = False  # a block that begins a line and is no JSON
 
-    def _skip(self, literal: str) -> Steps[None]:
+    def _skip(self, literal: str) -> Parse[None]:
         """See `ProseReader`; half of a control token that ends the answer is none of its text."""
         yield from super()._skip(literal)
         rest = self.source.text[self.source.at :]
         if self._form.special and self.source.ended and literal.startswith(rest):
             self.markup(self.source.take(len(self.source.text)))
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         form = self._form
         if tag in form.opens:
             yield from self._opener(blanks, tag)
@@ -103,7 +103,7 @@ class MarkedReader(ProseReader):
             self.emit(Markup(blanks + tag))
             yield from self._think(self._thoughts[tag])
 
-    def _opener(self, blanks: str, tag: str) -> Steps[None]:
+    def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the mention of the marker in a text."""
         starts_line = self._at_line_start(blanks)
         inner = yield from self._held_blanks()
@@ -127,7 +127,7 @@ class MarkedReader(ProseReader):
             self._fenced = bool(fence)
             yield from self._block(opening)
 
-    def _fence_begin(self) -> Steps[str]:
+    def _fence_begin(self) -> Parse[str]:
         """Read the begin of a fence with JSON in it, which some models put around their calls."""
         source = self.source
         while True:
@@ -138,7 +138,7 @@ class MarkedReader(ProseReader):
                 return ""
             yield
 
-    def _next_of(self, *literals: str) -> Steps[str]:
+    def _next_of(self, *literals: str) -> Parse[str]:
         """Which of these comes next, `""` for none."""
         longest = max(map(len, literals), default=0)
         while True:
@@ -152,7 +152,7 @@ class MarkedReader(ProseReader):
 
     # --- the name in the JSON ---
 
-    def _block(self, opening: str) -> Steps[None]:
+    def _block(self, opening: str) -> Parse[None]:
         """One block of calls, its first bracket next."""
         form = self._form
         ends_itself = bool(form.header) or not form.closes
@@ -160,7 +160,7 @@ class MarkedReader(ProseReader):
         if read and ends_itself:
             yield from self._close()
 
-    def _shown(self) -> Steps[None]:
+    def _shown(self) -> Parse[None]:
         """Behind the closing marker of what was shown as text: when its line ends there, it was to be a call."""
         self._opened = False
         blanks = yield from self._held_blanks()
@@ -168,15 +168,15 @@ class MarkedReader(ProseReader):
             self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
         self.source.unread(blanks)
 
-    def _in_a_sentence(self, blanks: str, opening: str) -> Steps[bool]:
+    def _in_a_sentence(self, blanks: str, opening: str) -> Parse[bool]:
         """Whether a block behind words stands in the middle of their sentence: then it is shown, not meant."""
         if self._form.special or not self._form.closes:
             return False
         source = self.source
-        block, closed, stop = yield from gather_json(source, self._stops, _MAX_SHOWN)
+        block, closed, stop = yield from collect_json(source, self._stops, _MAX_SHOWN)
         shown = block + stop
         if closed:
-            rest, stop = yield from gather(source, self._markers, _MAX_SHOWN)
+            rest, stop = yield from read_until(source, self._markers, _MAX_SHOWN)
             shown += rest + stop
         behind = ""
         while stop in self._form.closes:
@@ -194,9 +194,9 @@ class MarkedReader(ProseReader):
 
     # --- the name before the JSON ---
 
-    def _headed(self, opening: str) -> Steps[None]:
+    def _headed(self, opening: str) -> Parse[None]:
         """A header, the arguments and the closing marker; a mention of the opening marker when no header comes."""
-        header, marker = yield from gather(self.source, self._header_ends, _MAX_HEADER)
+        header, marker = yield from read_until(self.source, self._header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
         rest = header[found.end() :] if found else ""
         is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
@@ -212,7 +212,7 @@ class MarkedReader(ProseReader):
         self._fenced = "```" in found.group()
         yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group())
 
-    def _headed_call(self, name: str, opening: str) -> Steps[None]:
+    def _headed_call(self, name: str, opening: str) -> Parse[None]:
         """The arguments of the call of this name, and what closes it."""
         self._call_begins()
         index = self.calls
@@ -222,9 +222,9 @@ class MarkedReader(ProseReader):
         yield from self._skip_blanks()
         arguments = partial(ArgumentsDelta, index)
         if self.source.text.startswith(("{", "[", '"'), self.source.at):
-            closed, stop = yield from json_text(self.source, self._stops, arguments)
+            closed, stop = yield from pass_json(self.source, self._stops, arguments)
         else:
-            text, stop = yield from gather(self.source, self._markers, _MAX_VALUE)
+            text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
             closed = False
             if text.strip():
                 self.emit(arguments(text))
@@ -236,7 +236,7 @@ class MarkedReader(ProseReader):
         self.source.unread(stop)
         yield from self._close()
 
-    def _close(self) -> Steps[None]:
+    def _close(self) -> Parse[None]:
         """The closing marker, and what is too much before it."""
         source, closes = self.source, self._form.closes
         while True:
@@ -261,23 +261,23 @@ class MarkedReader(ProseReader):
 
     # --- calls without a marker ---
 
-    def _value(self, lead: str) -> Steps[None]:
+    def _value(self, lead: str) -> Parse[None]:
         """See `ProseReader`: in some formats an answer may begin with its calls."""
         if self._form.bare and not lead.strip() and not self._before.strip():
             head = yield from MarkedJson(self.source, self.tools, self._stops).head()
-            if head and self.tools.resolve(head["name"]) in self.tools:
+            if head and self.tools.resolve_name(head["name"]) in self.tools:
                 yield from self._bare(lead)
                 return
         yield from super()._value(lead)
 
-    def _bare(self, lead: str) -> Steps[None]:
+    def _bare(self, lead: str) -> Parse[None]:
         """Calls that begin the answer, one behind the other."""
         yield from self._json_block(lead, self._stops, (), ends_itself=True)
         yield from self._close()
 
     # --- calls in thoughts ---
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
         if tag in self._form.around:
             return bool((yield from self._next_of(*self._form.opens, *self._form.around)))

@@ -14,8 +14,8 @@ from callwright.dialects.readers.literals import LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Markers, Source, Steps, gather
-from callwright.tolerant_json.passthrough import JsonStops
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["Notation", "NotationReader", "put_call", "put_value"]
 
@@ -86,28 +86,28 @@ class NotationReader(ProseReader):
     """Prose, and calls in the notation in it. A call that begins a line may lack its marker."""
 
     def __init__(
-        self, source: Source, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
+        self, source: StreamReader, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
     ) -> None:
         super().__init__(source, tools, Marks((form.call, form.call_end, _CALL), thoughts, form.ends))
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
         json_stops = tuple(stop for stop in self._stops if stop.startswith("<"))
-        self._json_stops = JsonStops(*json_stops, then=json_stops)
+        self._json_stops = JsonTerminators(*json_stops, then=json_stops)
 
-    def _end_token(self, token: str) -> Steps[None]:
+    def _end_token(self, token: str) -> Parse[None]:
         """See `ProseReader`: behind a call the model may go on with a result that it made up."""
         begin, end = self._form.results
         if token.strip() != begin or not self._apart:
             yield from super()._end_token(token)
             return
-        result, closed = yield from gather(self.source, Markers(end), _MAX_RESULT)
+        result, closed = yield from read_until(self.source, Markers(end), _MAX_RESULT)
         if result:
             self.emit(Problem("imagined_message", "the result of a call, made up", text=token + result + closed))
         else:
             self.emit(Markup(token + closed))
         yield from self._skip_blanks()
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         form = self._form
         if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
             yield from self._lone_end(blanks + tag)
@@ -129,7 +129,7 @@ class NotationReader(ProseReader):
             else:
                 self.emit(self._say(blanks + tag + inner))
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
         if tag == self._form.call_end:
             return False
@@ -140,17 +140,17 @@ class NotationReader(ProseReader):
         at = text.find(self._form.call)
         return at if at >= 0 else super()._last_call(text) if _CALL not in text else text.find(_CALL)
 
-    def _names_call(self, *, known: bool = False) -> Steps[bool]:
+    def _names_call(self, *, known: bool = False) -> Parse[bool]:
         """Whether a name and the begin of its arguments come. `known`: it must be that of a tool."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             if found := _HEAD.match(ahead):
-                return not known or self.tools.resolve(found["name"]) in self.tools
+                return not known or self.tools.resolve_name(found["name"]) in self.tools
             if not self.source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(ahead):
                 return False
             yield
 
-    def _call(self, opening: str) -> Steps[None]:
+    def _call(self, opening: str) -> Parse[None]:
         """A call from its name on."""
         source = self.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
@@ -174,7 +174,7 @@ class NotationReader(ProseReader):
         self.emit(CallEnded(index, complete=whole))
         yield from self._after()
 
-    def _after(self) -> Steps[None]:
+    def _after(self) -> Parse[None]:
         """Behind a call: its end, once or twice, and surplus brackets before it."""
         yield from self._skip_blanks()
         source, end = self.source, self._form.call_end

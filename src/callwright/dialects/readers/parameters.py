@@ -16,8 +16,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Source, Steps, gather
-from callwright.tolerant_json.passthrough import JsonStops, json_text
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["ParameterReader", "ParameterTags"]
 
@@ -73,7 +73,7 @@ class ParameterReader(ProseReader):
 
     def __init__(
         self,
-        source: Source,
+        source: StreamReader,
         tools: Toolset,
         tags: ParameterTags,
         *,
@@ -94,9 +94,9 @@ class ParameterReader(ProseReader):
             tags.parameter_end, tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends
         )
         stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
-        self._in_object = JsonStops(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
+        self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`: behind the tag of a block comes a call, behind that of a call a name."""
         if tag in self._closers:
             return False
@@ -109,7 +109,7 @@ class ParameterReader(ProseReader):
         begins = [at for tag in self._openers if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag in self._closers:  # without its opener: the rest of a block when a call came before, else a mention
             yield from self._lone_end(blanks + tag)
             return
@@ -128,19 +128,19 @@ class ParameterReader(ProseReader):
         else:
             yield from self._unknown_block(blanks, tag, inner)
 
-    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Steps[None]:
+    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """A block that begins with no call: a mention of its tag; a format's own reader may know better."""
         self.emit(self._say(blanks + tag + inner))
         yield from ()
 
-    def _names_call(self) -> Steps[bool]:
+    def _names_call(self) -> Parse[bool]:
         """Whether behind the begin of a call's tag stands a name, and behind the tag what belongs to a call."""
         form, source = self._form, self.source
         follows = (form.parameter, form.call_end, *self._block_ends, *self._ends, "{")
         while True:
             ahead = source.ahead(_MAX_HEAD)
             head, closed, behind = ahead.partition(form.end)
-            if "\n" in head or "<" in (head if closed else head[: self._tag_end.hold(head, 0)]):
+            if "\n" in head or "<" in (head if closed else head[: self._tag_end.partial_match_start(head, 0)]):
                 return False
             behind = behind.lstrip()
             if closed and behind.startswith(follows):
@@ -152,7 +152,7 @@ class ParameterReader(ProseReader):
 
     # --- calls ---
 
-    def _calls(self, tag: str) -> Steps[None]:
+    def _calls(self, tag: str) -> Parse[None]:
         """Calls, one behind the other, up to the end of their block. `tag`: what of the first was read already."""
         form = self._form
         while True:
@@ -170,11 +170,11 @@ class ParameterReader(ProseReader):
                 self.emit(Markup(self.source.take(self.source.at + len(end))))
                 yield from self._skip_blanks()
 
-    def _call_follows(self) -> Steps[bool]:
+    def _call_follows(self) -> Parse[bool]:
         """Whether another call comes next."""
         return (yield from self._comes(self._form.call))
 
-    def _call(self) -> Steps[None]:
+    def _call(self) -> Parse[None]:
         """One call from its name on."""
         name, head = yield from self._read_name()
         self._call_begins()
@@ -184,12 +184,12 @@ class ParameterReader(ProseReader):
         self.markup(head)
         yield from self._arguments(index, name)
 
-    def _read_name(self) -> Steps[tuple[str, str]]:
+    def _read_name(self) -> Parse[tuple[str, str]]:
         """The name of a call, and the rest of the tag that it stands in."""
-        head, end = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         return attributes(head)[0], head + end
 
-    def _arguments(self, index: int, name: str) -> Steps[None]:
+    def _arguments(self, index: int, name: str) -> Parse[None]:
         """The parameters of a call up to its end."""
         form, source = self._form, self.source
         yield from self._skip_blanks()
@@ -200,7 +200,7 @@ class ParameterReader(ProseReader):
         complete = True
         marker = ""
         while True:
-            junk, marker = yield from gather(source, self._inside, _MAX_VALUE)
+            junk, marker = yield from read_until(source, self._inside, _MAX_VALUE)
             if self._behind_blanks(junk):
                 self.emit(Problem("arguments_trailing_text", "text between the parameters", call=index, text=junk))
             else:
@@ -220,12 +220,12 @@ class ParameterReader(ProseReader):
             writer.close()
         self.emit(CallEnded(index, complete=complete))
 
-    def _object(self, index: int) -> Steps[None]:
+    def _object(self, index: int) -> Parse[None]:
         """A JSON object in the place of parameters: its bytes are the arguments."""
         source = self.source
-        closed, marker = yield from json_text(source, self._in_object, partial(ArgumentsDelta, index))
+        closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index))
         if closed:
-            rest, marker = yield from gather(source, self._inside, _MAX_VALUE)
+            rest, marker = yield from read_until(source, self._inside, _MAX_VALUE)
             if self._behind_blanks(rest):
                 self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=rest))
             else:
@@ -236,7 +236,7 @@ class ParameterReader(ProseReader):
             source.unread(marker)
         self.emit(CallEnded(index, complete=closed or not source.cut))
 
-    def _parameter(self, writer: ArgumentsWriter) -> Steps[bool]:
+    def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
         """One parameter from its name on. False when the output was cut in it."""
         head = yield from self._read_key()
         if head is None:
@@ -257,9 +257,9 @@ class ParameterReader(ProseReader):
             writer.cut("".join(pieces))
         return whole
 
-    def _read_key(self) -> Steps[tuple[str, Mapping[str, str]] | None]:
+    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """The name of a parameter and the attributes of its tag; None when the output ended before its value."""
-        head, closed = yield from gather(self.source, self._tag_end, _MAX_HEAD)
+        head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
         return attributes(head) if closed else None
 
@@ -290,7 +290,7 @@ class ParameterReader(ProseReader):
         """The JSON of such a value."""
         return writer.typed(text, _schema(writer, key, rest))
 
-    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Steps[bool]:
+    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Parse[bool]:
         """Pass on a value up to its end; False when the output was cut in it."""
         form, source = self._form, self.source
         if form.lines:
@@ -301,7 +301,7 @@ class ParameterReader(ProseReader):
         held = ""  # a line feed that may be the last
         first = self._in_value.first
 
-        def lane(text: str) -> bool:
+        def fast_path(text: str) -> bool:
             if not text or first(text) or (form.lines and text[-1] == "\n"):
                 return False
             put(text)
@@ -319,7 +319,7 @@ class ParameterReader(ProseReader):
                     self.markup(held)
                     return not source.cut
                 if not held:
-                    source.pass_through(lane)
+                    source.set_fast_path(fast_path)
                 yield
                 continue
             if (yield from self._ends_value(marker, writer)):
@@ -332,7 +332,7 @@ class ParameterReader(ProseReader):
             put(held + marker)
             held = ""
 
-    def _ends_value(self, marker: str, writer: ArgumentsWriter) -> Steps[bool]:
+    def _ends_value(self, marker: str, writer: ArgumentsWriter) -> Parse[bool]:
         """Whether a marker in a value is its end, by what follows."""
         form = self._form
         if marker == form.parameter_end:
@@ -345,7 +345,7 @@ class ParameterReader(ProseReader):
             return False
         return (yield from self._followed_by_call())
 
-    def _followed_by_call(self, *also: str) -> Steps[bool]:
+    def _followed_by_call(self, *also: str) -> Parse[bool]:
         """Whether another call stands behind white space, in a block or without, one of `also`, or the end."""
         source, call = self.source, self._form.call
         known = (call, *self._openers, *also, *self._ends)
@@ -367,7 +367,7 @@ class ParameterReader(ProseReader):
         """Whether what stands behind the begin of a call's tag goes on as one; None when that is not known yet."""
         return True
 
-    def _followed_by(self, *literals: str) -> Steps[bool]:
+    def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of these stands behind white space, or the end of the answer."""
         source = self.source
         literals = (*literals, *self._ends)
@@ -380,7 +380,7 @@ class ParameterReader(ProseReader):
                 return not behind and source.ended
             yield
 
-    def _begins_other(self, writer: ArgumentsWriter) -> Steps[bool]:
+    def _begins_other(self, writer: ArgumentsWriter) -> Parse[bool]:
         """Whether a parameter begins here that the tool declares and that was not given: the end of the one before it
         is missing.
         """

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from callwright.calls.json_forms import NAME_KEYS, CallKeys
+from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.dialects.readers.code_context import CodeContext
@@ -26,11 +26,11 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
-from callwright.free_text.recover import Found, Piece, Prose, recover
-from callwright.stream_reader import Markers, Source, Steps, gather, stream_text
+from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
+from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_until
 from callwright.tolerant_json.find import beside_values
 from callwright.tolerant_json.markers import END_TOKENS, JSON_TAGS, MARKS
-from callwright.tolerant_json.passthrough import JsonStops, json_text
+from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
 __all__ = ["Marks", "ProseReader"]
@@ -48,7 +48,7 @@ _MAX_PEEK: Final = 300
 _REMEMBERED: Final = 400
 
 _EVERYTHING = Markers()
-_NO_STOPS = JsonStops()
+_NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
 _FIRST_KEY = re.compile(
     r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
@@ -76,7 +76,7 @@ class ProseReader:
     `calls` counts the calls that were found.
     """
 
-    def __init__(self, source: Source, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
+    def __init__(self, source: StreamReader, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
         self.source = source
         self.emit = source.emit
         self.markup = source.markup
@@ -85,7 +85,7 @@ class ProseReader:
         self._tags = marks.tags
         self._thoughts = dict(marks.thoughts)
         self._ends = tuple(dict.fromkeys((*marks.ends, *END_TOKENS)))
-        self._keys = CallKeys(tools)
+        self._keys = CallKeySet(tools)
         self._make: Callable[[str], Event] = ContentDelta
         self._code = CodeContext()
         self._before = ""  # the end of what was said
@@ -99,7 +99,7 @@ class ProseReader:
             close: Markers(*self._tags, close, *self._ends, *openers) for close in self._thoughts.values()
         }
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start`: `reasoning` when the prompt left a thought open."""
         yield from self._skip(_BOM)
         if start == "reasoning":
@@ -110,11 +110,11 @@ class ProseReader:
         elif len(self.tools) and (yield from self._begins_held()):
             yield from self._held("")
         while not self.source.done:
-            blanks, marker = yield from stream_text(self.source, self._in_text, self._say)
+            blanks, marker = yield from emit_text_until(self.source, self._in_text, self._say)
             if marker:
                 yield from self._part(blanks, marker)
 
-    def _part(self, blanks: str, marker: str) -> Steps[None]:
+    def _part(self, blanks: str, marker: str) -> Parse[None]:
         """What a marker behind `blanks` is."""
         if self._code.inside(blanks):
             self.emit(self._say(blanks + marker))
@@ -142,13 +142,13 @@ class ProseReader:
         else:
             self.emit(self._say(blanks + marker))
 
-    def _end_token(self, token: str) -> Steps[None]:
+    def _end_token(self, token: str) -> Parse[None]:
         """What ends an answer is structure at its end; within a line of text somebody writes about it."""
         behind = yield from self._held_blanks()
         mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
         self.emit(self._say(token + behind) if mentioned else Markup(token + behind))
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """Read what stands behind an opening tag; for formats that have one."""
         self.emit(self._say(blanks + tag))
         yield from ()
@@ -176,10 +176,10 @@ class ProseReader:
         """A call begins here: what is said from now on stands apart, and a new thought may begin."""
         self._apart = True
 
-    def _skip_blanks(self) -> Steps[None]:
+    def _skip_blanks(self) -> Parse[None]:
         self.markup((yield from self._held_blanks()))
 
-    def _held_blanks(self) -> Steps[str]:
+    def _held_blanks(self) -> Parse[str]:
         """Read white space up to something else, or the end."""
         blanks = ""
         while True:
@@ -188,13 +188,13 @@ class ProseReader:
                 return blanks
             yield
 
-    def _skip(self, literal: str) -> Steps[None]:
+    def _skip(self, literal: str) -> Parse[None]:
         while self.source.more(len(literal)) and literal.startswith(self.source.text[self.source.at :]):
             yield
         if self.source.text.startswith(literal, self.source.at):
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
 
-    def _comes(self, literal: str) -> Steps[bool]:
+    def _comes(self, literal: str) -> Parse[bool]:
         """Whether a literal comes next."""
         source = self.source
         while not source.text.startswith(literal, source.at):
@@ -208,7 +208,7 @@ class ProseReader:
         self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
         self.emit(Problem("malformed_call", "a call with nothing in it"))
 
-    def _lone_end(self, written: str) -> Steps[None]:
+    def _lone_end(self, written: str) -> Parse[None]:
         """The end of a call without its begin: the rest of one when a call came before, else a mention."""
         if not self._apart:
             self.emit(self._say(written))
@@ -219,12 +219,12 @@ class ProseReader:
     def _json_block(
         self,
         opening: str,
-        stops: JsonStops,
+        stops: JsonTerminators,
         closers: tuple[str, ...],
         *,
         ends_itself: bool = False,
         keyed: bool = False,
-    ) -> Steps[bool]:
+    ) -> Parse[bool]:
         """Calls in JSON behind `opening`, up to one of `closers` or another stop; what is none is said.
 
         Answers whether there was a call. `ends_itself`, `keyed`: see `MarkedJson`.
@@ -250,13 +250,13 @@ class ProseReader:
 
     # --- thoughts ---
 
-    def _think(self, close: str) -> Steps[None]:
+    def _think(self, close: str) -> Parse[None]:
         """A thought up to its end. A call in it counts only when the thought is never closed and ends with it."""
         yield from self._skip_blanks()
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
         before, self._before, self._apart = self._before, "", False
         while not self.source.done:
-            blanks, marker = yield from stream_text(self.source, self._in_thought[close], self._say)
+            blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self._say)
             if marker == close or marker in self._ends:
                 self.emit(Markup(blanks + marker))
                 break
@@ -265,7 +265,7 @@ class ProseReader:
         self._make, self._code, self._before = ContentDelta, code, before
         yield from self._skip_blanks()
 
-    def _draft(self, opening: str, close: str) -> Steps[bool]:
+    def _draft(self, opening: str, close: str) -> Parse[bool]:
         """What may be a call in a thought: held until the thought is closed, or ends with it. True when it is over."""
         marker = opening.strip()
         if marker in _BRACES:
@@ -279,7 +279,7 @@ class ProseReader:
             if not (yield from self._may_begin_call(marker)):
                 self.emit(self._say(opening))
                 return False
-        held, end = yield from gather(self.source, Markers(close, *self._ends), _MAX_HELD)
+        held, end = yield from read_until(self.source, Markers(close, *self._ends), _MAX_HELD)
         text = opening + held
         at = len(text) if end == close else self._last_call(text)
         thought = text[:at].rstrip()
@@ -292,7 +292,7 @@ class ProseReader:
         self.markup(end)
         return True
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """Whether what comes is the inside of a call behind this tag; for formats that can tell."""
         yield from ()
         return True
@@ -302,7 +302,7 @@ class ProseReader:
         pieces = recover(text, self.tools, before=self._before, cut=self.source.cut)
         at = len(text)
         for piece in reversed(pieces):
-            if not isinstance(piece, Found):
+            if not isinstance(piece, RecoveredCall):
                 break
             at = text.rfind(piece.text, 0, at) if piece.text else at
         return at
@@ -318,7 +318,7 @@ class ProseReader:
 
     # --- what may be a call ---
 
-    def _begins_held(self) -> Steps[bool]:
+    def _begins_held(self) -> Parse[bool]:
         """Whether the answer begins as JSON in a JSON string, or with the name of a tool glued to its arguments."""
         while True:
             begin = self.source.ahead(_MAX_PEEK).lstrip()
@@ -329,7 +329,7 @@ class ProseReader:
                 return False
             yield
 
-    def _fence(self, blanks: str, ticks: str) -> Steps[None]:
+    def _fence(self, blanks: str, ticks: str) -> Parse[None]:
         """A fenced block: an object in it may be a call; everything else is text."""
         source = self.source
         while True:
@@ -353,7 +353,7 @@ class ProseReader:
             return tag.lower() in JSON_TAGS
         return not self._before and inside.startswith(self._tags)
 
-    def _value(self, lead: str) -> Steps[None]:
+    def _value(self, lead: str) -> Parse[None]:
         """A brace or a bracket behind `lead`: it may be a call, or it is text."""
         key = yield from self._first_key(in_line=not self._at_line_start(lead))
         asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
@@ -366,9 +366,9 @@ class ProseReader:
             self.emit(self._say(self.source.take(self.source.at + 1)))
         else:
             # Data, whatever stands deeper in it.
-            yield from json_text(self.source, _NO_STOPS, self._say)
+            yield from pass_json(self.source, _NO_STOPS, self._say)
 
-    def _first_key(self, *, in_line: bool = False) -> Steps[str | None]:
+    def _first_key(self, *, in_line: bool = False) -> Parse[str | None]:
         """The first key of the object that begins here, None when none does. `in_line`: words stand before it; then a
         key and a value without any quotes are words, too.
         """
@@ -385,9 +385,9 @@ class ProseReader:
                 return None
             yield
 
-    def _held(self, lead: str) -> Steps[None]:
+    def _held(self, lead: str) -> Parse[None]:
         """Hold the rest of the answer, then find the calls in it."""
-        held, _ = yield from gather(self.source, _EVERYTHING, _MAX_HELD)
+        held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = lead + held
         closes = [(at, tag) for tag in self._thoughts.values() if (at := beside_values(text, tag)) >= 0]
         if closes:
@@ -417,18 +417,18 @@ class ProseReader:
         self.markup(text[span[1] :])
         return inner
 
-    def _tell(self, pieces: Sequence[Piece]) -> None:
+    def _tell(self, pieces: Sequence[Segment]) -> None:
         """Say what was found in a held text."""
         for piece in pieces:
             match piece:
-                case Prose(words, problem):
+                case TextSegment(words, problem):
                     if len(pieces) == 1:
                         self.emit(self._say(words))
                     else:
                         self._trimmed(words)
                     if problem:
                         self.emit(problem)
-                case Found():
+                case RecoveredCall():
                     self._whole_call(piece)
                 case _:
                     assert_never(piece)
@@ -442,7 +442,7 @@ class ProseReader:
             self.emit(self._say(said))
         self.markup(words[lead + len(said) :])
 
-    def _whole_call(self, found: Found) -> None:
+    def _whole_call(self, found: RecoveredCall) -> None:
         self._call_begins()
         index = self.calls
         self.calls += 1
@@ -458,7 +458,7 @@ class ProseReader:
         outer, replays, self._replays = self.source, self._replays, True
         while text:
             self._rest = ""
-            self.source = Source(self.emit)
+            self.source = StreamReader(self.emit)
             self.source.push(text)
             self.source.end(cut=outer.cut)
             self.markup(self.source.blanks())

@@ -18,8 +18,8 @@ from callwright.dialects.readers.literals import LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup
 from callwright.free_text.intent import in_a_sentence, introduces_no_call
-from callwright.stream_reader import Markers, Source, Steps, gather
-from callwright.tolerant_json.passthrough import JsonStops
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["PythonForm", "PythonReader", "python_call"]
 
@@ -65,16 +65,16 @@ def _python(value: Any) -> str:
 class PythonReader(ProseReader):
     """Prose, and calls in Python in it."""
 
-    def __init__(self, source: Source, tools: Toolset, form: PythonForm) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
         self._blocks = dict(form.blocks)
         self._block_ends = tuple(filter(None, self._blocks.values()))
         super().__init__(source, tools, Marks((*self._blocks, *self._block_ends), ends=form.ends))
         self._stops = (*self._block_ends, *self._blocks, *self._ends)
-        self._json_stops = JsonStops(*self._stops, then=self._stops)
+        self._json_stops = JsonTerminators(*self._stops, then=self._stops)
 
     # --- where calls begin ---
 
-    def _marked(self, blanks: str, tag: str) -> Steps[None]:
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag not in self._blocks:  # without its opener: the rest of a block when a call came before, else a mention
             yield from self._lone_end(blanks + tag)
             return
@@ -99,7 +99,7 @@ class PythonReader(ProseReader):
             source.unread(bracket + inner)
             self.emit(self._say(opening))
 
-    def _value(self, lead: str) -> Steps[None]:
+    def _value(self, lead: str) -> Parse[None]:
         """See `ProseReader`: a bracket may open a list of calls."""
         source = self.source
         if source.text.startswith("[", source.at):
@@ -112,16 +112,16 @@ class PythonReader(ProseReader):
             source.unread(bracket)
         yield from super()._value(lead)
 
-    def _in_sentence(self, lead: str) -> Steps[bool]:
+    def _in_sentence(self, lead: str) -> Parse[bool]:
         """Whether a list stands in the middle of a sentence: then it is shown, not meant."""
         before = (self._before + lead).rpartition("\n")[2]
         if not before.strip():
             return False
-        line, end = yield from gather(self.source, _LINE, _MAX_LINE)
+        line, end = yield from read_until(self.source, _LINE, _MAX_LINE)
         self.source.unread(line + end)
         return in_a_sentence(before, line[line.rfind(")]") + 2 :])
 
-    def _may_begin_call(self, tag: str) -> Steps[bool]:
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
         if tag not in self._blocks:
             return False
@@ -137,20 +137,20 @@ class PythonReader(ProseReader):
         begins = [at for tag in self._blocks if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
-    def _call_comes(self, *, known: bool = False) -> Steps[bool]:
+    def _call_comes(self, *, known: bool = False) -> Parse[bool]:
         """Whether a name and the begin of its arguments come. `known`: it must be the name of a tool."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             found = _CALL.match(ahead)
             if found and found["named"]:
-                return not known or self.tools.resolve(found["name"]) in self.tools
+                return not known or self.tools.resolve_name(found["name"]) in self.tools
             if not self.source.more(_MAX_HEAD) or not _MAY_BE_CALL.match(ahead):
-                return found is not None and not known and self.tools.resolve(found["name"]) in self.tools
+                return found is not None and not known and self.tools.resolve_name(found["name"]) in self.tools
             yield
 
     # --- calls ---
 
-    def _calls(self) -> Steps[None]:
+    def _calls(self) -> Parse[None]:
         """Calls, one behind the other, up to the end of their block."""
         while True:
             yield from self._call()
@@ -161,7 +161,7 @@ class PythonReader(ProseReader):
                 self.emit(Markup(self.source.take(self.source.at + len(end))))
         yield from self._skip_blanks()
 
-    def _list_ends(self) -> Steps[bool]:
+    def _list_ends(self) -> Parse[bool]:
         """Read what stands between calls, and whether the list was closed."""
         while True:
             self.markup((yield from self._held_blanks()))
@@ -173,7 +173,7 @@ class PythonReader(ProseReader):
                 yield from self._skip_blanks()
                 return True
 
-    def _call(self) -> Steps[None]:
+    def _call(self) -> Parse[None]:
         """One call from its name on."""
         source = self.source
         head = _CALL.match(source.ahead(_MAX_HEAD))

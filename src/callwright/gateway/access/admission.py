@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from callwright.errors import RequestError, UpstreamError
 
-__all__ = ["Traffic", "busy"]
+__all__ = ["AdmissionControl", "busy"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def busy(message: str, wait_s: int = 1) -> RequestError:
     )
 
 
-class Traffic:
+class AdmissionControl:
     """The requests of a gateway, at most so many at once."""
 
     def __init__(self, most: int) -> None:

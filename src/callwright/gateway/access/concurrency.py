@@ -10,20 +10,20 @@ import msgspec
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
-from callwright.gateway.access.admission import Traffic, busy
+from callwright.gateway.access.admission import AdmissionControl, busy
 from callwright.gateway.access.keys import caller
-from callwright.turn.model import Chooser, Model
-from callwright.upstreams.base import Deltas, Generation, Upstream
+from callwright.turn.model import Model, ModeSelector
+from callwright.upstreams.base import Deltas, GenerationRequest, Upstream
 
-__all__ = ["Lane", "LaneChooser"]
+__all__ = ["ConcurrencyLimit", "LimitedModeSelector"]
 
 
-class Lane:
+class ConcurrencyLimit:
     """An upstream before which requests wait for their turn: `most` at once, the others for `queue_s` at most."""
 
-    def __init__(self, upstream: Upstream, traffic: Traffic, most: int | None, queue_s: float) -> None:
+    def __init__(self, upstream: Upstream, admission: AdmissionControl, most: int | None, queue_s: float) -> None:
         self._upstream = upstream
-        self._traffic = traffic
+        self._admission = admission
         self._most = most
         self._free = asyncio.Semaphore(most) if most is not None else None
         self._queue_s = queue_s
@@ -37,10 +37,10 @@ class Lane:
         """See `Upstream`."""
         await self._upstream.open()
 
-    async def stream(self, generation: Generation) -> Deltas:
+    async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`. Raises `RequestError` (429) when its turn does not come."""
         async with self._place(generation), aclosing(self._upstream.stream(generation)) as deltas:
-            while (batch := await self._traffic.next(deltas, self.name)) is not None:
+            while (batch := await self._admission.next(deltas, self.name)) is not None:
                 for delta in batch:
                     if isinstance(delta, Usage):
                         caller().spend(delta.prompt_tokens + delta.completion_tokens)
@@ -54,17 +54,17 @@ class Lane:
         """See `Upstream`."""
         await self._upstream.close()
 
-    def over(self, upstream: Upstream) -> "Lane":
-        """The same lane, with the same places on it, for another way to the server."""
-        lane = copy.copy(self)
-        lane._upstream = upstream
-        return lane
+    def over(self, upstream: Upstream) -> "ConcurrencyLimit":
+        """The same limit, with the same places on it, for another way to the server."""
+        limit = copy.copy(self)
+        limit._upstream = upstream
+        return limit
 
-    def _place(self, generation: Generation) -> AbstractAsyncContextManager[None]:
+    def _place(self, generation: GenerationRequest) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._free is None else self._waited(self._free, generation)
 
     @asynccontextmanager
-    async def _waited(self, free: asyncio.Semaphore, generation: Generation) -> AsyncIterator[None]:
+    async def _waited(self, free: asyncio.Semaphore, generation: GenerationRequest) -> AsyncIterator[None]:
         begun_s = time.monotonic()
         try:
             async with asyncio.timeout(self._queue_s):
@@ -73,38 +73,38 @@ class Lane:
             taken = f"The model '{generation.model}' answers {self._most} requests already, which is its limit."
             raise busy(f"{taken} Please try again.") from None
         finally:
-            if generation.trip is not None:
-                generation.trip.queued_s = time.monotonic() - begun_s
+            if generation.timings is not None:
+                generation.timings.queued_s = time.monotonic() - begun_s
         try:
             yield
         finally:
             free.release()
 
 
-class LaneChooser:
-    """Chooses as another chooser does (mode `auto`); whatever that chooses is asked on the lane."""
+class LimitedModeSelector:
+    """Chooses as another selector does (mode `auto`); whatever that chooses is asked on the limit."""
 
-    def __init__(self, chooser: Chooser, lane: Lane) -> None:
-        self._chooser = chooser
-        self._lane = lane
+    def __init__(self, mode_selector: ModeSelector, limit: ConcurrencyLimit) -> None:
+        self._inner = mode_selector
+        self._limit = limit
 
     def start(self) -> None:
-        """See `Chooser`."""
-        self._chooser.start()
+        """See `ModeSelector`."""
+        self._inner.start()
 
     async def choose(self, model: Model) -> Model:
-        """See `Chooser`."""
-        chosen = await self._chooser.choose(model)
+        """See `ModeSelector`."""
+        chosen = await self._inner.choose(model)
         return chosen if chosen is model else self._on_lane(chosen)
 
     async def instead(self, model: Model, error: RequestError | UpstreamError) -> Model | None:
-        """See `Chooser`."""
-        chosen = await self._chooser.instead(model, error)
+        """See `ModeSelector`."""
+        chosen = await self._inner.instead(model, error)
         return None if chosen is None else self._on_lane(chosen)
 
     async def close(self) -> None:
-        """See `Chooser`."""
-        await self._chooser.close()
+        """See `ModeSelector`."""
+        await self._inner.close()
 
     def _on_lane(self, model: Model) -> Model:
-        return msgspec.structs.replace(model, upstream=self._lane.over(model.upstream))
+        return msgspec.structs.replace(model, upstream=self._limit.over(model.upstream))

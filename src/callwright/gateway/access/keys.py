@@ -1,7 +1,7 @@
 """Who asks: the keys of clients, what each may use, and how much of it in a minute.
 
 A gateway keeps the hash of a key only, and nothing here tells a key: not in an error, not in a log. Limits are counted
-in a ledger, which may be that of several processes.
+in a counters, which may be that of several processes.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ from contextvars import ContextVar
 from typing import Final
 
 from callwright.errors import ConfigError, RequestError, did_you_mean
-from callwright.gateway.access.shared_counters import Ledger
+from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import ALL_MODELS, KeyConfig
 
-__all__ = ["NOBODY", "Caller", "Keys", "asking", "caller", "hash_of", "ledger_size", "new_key"]
+__all__ = ["NOBODY", "ApiKey", "Keys", "asking", "caller", "counters_size", "hash_of", "new_key"]
 
 _PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
@@ -39,12 +39,14 @@ def hash_of(key: str) -> str:
 class _Bucket:
     """So many a minute: what is used comes back evenly. It may be overdrawn, then it is empty for longer."""
 
-    def __init__(self, kind: str, per_minute: int, clock: Callable[[], float], ledger: Ledger, place: int) -> None:
-        """`place`: where the ledger has two numbers for it, how much is used, and when that was so."""
+    def __init__(
+        self, kind: str, per_minute: int, clock: Callable[[], float], counters: SharedCounters, place: int
+    ) -> None:
+        """`place`: where the counters has two numbers for it, how much is used, and when that was so."""
         self.kind = kind
         self.per_minute = per_minute
         self._clock = clock
-        self._ledger = ledger
+        self._counters = counters
         self._place = place
 
     def left(self) -> float:
@@ -52,7 +54,7 @@ class _Bucket:
 
     def use(self, number: float) -> float:
         """Use so many; answers how many are left."""
-        with self._ledger.locked() as numbers:
+        with self._counters.locked() as numbers:
             now = self._clock()
             used, at = numbers[self._place], numbers[self._place + 1]
             used = max(0.0, used - (now - at) * self.per_minute / _MINUTE_S) + number
@@ -64,19 +66,19 @@ class _Bucket:
         return max(0.0, number - self.left()) * _MINUTE_S / self.per_minute
 
 
-class Caller:
+class ApiKey:
     """A client with its key: everything is done on its behalf."""
 
     def __init__(
         self,
         config: KeyConfig | None = None,
         clock: Callable[[], float] = time.monotonic,
-        ledger: Ledger | None = None,
+        counters: SharedCounters | None = None,
         place: int = 0,
     ) -> None:
         """`ledger` has the four numbers from `place` on for it."""
         self.name = config.name if config else ""
-        counted = ledger or Ledger(_PLACES)
+        counted = counters or SharedCounters(_PLACES)
         self._models = config.models if config else (ALL_MODELS,)
         limits = (
             ("requests", config.requests_per_minute if config else None),
@@ -143,21 +145,21 @@ def _duration(seconds: float) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-def ledger_size(keys: Sequence[KeyConfig]) -> int:
+def counters_size(keys: Sequence[KeyConfig]) -> int:
     """How many numbers are counted for these keys."""
     return len(keys) * _PLACES
 
 
-NOBODY: Final = Caller()
-_ASKING: Final[ContextVar[Caller]] = ContextVar("callwright_caller", default=NOBODY)
+NOBODY: Final = ApiKey()
+_ASKING: Final[ContextVar[ApiKey]] = ContextVar("callwright_caller", default=NOBODY)
 
 
-def caller() -> Caller:
+def caller() -> ApiKey:
     """On whose behalf this runs: every task of a request knows it."""
     return _ASKING.get()
 
 
-def asking(who: Caller) -> None:
+def asking(who: ApiKey) -> None:
     """From here on this task, and those that it begins, run on behalf of a caller."""
     _ASKING.set(who)
 
@@ -170,9 +172,9 @@ class Keys:
         given: Sequence[KeyConfig],
         models: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
-        ledger: Ledger | None = None,
+        counters: SharedCounters | None = None,
     ) -> None:
-        """`models` are those that there are, `*` among them where there may be any. `ledger` is `ledger_size` long.
+        """`models` are those that there are, `*` among them where there may be any. `ledger` is `counters_size` long.
         Raises `ConfigError`.
         """
         for what in ("name", "sha256"):
@@ -186,9 +188,9 @@ class Keys:
                         f"Key {key.name!r}: there is no model {model!r}.{did_you_mean(model, models)} It can be: "
                         f"{', '.join((*models, ALL_MODELS))}."
                     )
-        counted = ledger or Ledger(ledger_size(given))
+        counted = counters or SharedCounters(counters_size(given))
         self._callers = [
-            (key.sha256.lower().encode(), Caller(key, clock, counted, number * _PLACES))
+            (key.sha256.lower().encode(), ApiKey(key, clock, counted, number * _PLACES))
             for number, key in enumerate(given)
         ]
 
@@ -199,7 +201,7 @@ class Keys:
         """How much of its limits is left to each key that has some, by its name."""
         return {who.name: who.left() for _, who in self._callers if who.is_limited}
 
-    def caller(self, authorization: str | None) -> Caller:
+    def caller(self, authorization: str | None) -> ApiKey:
         """Who sends this `Authorization` header. Raises `RequestError` (401)."""
         if not self._callers:
             return NOBODY
@@ -210,7 +212,7 @@ class Keys:
                 "Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
             )
         digest = hash_of(key.strip()).encode()
-        found: Caller | None = None
+        found: ApiKey | None = None
         for known, who in self._callers:  # all of them, so that the time it takes tells nothing
             if hmac.compare_digest(known, digest):
                 found = who

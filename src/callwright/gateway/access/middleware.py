@@ -13,13 +13,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callwright.errors import RequestError
-from callwright.gateway.access.admission import Traffic
-from callwright.gateway.access.keys import Caller, Keys, asking
+from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.keys import ApiKey, Keys, asking
 from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
-from callwright.gateway.request_context import Exchanges, current
+from callwright.gateway.request_context import RequestContexts, current
 
-__all__ = ["Guard"]
+__all__ = ["AccessMiddleware"]
 
 # What everybody may see, also while the gateway ends.
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
@@ -29,14 +29,16 @@ _ANY_HOST: Final = "*"
 _MAX_SHOWN: Final = 200
 
 
-class Guard:
+class AccessMiddleware:
     """ASGI middleware; see the module's docstring. `hosts`: names under which the gateway is reached, `*` for any."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, traffic: Traffic, hosts: Iterable[str], exchanges: Exchanges) -> None:
+    def __init__(
+        self, app: ASGIApp, keys: Keys, admission: AdmissionControl, hosts: Iterable[str], contexts: RequestContexts
+    ) -> None:
         self._app = app
-        self._exchanges = exchanges
+        self._contexts = contexts
         self._keys = keys
-        self._traffic = traffic
+        self._admission = admission
         self._hosts = frozenset(host.strip("[]").lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,15 +55,15 @@ class Guard:
             asking(who)
             await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
 
-    def _admitted(self, scope: Scope, place: ExitStack) -> Caller:
+    def _admitted(self, scope: Scope, place: ExitStack) -> ApiKey:
         """Who asks, with a place among what is under way. Raises `RequestError` where there is none for it."""
         headers = Headers(scope=scope)
         if not self._keys:
             self._refuse_strangers(headers)
         who = self._keys.caller(headers.get("authorization"))
-        if (exchange := current()) is not None:
-            exchange.caller = who.name
-        place.enter_context(self._traffic.under_way(limited=scope["path"] not in _ALWAYS))
+        if (context := current()) is not None:
+            context.caller = who.name
+        place.enter_context(self._admission.under_way(limited=scope["path"] not in _ALWAYS))
         if scope["type"] == "http" and scope["method"] == "POST":
             who.begin()
         return who
@@ -78,15 +80,15 @@ class Guard:
             raise _foreign(f"this gateway is not known as {_shown(host)}", name)
 
     async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = current()
-        if exchange is None:  # a connection that does not come about counts as a request, too
-            with self._exchanges.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as exchange:
-                exchange.status, exchange.is_whole = error.status, True
+        context = current()
+        if context is None:  # a connection that does not come about counts as a request, too
+            with self._contexts.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as context:
+                context.status, context.is_whole = error.status, True
                 await self._refuse(error, scope, receive, send)
             return
-        exchange.failed(error)
+        context.failed(error)
         response = error_response(error)
-        response.headers["x-request-id"] = exchange.id
+        response.headers["x-request-id"] = context.id
         await response(scope, receive, send)
 
     def _is_known(self, name: str) -> bool:
@@ -107,7 +109,7 @@ def _foreign(what: str, name: str) -> RequestError:
     )
 
 
-def _telling(who: Caller, send: Send) -> Send:
+def _telling(who: ApiKey, send: Send) -> Send:
     """Sends an answer with what is left of a caller's limits."""
 
     async def telling(message: Message) -> None:

@@ -9,12 +9,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callwright.errors import RequestError
 from callwright.gateway.request_context import current
 
-__all__ = ["HalfHeads", "Received"]
+__all__ = ["BodyTimeout", "HeaderTimeout"]
 
 _SWEPT_EVERY_S: Final = 1.0
 
 
-class Received:
+class BodyTimeout:
     """An ASGI application whose `receive` raises `RequestError` (408) when a body is not there after `limit_s`."""
 
     def __init__(self, app: ASGIApp, limit_s: float) -> None:
@@ -40,14 +40,14 @@ class Received:
                 raise _too_slow(self._limit_s) from None
             if not message.get("more_body"):
                 is_there = True
-                if (exchange := current()) is not None:
-                    exchange.received_s = time.monotonic()
+                if (context := current()) is not None:
+                    context.received_s = time.monotonic()
             return message
 
         await self._app(scope, received, send)
 
 
-class HalfHeads:
+class HeaderTimeout:
     """Closes connections on which the head of a request does not come to its end within `limit_s`.
 
     `connections` are uvicorn's. One that rests between two requests is uvicorn's own matter.

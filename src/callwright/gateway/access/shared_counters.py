@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
-__all__ = ["Ledger", "Numbers"]
+__all__ = ["Numbers", "SharedCounters"]
 
 _NUMBER_BYTES = 8
 
@@ -20,7 +20,7 @@ class Numbers(Protocol):
     def __setitem__(self, place: int, number: float, /) -> None: ...
 
 
-class Ledger:
+class SharedCounters:
     """So many numbers, which are 0 at first."""
 
     def __init__(self, size: int) -> None:
@@ -30,13 +30,13 @@ class Ledger:
     @classmethod
     def shared(cls, path: Path, size: int) -> Self:
         """The numbers of a file, which is made where it is not there. POSIX only."""
-        ledger = cls(0)
+        counters = cls(0)
         if size == 0:
-            return ledger
-        ledger._shared = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.ftruncate(ledger._shared, size * _NUMBER_BYTES)
-        ledger.numbers = memoryview(mmap.mmap(ledger._shared, size * _NUMBER_BYTES)).cast("d")
-        return ledger
+            return counters
+        counters._shared = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.ftruncate(counters._shared, size * _NUMBER_BYTES)
+        counters.numbers = memoryview(mmap.mmap(counters._shared, size * _NUMBER_BYTES)).cast("d")
+        return counters
 
     @contextmanager
     def locked(self) -> Iterator[Numbers]:

@@ -23,7 +23,7 @@ from callwright.events import Problem
 from callwright.turn.model import Mode, Model
 from callwright.upstreams.base import Server
 
-__all__ = ["Auto"]
+__all__ = ["AutoModeSelector"]
 
 log = logging.getLogger("callwright.gateway")
 
@@ -51,7 +51,7 @@ class _Known(Struct):
     failed: tuple[Mode, ...] = ()
 
 
-class Auto:
+class AutoModeSelector:
     """Chooses for the models of one entry of the configuration.
 
     `probe` examines the server for a model, `build` makes what advice says. `name` is probed at the start, if it is not

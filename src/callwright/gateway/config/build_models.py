@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from callwright.calls.aliases import GROUPS, Hints, InferenceRule
+from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.dialects.base import get_dialect, read_options
 from callwright.dialects.detect import Detected, by_name, by_template
 from callwright.doctor.examine import probe
 from callwright.doctor.findings import Findings
 from callwright.doctor.recommend import Advice, advice
 from callwright.errors import ConfigError, RequestError
-from callwright.gateway.config.auto_mode import Auto
+from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.response_template.template import ResponseTemplate
@@ -85,18 +85,18 @@ def _made(given: ModelConfig, mode: Mode) -> Model:
         mode=mode,
         dialect=given.dialect,
         fields=given.fields,
-        hints=Hints(
+        hints=ParameterAliases(
             aliases=(*map(frozenset, given.aliases), *GROUPS),
-            inference=tuple(InferenceRule(rule.tool, frozenset(rule.keys)) for rule in given.infer),
+            inference=tuple(ToolInferenceRule(rule.tool, frozenset(rule.keys)) for rule in given.infer),
         ),
         retries=given.retries,
         retry_s=given.retry_s,
-        tells_media=given.media == "tell",
+        describe_media=given.media == "tell",
         constrain=given.constrain == "auto",
-        object_arguments=given.arguments == "object",
-        reads=_response_template(given),
-        heeds_choice=given.server != "ollama",
-        always_streams=given.always_stream,
+        arguments_as_objects=given.arguments == "object",
+        output_parser=_response_template(given),
+        supports_tool_choice=given.server != "ollama",
+        force_stream=given.always_stream,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -151,7 +151,7 @@ def _auto(given: ModelConfig) -> Model:
     return msgspec.structs.replace(
         model,
         dialect=None,
-        chooser=Auto(
+        mode_selector=AutoModeSelector(
             None if anything else model.upstream_model,
             examine,
             build,

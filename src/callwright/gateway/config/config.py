@@ -19,8 +19,8 @@ from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.wire.chat.response import ReasoningField
-from callwright.wire.limits import Limits
-from callwright.wire.responses.response import Flavour
+from callwright.wire.limits import RequestLimits
+from callwright.wire.responses.response import ApiDialect
 
 __all__ = [
     "ALL_MODELS",
@@ -93,7 +93,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     late outputs and lost ids, says which call was not run, tells orphans in words, keeps one system message at the
     start.
     """
-    responses: Flavour = "openai"
+    responses: ApiDialect = "openai"
     """The dialect of `/v1/responses`; below `/openresponses/v1` it is always `open_responses`."""
     log_level: LogLevel = "info"
     """From where on is logged; above `debug` nothing of what was said is in a [log](operations.md#logs)."""
@@ -109,8 +109,8 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`[store]`: where responses and conversations are kept."""
 
     url: _Text
-    """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs `pip
-    install 'callwright[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none` to keep
+    """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs psycopg:
+    `.venv/bin/python -m pip install '.[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none` to keep
     nothing.
     """
     retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
@@ -298,7 +298,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Where responses and conversations are kept."""
     record: RecordConfig | None = None
     """Where turns are written down."""
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
     """What one request may hold."""
     keys: tuple[KeyConfig, ...] = ()
     """The clients."""

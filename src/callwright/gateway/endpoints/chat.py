@@ -20,12 +20,12 @@ from callwright.gateway.http import (
     OUR_FAULT,
     PROBLEMS_HEADER,
     EventStream,
-    Peeked,
+    PeekedStream,
+    cancel_on_disconnect,
     json_response,
     off_loop,
     problems_told,
     read_body,
-    unless_left,
 )
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
@@ -34,7 +34,7 @@ from callwright.wire.body import decoded
 from callwright.wire.chat.request import ChatRequest, read_request
 from callwright.wire.chat.response import ChatChunks, completion
 from callwright.wire.errors import error_body
-from callwright.wire.limits import Limits
+from callwright.wire.limits import RequestLimits
 from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["ChatEndpoint"]
@@ -45,7 +45,7 @@ log = logging.getLogger("callwright.gateway")
 class ChatEndpoint:
     """Answers chat requests."""
 
-    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, limits: Limits) -> None:
+    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, limits: RequestLimits) -> None:
         self._find_model = find_model
         self._server = server
         self._limits = limits
@@ -60,9 +60,9 @@ class ChatEndpoint:
         today = date.today().isoformat()
         events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)
         if not chat.stream:
-            return await unless_left(request.receive, self._whole(chat, events))
+            return await cancel_on_disconnect(request.receive, self._whole(chat, events))
         chunks = self._chunks(chat)
-        peeked = Peeked(events)
+        peeked = PeekedStream(events)
         await peeked.begin(request.receive, self._server.heartbeat_s)
         stream = _stream(chunks, peeked.events())
         return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)

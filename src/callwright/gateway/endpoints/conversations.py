@@ -12,13 +12,13 @@ from callwright.errors import RequestError
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.pagination import page, shown
 from callwright.gateway.http import json_response, read_body
-from callwright.gateway.responses.turns import new_id, with_ids
+from callwright.gateway.responses.service import new_id, with_ids
 from callwright.gateway.store.store import Store, StoredConversation
 from callwright.openai_format.errors import from_validation
-from callwright.openai_format.tool_catalog import Offer
+from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.body import decoded
-from callwright.wire.limits import Limits
-from callwright.wire.responses.input_items import ItemReader
+from callwright.wire.limits import RequestLimits
+from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.metadata import check_metadata
 
 __all__ = ["ConversationsEndpoint", "NewConversation", "NewItems", "NewMetadata"]
@@ -48,7 +48,7 @@ class NewItems(msgspec.Struct):
 class ConversationsEndpoint:
     """Answers requests about conversations. `store` None: there is nowhere to keep them."""
 
-    def __init__(self, store: Store | None, server: ServerConfig, limits: Limits) -> None:
+    def __init__(self, store: Store | None, server: ServerConfig, limits: RequestLimits) -> None:
         self._given_store = store
         self._limits = limits
         self._server = server
@@ -139,7 +139,7 @@ class ConversationsEndpoint:
 
 def _checked(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Items that a response can read, each with an id."""
-    ItemReader(Offer()).read(items, "items")
+    InputItemReader(ToolCatalog()).read(items, "items")
     return [dict(item) for item in with_ids(items)]
 
 

@@ -15,27 +15,27 @@ from starlette.responses import Response
 from callwright.aio import each
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
-from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.pagination import page, shown
 from callwright.gateway.http import (
     PROBLEMS_HEADER,
     EventStream,
-    Peeked,
-    given_up,
+    PeekedStream,
+    cancel_on_disconnect,
+    cancel_quietly,
     json_response,
     problems_told,
     read_body,
-    unless_left,
 )
 from callwright.gateway.request_context import note
 from callwright.gateway.responses.compaction import compacted, kept_messages
 from callwright.gateway.responses.server_items import ServerItem
-from callwright.gateway.responses.turns import Prepared, Turns, new_id
+from callwright.gateway.responses.service import PreparedResponse, ResponseService, new_id
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.tolerant_json.codec import encode
-from callwright.turn.plan import plan
-from callwright.wire.responses.response import Flavour, ResponseEvent, usage_body
+from callwright.turn.plan import build_generation_request
+from callwright.wire.responses.response import ApiDialect, ResponseEvent, usage_body
 from callwright.wire.sse import DONE, comment, named
 
 __all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "event_bytes", "flavour_of"]
@@ -57,7 +57,7 @@ def event_bytes(event: ResponseEvent, number: int) -> bytes:
     return encode({"type": kind, "sequence_number": number, **rest})
 
 
-def flavour_of(path: str, server: ServerConfig) -> Flavour:
+def flavour_of(path: str, server: ServerConfig) -> ApiDialect:
     """The dialect of the API that is spoken on a path."""
     return "open_responses" if path.startswith(OPEN_RESPONSES) else server.responses
 
@@ -70,11 +70,13 @@ def _is_unmet(error: BaseException | None) -> bool:
 class ResponsesEndpoint:
     """Answers requests of the Responses API."""
 
-    def __init__(self, turns: Turns, store: Store | None, server: ServerConfig, traffic: Traffic) -> None:
+    def __init__(
+        self, turns: ResponseService, store: Store | None, server: ServerConfig, admission: AdmissionControl
+    ) -> None:
         self._turns = turns
         self._store = store
         self._server = server
-        self._traffic = traffic
+        self._admission = admission
         self._background: dict[str, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
@@ -95,7 +97,7 @@ class ResponsesEndpoint:
             return await self._streamed(prepared, request, flavour)
         if prepared.request.background:
             return await self._in_background(prepared)
-        answer = await unless_left(request.receive, self._turns.whole(prepared))
+        answer = await cancel_on_disconnect(request.receive, self._turns.whole(prepared))
         told = problems_told(prepared.problems)
         return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
 
@@ -109,7 +111,7 @@ class ResponsesEndpoint:
         stored = await self._stored(request)
         assert self._store is not None
         if (task := self._background.get(stored.id)) is not None:
-            await given_up(task)
+            await cancel_quietly(task)
         await self._store.delete(stored.id)
         return json_response({"id": stored.id, "object": "response", "deleted": True})
 
@@ -138,7 +140,9 @@ class ResponsesEndpoint:
         """About how many tokens a request has: a quarter of the characters that go to the model."""
         prepared = await self._turns.prepare(await read_body(request, self._server.max_body_bytes))
         asked = prepared.asked
-        generation = plan(prepared.model, asked.conversation, asked.fields, date.today().isoformat())
+        generation = build_generation_request(
+            prepared.model, asked.conversation, asked.fields, date.today().isoformat()
+        )
         sent = generation.prompt.text if generation.prompt else encode([generation.messages, generation.tools]).decode()
         tokens = max(1, len(sent) // _CHARACTERS_PER_TOKEN)
         return json_response({"object": "response.input_tokens", "input_tokens": tokens})
@@ -146,12 +150,12 @@ class ResponsesEndpoint:
     async def compact(self, request: Request) -> Response:
         """A conversation made short: the latest messages of the user, and a summary of all of it."""
         prepared = await self._turns.prepare(await read_body(request, self._server.max_body_bytes))
-        return json_response(await unless_left(request.receive, self._compacted(prepared)))
+        return json_response(await cancel_on_disconnect(request.receive, self._compacted(prepared)))
 
     # --- parts ---
 
-    async def _streamed(self, prepared: Prepared, request: Request, flavour: Flavour) -> Response:
-        peeked = Peeked(self._turns.ask(prepared, streamed=True))
+    async def _streamed(self, prepared: PreparedResponse, request: Request, flavour: ApiDialect) -> Response:
+        peeked = PeekedStream(self._turns.ask(prepared, streamed=True))
         await peeked.begin(request.receive, self._server.heartbeat_s, _is_unmet)
         numbers = itertools.count()
 
@@ -172,7 +176,7 @@ class ResponsesEndpoint:
         heartbeat_s, stall_s = self._server.heartbeat_s, self._server.stall_s
         return EventStream(stream(), lambda: written(prepared.writer.heartbeat()), heartbeat_s, stall_s)
 
-    async def _in_background(self, prepared: Prepared) -> Response:
+    async def _in_background(self, prepared: PreparedResponse) -> Response:
         if self._store is None:
             raise RequestError(
                 "Background mode needs a store, and this gateway has none: leave out 'background', or configure "
@@ -188,20 +192,20 @@ class ResponsesEndpoint:
         self._background[prepared.id] = asyncio.create_task(self._make(prepared, stored))
         return json_response({**stored.body, "output": []})
 
-    async def _make(self, prepared: Prepared, stored: StoredResponse) -> None:
+    async def _make(self, prepared: PreparedResponse, stored: StoredResponse) -> None:
         """Make a response in the background."""
         making = asyncio.current_task()
         assert making is not None
         watching = asyncio.create_task(self._cancel_when_ended(stored.id, making))
         try:
-            with self._traffic.under_way(limited=False):
+            with self._admission.under_way(limited=False):
                 if await self._set_status(stored, "in_progress"):
                     await self._make_to_its_end(prepared)
         except asyncio.CancelledError:
             await self._set_status(stored, "cancelled")
             raise
         finally:
-            await given_up(watching)
+            await cancel_quietly(watching)
             self._background.pop(prepared.id, None)
 
     async def _cancel_when_ended(self, id_: str, making: asyncio.Task[None]) -> None:
@@ -215,7 +219,7 @@ class ResponsesEndpoint:
                     making.cancel()
                     return
 
-    async def _make_to_its_end(self, prepared: Prepared) -> None:
+    async def _make_to_its_end(self, prepared: PreparedResponse) -> None:
         async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
             async for batch in events:
                 if batch[-1]["type"] == "response.failed" and self._store is not None:
@@ -226,7 +230,7 @@ class ResponsesEndpoint:
         assert self._store is not None
         return await self._store.replace(msgspec.structs.replace(stored, body={**stored.body, "status": status}))
 
-    async def _compacted(self, prepared: Prepared) -> dict[str, Any]:
+    async def _compacted(self, prepared: PreparedResponse) -> dict[str, Any]:
         output: list[Mapping[str, Any]] = []
         usage: Usage | None = None
         async with aclosing(each(compacted(prepared.model, prepared.asked, date.today().isoformat()))) as events:

@@ -12,13 +12,13 @@ from typing import Any, Final
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from callwright.errors import RequestError, UpstreamError
-from callwright.gateway.access.admission import Traffic
+from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.responses import event_bytes, flavour_of
-from callwright.gateway.http import OUR_FAULT, given_up
-from callwright.gateway.request_context import Exchange, Exchanges, current, note
-from callwright.gateway.responses.turns import Memory, Prepared, Turns
+from callwright.gateway.http import OUR_FAULT, cancel_quietly
+from callwright.gateway.request_context import RequestContext, RequestContexts, current, note
+from callwright.gateway.responses.service import ConnectionCache, PreparedResponse, ResponseService
 from callwright.openai_format.errors import missing
 from callwright.tolerant_json.codec import encode
 from callwright.wire.body import decoded
@@ -51,16 +51,18 @@ _TOO_MANY: Final = RequestError(
 class ResponsesSocket:
     """Serves connections; see the module's docstring."""
 
-    def __init__(self, turns: Turns, server: ServerConfig, traffic: Traffic, exchanges: Exchanges) -> None:
+    def __init__(
+        self, turns: ResponseService, server: ServerConfig, admission: AdmissionControl, contexts: RequestContexts
+    ) -> None:
         self._turns = turns
         self._server = server
-        self._traffic = traffic
-        self._exchanges = exchanges
+        self._admission = admission
+        self._contexts = contexts
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""
         await websocket.accept()
-        connection = _Connection(websocket, self._turns, self._server, self._traffic, self._exchanges)
+        connection = _Connection(websocket, self._turns, self._server, self._admission, self._contexts)
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await connection.run()
@@ -78,15 +80,20 @@ class ResponsesSocket:
 
 class _Connection:
     def __init__(
-        self, websocket: WebSocket, turns: Turns, server: ServerConfig, traffic: Traffic, exchanges: Exchanges
+        self,
+        websocket: WebSocket,
+        turns: ResponseService,
+        server: ServerConfig,
+        admission: AdmissionControl,
+        contexts: RequestContexts,
     ) -> None:
         self._websocket = websocket
         self._turns = turns
         self._server = server
-        self._traffic = traffic
-        self._exchanges = exchanges
+        self._admission = admission
+        self._contexts = contexts
         self._answering = asyncio.Lock()
-        self._memory = Memory()
+        self._memory = ConnectionCache()
         self._flavour = flavour_of(websocket.url.path, server)
         self._waiting: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
 
@@ -99,22 +106,22 @@ class _Connection:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
-                await given_up(task)
+                await cancel_quietly(task)
 
     async def _leave(self) -> None:
         """When the gateway ends: say so, and close."""
-        await self._traffic.drained.wait()
+        await self._admission.drained.wait()
         async with self._answering:
             await self.refuse(_LEAVING)
             await self._websocket.close(_RESTART)
 
-    async def refuse(self, error: RequestError | UpstreamError, lane: str | None = None) -> None:
+    async def refuse(self, error: RequestError | UpstreamError, limit: str | None = None) -> None:
         """Send an error frame. The connection stays open."""
         status = error.status if isinstance(error, RequestError) else upstream_status(error)
         body = error_body(error)["error"]
         if self._flavour == "open_responses":  # whose errors always have a code
             body["code"] = body["code"] or body["type"]
-        await self._send(encode({"type": "error", "status": status, "error": body, **_of_lane(lane)}))
+        await self._send(encode({"type": "error", "status": status, "error": body, **_of_lane(limit)}))
 
     async def _read(self) -> None:
         while True:
@@ -138,24 +145,24 @@ class _Connection:
 
     async def _take(self, text: str) -> None:
         scope = self._websocket.scope
-        with self._exchanges.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as exchange:
-            exchange.endpoint = ENDPOINT
-            exchange.caller = caller().name
-            if exchange.keeps_body:
-                exchange.body = text
-            exchange.status = await self._answered(text, exchange)
-            exchange.is_whole = True
+        with self._contexts.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as context:
+            context.endpoint = ENDPOINT
+            context.caller = caller().name
+            if context.keeps_body:
+                context.body = text
+            context.status = await self._answered(text, context)
+            context.is_whole = True
 
-    async def _answered(self, text: str, exchange: Exchange) -> int:
+    async def _answered(self, text: str, context: RequestContext) -> int:
         """Answer a frame, or refuse it. The status that it would have over HTTP."""
-        lane: str | None = None
+        limit: str | None = None
         error: RequestError | UpstreamError
         try:
             given = decoded(text, self._turns.limits)
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
-            lane = _lane(given)
-            await self._answer(given, text, lane)
+            limit = _limit(given)
+            await self._answer(given, text, limit)
             return 200
         except (RequestError, UpstreamError) as refused:
             log.debug("websocket request refused: %.500r", str(refused))
@@ -165,15 +172,15 @@ class _Connection:
         except Exception:
             log.exception("websocket request failed")
             error = OUR_FAULT
-        exchange.failed(error)
-        await self.refuse(error, lane)
+        context.failed(error)
+        await self.refuse(error, limit)
         return error.status if isinstance(error, RequestError) else upstream_status(error)
 
-    async def _answer(self, given: dict[str, Any], text: str, lane: str | None) -> None:
+    async def _answer(self, given: dict[str, Any], text: str, limit: str | None) -> None:
         kind = given.get("type")
         if kind == "response.steer":
             error = {"code": "steering_not_supported", "message": "This gateway cannot steer a response."}
-            await self._send(encode({"type": "response.steer.failed", "error": error, **_of_lane(lane)}))
+            await self._send(encode({"type": "response.steer.failed", "error": error, **_of_lane(limit)}))
             return
         if kind is None:
             raise missing("type")
@@ -192,15 +199,15 @@ class _Connection:
             note(prepared.id, prepared.request.conversation_id)
             if given.get("generate") is False:
                 for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
-                    await self._send_event(event, number, lane)
+                    await self._send_event(event, number, limit)
                 completed = True
             else:
-                completed = await self._stream(prepared, lane)
+                completed = await self._stream(prepared, limit)
         finally:
             if isinstance(parent, str) and not completed:
                 self._memory.evict(parent)
 
-    async def _stream(self, prepared: Prepared, lane: str | None) -> bool:
+    async def _stream(self, prepared: PreparedResponse, limit: str | None) -> bool:
         """Send the events of a turn. Whether it came to its end."""
         numbers = itertools.count()
         kind = ""
@@ -208,11 +215,11 @@ class _Connection:
         async with aclosing(events), aclosing(self._with_heartbeats(events, prepared)) as beating:
             async for event in beating:
                 kind = event["type"]
-                await self._send_event(event, next(numbers), lane)
+                await self._send_event(event, next(numbers), limit)
         return kind in ("response.completed", "response.incomplete")
 
     async def _with_heartbeats(
-        self, batches: AsyncGenerator[list[ResponseEvent], None], prepared: Prepared
+        self, batches: AsyncGenerator[list[ResponseEvent], None], prepared: PreparedResponse
     ) -> AsyncGenerator[ResponseEvent, None]:
         """The events, and one without news whenever there was none for a while."""
         while True:
@@ -222,19 +229,19 @@ class _Connection:
                     yield prepared.writer.heartbeat()
                 batch = coming.result()
             finally:
-                await given_up(coming)
+                await cancel_quietly(coming)
             if batch is None:
                 return
             for event in batch:
                 yield event
 
-    async def _send_event(self, event: ResponseEvent, number: int, lane: str | None) -> None:
-        await self._send(event_bytes({**event, **_of_lane(lane)}, number))
+    async def _send_event(self, event: ResponseEvent, number: int, limit: str | None) -> None:
+        await self._send(event_bytes({**event, **_of_lane(limit)}, number))
 
     async def _send(self, frame: bytes) -> None:
         if self._websocket.application_state is WebSocketState.CONNECTED:
-            if (exchange := current()) is not None and exchange.first_s is None:
-                exchange.first_s = time.monotonic()
+            if (context := current()) is not None and context.first_s is None:
+                context.first_s = time.monotonic()
             try:
                 async with asyncio.timeout(self._server.stall_s):
                     await self._websocket.send_text(frame.decode())
@@ -243,18 +250,18 @@ class _Connection:
                 raise WebSocketDisconnect from None
 
 
-def _lane(given: dict[str, Any]) -> str | None:
-    lane = given.get("stream_id")
-    if lane is None:
+def _limit(given: dict[str, Any]) -> str | None:
+    limit = given.get("stream_id")
+    if limit is None:
         return None
-    if not isinstance(lane, str) or not _LANE.fullmatch(lane):
+    if not isinstance(limit, str) or not _LANE.fullmatch(limit):
         raise RequestError(
             "Invalid 'stream_id': expected 1 to 256 of the characters A-Z, a-z, 0-9, '_', '.' and '-'.",
             param="stream_id",
             code="invalid_stream_id",
         )
-    return lane
+    return limit
 
 
-def _of_lane(lane: str | None) -> dict[str, str]:
-    return {} if lane is None else {"stream_id": lane}
+def _of_lane(limit: str | None) -> dict[str, str]:
+    return {} if limit is None else {"stream_id": limit}

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from callwright.gateway.config.config import LogFormat, LogLevel
-from callwright.gateway.request_context import Exchange, current
+from callwright.gateway.request_context import RequestContext, current
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_exchange"]
+__all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_request"]
 
 
 access = logging.getLogger("callwright.access")
@@ -32,16 +32,16 @@ class Line:
         return " ".join(f"{name}={_plain(value)}" for name, value in self.fields.items())
 
 
-def is_quiet(exchange: Exchange) -> bool:
+def is_quiet(context: RequestContext) -> bool:
     """Whether a request is one that is made every few seconds, and went well as far as it came."""
-    return exchange.path in _QUIET and exchange.status < _FAILED
+    return context.path in _QUIET and context.status < _FAILED
 
 
-def log_exchange(exchange: Exchange) -> None:
+def log_request(context: RequestContext) -> None:
     """The line of a request."""
-    level = logging.DEBUG if is_quiet(exchange) else logging.INFO
+    level = logging.DEBUG if is_quiet(context) else logging.INFO
     if access.isEnabledFor(level):
-        access.log(level, "%s", Line(exchange.told()))
+        access.log(level, "%s", Line(context.told()))
 
 
 class JsonFormatter(logging.Formatter):
@@ -59,8 +59,8 @@ class JsonFormatter(logging.Formatter):
             told |= {"message": "request", **line.fields}
         else:
             told["message"] = record.getMessage()
-            if (exchange := current()) is not None:
-                told["request_id"] = exchange.id
+            if (context := current()) is not None:
+                told["request_id"] = context.id
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
         return encode(told).decode()
@@ -69,9 +69,9 @@ class JsonFormatter(logging.Formatter):
 class _PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        exchange = current()
+        context = current()
         is_line = isinstance(record.args, tuple) and record.args and isinstance(record.args[0], Line)
-        return text if exchange is None or is_line else f"{text} request_id={exchange.id}"
+        return text if context is None or is_line else f"{text} request_id={context.id}"
 
 
 def configure(level: LogLevel, format_: LogFormat) -> None:

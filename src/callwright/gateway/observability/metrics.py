@@ -22,8 +22,8 @@ from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
 from callwright.events import ProblemKind
 from callwright.gateway.observability.metrics_gauges import Gauges, Left
-from callwright.gateway.request_context import Exchange, Refusal
-from callwright.turn.observe import Asked, Ended, Observation, Observer, SeenCall
+from callwright.gateway.request_context import Refusal, RequestContext
+from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn, SeenCall
 from callwright.upstreams.completions import CHAT_ONLY
 
 __all__ = ["MULTIPROCESS", "Metrics", "Outcome", "outcome"]
@@ -172,24 +172,24 @@ class Metrics:
         """A request has come."""
         self._in_flight.inc()
 
-    def request_ended(self, exchange: Exchange) -> None:
+    def request_ended(self, context: RequestContext) -> None:
         """A request is answered, or its client has left."""
         self._in_flight.dec()
-        endpoint, model = exchange.endpoint, exchange.label
-        self._of(self._requests, endpoint, model, exchange.status).inc()
-        self._of(self._seconds, endpoint, model).observe((exchange.ended_s or exchange.begun_s) - exchange.begun_s)
-        if exchange.has_left:
+        endpoint, model = context.endpoint, context.label
+        self._of(self._requests, endpoint, model, context.status).inc()
+        self._of(self._seconds, endpoint, model).observe((context.ended_s or context.begun_s) - context.begun_s)
+        if context.has_left:
             self._of(self._left, endpoint).inc()
-        if exchange.refusal is not None:
-            self.refused(exchange.refusal)
-        if exchange.turns:
-            self._of(self._overhead, endpoint, model).observe(exchange.overhead_s)
-        for field in exchange.dropped:
+        if context.refusal is not None:
+            self.refused(context.refusal)
+        if context.turns:
+            self._of(self._overhead, endpoint, model).observe(context.overhead_s)
+        for field in context.dropped:
             self._of(self._dropped, field if field in CHAT_ONLY else "other").inc()
-        if exchange.caller:
-            self._of(self._key_requests, exchange.caller).inc()
-            for kind, number in zip(("input", "output", "cached"), exchange.tokens or (), strict=False):
-                self._of(self._key_tokens, exchange.caller, kind).inc(number)
+        if context.caller:
+            self._of(self._key_requests, context.caller).inc()
+            for kind, number in zip(("input", "output", "cached"), context.tokens or (), strict=False):
+                self._of(self._key_tokens, context.caller, kind).inc(number)
 
     def refused(self, reason: Refusal) -> None:
         """A request was refused."""
@@ -247,7 +247,7 @@ class Metrics:
 
     def _count_pace(self, model: str, seen: Observation) -> None:
         """Of a stream: how fast it was, and how long its begin was held back."""
-        trip = seen.asked[0].trip
+        trip = seen.asked[0].timings
         if trip.first_s is None or not seen.streamed:
             return
         if seen.first_s is not None:
@@ -256,8 +256,8 @@ class Metrics:
         if len(seen.asked) == 1 and tokens > 1 and trip.ended_s is not None:
             self._of(self._token_seconds, model).observe((trip.ended_s - trip.first_s) / (tokens - 1))
 
-    def _count_asked(self, model: str, asked: Asked, *, is_first: bool) -> None:
-        trip = asked.trip
+    def _count_asked(self, model: str, asked: RequestedTurn, *, is_first: bool) -> None:
+        trip = asked.timings
         self._of(self._upstream_seconds, model).observe(trip.waited_s)
         if trip.queued_s:
             self._of(self._queue_seconds, model).observe(trip.queued_s)
@@ -290,7 +290,7 @@ class Metrics:
             choice, is_kept = _choice(seen)
             self._of(self._choices, model, choice, "yes" if is_kept else "no").inc()
             for asked in seen.asked:
-                ours = "gateway" if asked.trip.is_constrained else "none"
+                ours = "gateway" if asked.timings.is_constrained else "none"
                 self._of(self._constraints, model, "server" if asked.mode == "native" else ours).inc()
 
 

@@ -8,29 +8,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from callwright.gateway.config.config import Config, path_of
-from callwright.gateway.observability.logs import is_quiet, log_exchange
+from callwright.gateway.observability.logs import is_quiet, log_request
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Left
-from callwright.gateway.observability.recorder import Limits, Recorder
-from callwright.gateway.request_context import Exchange, Exchanges, current, observer
+from callwright.gateway.observability.recorder import Recorder, RecordLimits
+from callwright.gateway.request_context import RequestContext, RequestContexts, current, observer
 from callwright.turn.model import Model
 from callwright.turn.observe import Observer
 from callwright.turn.tracing import is_available, request_span, turn_spans
 
-__all__ = ["Watch"]
+__all__ = ["Observability"]
 
 
-class Watch:
+class Observability:
     """Watches one application. `left`: what is left of the limits of keys. Raises `ConfigError` for a folder of records
     that cannot be used.
     """
 
     def __init__(self, config: Config, left: Left = dict) -> None:
         self.metrics = Metrics(left)
-        self.exchanges = Exchanges(self._begun, self._ended, keeps_bodies=config.record is not None)
+        self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=config.record is not None)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
-            limits = Limits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
+            limits = RecordLimits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
             self._recorder = Recorder(path_of(record.dir), limits, self.metrics.recorded)
         self._traces = config.server.traces == "auto" and is_available()
 
@@ -62,27 +62,27 @@ class Watch:
             observers.append(self._recorder.observe)
         return observers
 
-    def _begun(self, exchange: Exchange) -> None:
+    def _begun(self, context: RequestContext) -> None:
         self.metrics.request_begun()
-        if self._traces and not is_quiet(exchange):
-            method = "GET" if exchange.method == "WEBSOCKET" else exchange.method
-            exchange.span_ended = request_span(method, exchange.carrier)
+        if self._traces and not is_quiet(context):
+            method = "GET" if context.method == "WEBSOCKET" else context.method
+            context.span_ended = request_span(method, context.carrier)
 
-    def _ended(self, exchange: Exchange) -> None:
-        if exchange.span_ended is not None:
-            exchange.span_ended(exchange.endpoint, exchange.status, exchange.error)
-        self.metrics.request_ended(exchange)
-        log_exchange(exchange)
+    def _ended(self, context: RequestContext) -> None:
+        if context.span_ended is not None:
+            context.span_ended(context.endpoint, context.status, context.error)
+        self.metrics.request_ended(context)
+        log_request(context)
 
 
 def _about() -> Mapping[str, str]:
     """What a request adds to the span of a turn."""
-    exchange = current()
-    if exchange is None:
+    context = current()
+    if context is None:
         return {}
     given = {
-        "gen_ai.response.id": exchange.response_id,
-        "gen_ai.conversation.id": exchange.conversation_id,
-        "callwright.request_id": exchange.id,
+        "gen_ai.response.id": context.response_id,
+        "gen_ai.conversation.id": context.conversation_id,
+        "callwright.request_id": context.id,
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -21,12 +21,12 @@ from msgspec import Struct
 
 import callwright
 from callwright.errors import ConfigError
-from callwright.gateway.request_context import Exchange, current
+from callwright.gateway.request_context import RequestContext, current
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.observe import Ended, Observation
-from callwright.turn.records import Attempt, record_of
+from callwright.turn.records import RecordedAttempt, record_of
 
-__all__ = ["Limits", "Recorder", "without_keys"]
+__all__ = ["RecordLimits", "Recorder", "without_keys"]
 
 log = logging.getLogger("callwright.gateway")
 Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
@@ -40,7 +40,7 @@ _KEYS = re.compile(r"api.?key|authorization|headers|password|secret|token$|crede
 _NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
 
 
-class Limits(Struct, frozen=True):
+class RecordLimits(Struct, frozen=True):
     """Bytes of one turn, of one file, and of all files in the folder."""
 
     turn_bytes: int = 4_194_304
@@ -50,7 +50,7 @@ class Limits(Struct, frozen=True):
 
 class _Waiting(Struct):
     seen: Observation
-    exchange: Exchange | None
+    context: RequestContext | None
     body: bytes | str | None
     time_s: float
     size: int
@@ -59,7 +59,7 @@ class _Waiting(Struct):
 class Recorder:
     """Records turns in a folder, which it makes. Raises `ConfigError` when nothing can be written there."""
 
-    def __init__(self, folder: Path, limits: Limits, told: Told) -> None:
+    def __init__(self, folder: Path, limits: RecordLimits, told: Told) -> None:
         self._limits = limits
         self._told = told
         self._files = _Files(folder, limits)
@@ -84,11 +84,11 @@ class Recorder:
     def observe(self, seen: Observation) -> Ended:
         """See `callwright.turn.observe.Observer`."""
         seen.keeps = self._limits.turn_bytes
-        exchange = current()
-        body = exchange.body if exchange is not None else None
-        return lambda: self._put(seen, exchange, body)
+        context = current()
+        body = context.body if context is not None else None
+        return lambda: self._put(seen, context, body)
 
-    def _put(self, seen: Observation, exchange: Exchange | None, body: bytes | str | None) -> None:
+    def _put(self, seen: Observation, context: RequestContext | None, body: bytes | str | None) -> None:
         kept = sum(self._limits.turn_bytes - asked.raw.room for asked in seen.asked if asked.raw is not None)
         size = kept + 2 * len(body or b"")
         with self._counting:
@@ -98,7 +98,7 @@ class Recorder:
         try:
             if is_full:
                 raise queue.Full
-            self._waiting.put_nowait(_Waiting(seen, exchange, body, time.time(), size))
+            self._waiting.put_nowait(_Waiting(seen, context, body, time.time(), size))
         except queue.Full:
             if not is_full:
                 self._let_go(size)
@@ -135,7 +135,7 @@ class Recorder:
 class _Files:
     """The files of a folder: a new one each day (UTC), when one is full, and for each process."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: RecordLimits) -> None:
         self._folder = folder
         self._limits = limits
         self._open: int | None = None
@@ -201,14 +201,14 @@ class _Files:
 
 def _line(waiting: _Waiting, most: int) -> bytes:
     """The record of a turn as a line of at most so many bytes: where it is too long, what went in goes first."""
-    exchange = waiting.exchange
+    context = waiting.context
     record = record_of(
         waiting.seen,
         version=callwright.__version__,
         time=datetime.fromtimestamp(waiting.time_s, UTC).isoformat(timespec="milliseconds"),
-        request_id=exchange.id if exchange else None,
-        client_request_id=exchange.client_id if exchange else None,
-        endpoint=exchange.endpoint if exchange else None,
+        request_id=context.id if context else None,
+        client_request_id=context.client_id if context else None,
+        endpoint=context.endpoint if context else None,
         request=_request(waiting.body),
     )
     line = encode(record) + b"\n"
@@ -219,7 +219,7 @@ def _line(waiting: _Waiting, most: int) -> bytes:
         line = encode(record) + b"\n"
     if len(line) > most:
         record.is_cut = True
-        record.attempts = [Attempt(one.mode, one.ended, is_cut=True) for one in record.attempts]
+        record.attempts = [RecordedAttempt(one.mode, one.ended, is_cut=True) for one in record.attempts]
         record.tools, record.problems = [], []
         line = encode(record) + b"\n"
     return line

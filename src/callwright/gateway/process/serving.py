@@ -15,8 +15,8 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from callwright.gateway.access.admission import Traffic
-from callwright.gateway.access.request_timeout import HalfHeads
+from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.request_timeout import HeaderTimeout
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.process.descriptors import allow_requests
 
@@ -49,7 +49,7 @@ def serve(
         timeout_graceful_shutdown=_CLOSING_S,
     )
     _spare_collector()
-    serving = _Server(settings, Drain(app.state.traffic, server.drain_s), server.receive_s, ready)
+    serving = _Server(settings, Drain(app.state.admission, server.drain_s), server.receive_s, ready)
     serving.run(sockets=[listener])
     if not serving.started:
         raise SystemExit(1)
@@ -69,8 +69,10 @@ class Drain:
     time for the last events of the others: thousands of them take a while.
     """
 
-    def __init__(self, traffic: Traffic, drain_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._traffic = traffic
+    def __init__(
+        self, admission: AdmissionControl, drain_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._admission = admission
         self._drain_s = drain_s
         self._clock = clock
         self._until: float | None = None
@@ -85,19 +87,19 @@ class Drain:
         """Whether there is nothing to wait for any more. Asked again and again, it takes the steps that are due."""
         if self._until is None:
             return False
-        traffic, now = self._traffic, self._clock()
-        if not traffic.drained.is_set():
-            traffic.drain()
-            if traffic.running:
-                log.info("%d requests may go on for %g s; another signal ends them", traffic.running, self._drain_s)
-        if now >= self._until and not traffic.is_over:
-            traffic.end()
-            self._left, self._since = traffic.running, now
-            if traffic.running:
-                log.info("%d requests are ended", traffic.running)
-        if traffic.running < self._left:
-            self._left, self._since = traffic.running, now
-        return traffic.running == 0 or (traffic.is_over and now >= self._since + _LAST_WORDS_S)
+        admission, now = self._admission, self._clock()
+        if not admission.drained.is_set():
+            admission.drain()
+            if admission.running:
+                log.info("%d requests may go on for %g s; another signal ends them", admission.running, self._drain_s)
+        if now >= self._until and not admission.is_over:
+            admission.end()
+            self._left, self._since = admission.running, now
+            if admission.running:
+                log.info("%d requests are ended", admission.running)
+        if admission.running < self._left:
+            self._left, self._since = admission.running, now
+        return admission.running == 0 or (admission.is_over and now >= self._since + _LAST_WORDS_S)
 
 
 class _Server(uvicorn.Server):
@@ -106,7 +108,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, drain: Drain, receive_s: float, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._drain = drain
-        self._heads = HalfHeads(self.server_state.connections, receive_s)
+        self._heads = HeaderTimeout(self.server_state.connections, receive_s)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

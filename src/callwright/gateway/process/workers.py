@@ -25,8 +25,8 @@ from msgspec import Struct
 from prometheus_client.multiprocess import mark_process_dead
 
 from callwright.errors import ConfigError
-from callwright.gateway.access.keys import ledger_size
-from callwright.gateway.access.shared_counters import Ledger
+from callwright.gateway.access.keys import counters_size
+from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import Config
 from callwright.gateway.observability.metrics import MULTIPROCESS
 from callwright.multiprocess import when_parent_ends
@@ -94,7 +94,7 @@ def serve_by_workers(
     """
     with TemporaryDirectory(prefix="callwright-") as name:
         folder = Path(name)
-        Ledger.shared(folder / _LEDGER, ledger_size(config.keys))
+        SharedCounters.shared(folder / _LEDGER, counters_size(config.keys))
         if config.server.metrics and MULTIPROCESS not in os.environ:
             (folder / _METRICS).mkdir()
             os.environ[MULTIPROCESS] = str(folder / _METRICS)
@@ -220,5 +220,5 @@ def _work(config: Config, listener: socket.socket, folder: Path, said: Connectio
     from callwright.gateway.process.serving import serve
 
     configure(config.server.log_level, config.server.log_format)
-    ledger = Ledger.shared(folder / _LEDGER, ledger_size(config.keys))
-    serve(create_app(config, ledger=ledger), config.server, listener, lambda: said.send_bytes(b"!"))
+    counters = SharedCounters.shared(folder / _LEDGER, counters_size(config.keys))
+    serve(create_app(config, counters=counters), config.server, listener, lambda: said.send_bytes(b"!"))

@@ -15,7 +15,7 @@ from callwright.gateway.responses.server_items import ServerItem, TurnEvents
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.wire.responses.input_items import sealed
-from callwright.wire.responses.request import Asked
+from callwright.wire.responses.request import ParsedRequest
 
 __all__ = ["compacted", "kept_messages"]
 
@@ -29,7 +29,7 @@ _LEAD: Final = "Summary of the conversation so far, which is not shown any more:
 _MAX_KEPT: Final = 20_000
 
 
-async def compacted(model: Model, asked: Asked, today: str) -> TurnEvents:
+async def compacted(model: Model, asked: ParsedRequest, today: str) -> TurnEvents:
     """A turn whose one output is a compaction item."""
     conversation = asked.conversation
     wish = Message("user", (TextPart(_WISH),))

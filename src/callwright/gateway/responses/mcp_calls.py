@@ -14,12 +14,12 @@ from callwright.agent.events import RunEvent, ToolEnded
 from callwright.agent.execution import Execution
 from callwright.agent.tools import Tool
 from callwright.conversation import Call, CallOutput, Item, TextPart
-from callwright.gateway.http import given_up
+from callwright.gateway.http import cancel_quietly
 from callwright.gateway.request_context import current
 from callwright.gateway.responses.mcp_servers import OpenServer
 from callwright.gateway.responses.server_items import ServerItem
 from callwright.wire.responses.mcp import McpEnded, call_words, tool_failure, wrong_call
-from callwright.wire.responses.request import Asked
+from callwright.wire.responses.request import ParsedRequest
 
 __all__ = ["McpCall", "McpCalls"]
 
@@ -54,7 +54,7 @@ class McpCall(Struct):
 class McpCalls:
     """The MCP tools of one response. `most` calls are run in it; None = any number."""
 
-    def __init__(self, asked: Asked, servers: Mapping[str, OpenServer], most: int | None) -> None:
+    def __init__(self, asked: ParsedRequest, servers: Mapping[str, OpenServer], most: int | None) -> None:
         self._asked = asked
         self._servers = servers
         self._left = most
@@ -131,9 +131,9 @@ class McpCalls:
         try:
             yield outcome
         finally:
-            if (exchange := current()) is not None and ready:
-                exchange.elsewhere_s += time.monotonic() - begun_s
-            await given_up(task)
+            if (context := current()) is not None and ready:
+                context.elsewhere_s += time.monotonic() - begun_s
+            await cancel_quietly(task)
 
     def _checked(self, call: McpCall) -> ReadyCall | str:
         """The call as it can run, or why it cannot."""

@@ -54,7 +54,7 @@ class OpenServer(Struct, frozen=True):
     def tool(self, name: str, definition: FunctionTool) -> Tool:
         """One of its tools, as the model knows it."""
         options = ToolOptions(timeout_s=self.config.timeout_s, result_chars=self.config.result_chars)
-        return server_tool(self.connection, self.listed[name], definition, options, tells_media=True)
+        return server_tool(self.connection, self.listed[name], definition, options, describe_media=True)
 
 
 class _Kept:

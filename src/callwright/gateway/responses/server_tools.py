@@ -31,9 +31,9 @@ from callwright.gateway.responses.tool_search import Search
 from callwright.gateway.responses.truncation import with_truncation
 from callwright.turn.model import Model
 from callwright.wire.responses.mcp import McpEnded, McpStarted
-from callwright.wire.responses.request import Asked
+from callwright.wire.responses.request import ParsedRequest
 
-__all__ = ["with_server_tools"]
+__all__ = ["run_server_tools"]
 
 _MAX_SEARCHES: Final = 8
 _MAX_ROUNDS: Final = 24
@@ -41,9 +41,9 @@ _Now: TypeAlias = Event | ServerItem | McpStarted
 _Out: TypeAlias = _Now | McpCall  # a call stands where its answer belongs
 
 
-async def with_server_tools(
+async def run_server_tools(
     model: Model,
-    asked: Asked,
+    asked: ParsedRequest,
     mcp: McpCalls,
     *,
     new_id: Callable[[str], str],
@@ -69,7 +69,7 @@ async def with_server_tools(
     searches = 0
     for rounds in range(_MAX_ROUNDS + 1):
         is_last = rounds == _MAX_ROUNDS or searches >= _MAX_SEARCHES or mcp.are_spent
-        turn = _Turn(asked, mcp, new_id)
+        turn = _ModelRound(asked, mcp, new_id)
         ended = Finished("stop")
         shown = _barred(conversation, asked, mcp) if is_last else conversation
         events = with_truncation(model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates)
@@ -109,12 +109,12 @@ async def with_server_tools(
         yield [counted]
 
 
-class _Turn:
+class _ModelRound:
     """Sorts the events of one turn of the model. `calls` are those to run, `searches` the arguments of searches; `held`
     begins with the first of the calls, where its answer belongs.
     """
 
-    def __init__(self, asked: Asked, mcp: McpCalls, new_id: Callable[[str], str]) -> None:
+    def __init__(self, asked: ParsedRequest, mcp: McpCalls, new_id: Callable[[str], str]) -> None:
         self.calls: list[McpCall] = []
         self.searches: list[str] = []
         self.held: list[_Out] = []
@@ -235,7 +235,7 @@ def _with_outputs(conversation: Conversation, calls: Sequence[McpCall]) -> Conve
     return msgspec.structs.replace(conversation, items=items)
 
 
-def _barred(conversation: Conversation, asked: Asked, mcp: McpCalls) -> Conversation:
+def _barred(conversation: Conversation, asked: ParsedRequest, mcp: McpCalls) -> Conversation:
     """The conversation in which nothing may be called that would be run here; the prompt keeps its tools."""
     is_here = {SEARCH_TOOL.name} if asked.offer.search == "server" else set()
     allowed = conversation.allowed_tools

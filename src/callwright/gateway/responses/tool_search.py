@@ -7,7 +7,7 @@ from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.gateway.responses.server_items import ServerItem
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.wire.responses.input_items import search_id
-from callwright.wire.responses.request import Asked
+from callwright.wire.responses.request import ParsedRequest
 
 __all__ = ["Search"]
 
@@ -15,7 +15,7 @@ __all__ = ["Search"]
 class Search:
     """A search with the arguments of the model; the tools that it finds can be called from now on."""
 
-    def __init__(self, asked: Asked, arguments: str) -> None:
+    def __init__(self, asked: ParsedRequest, arguments: str) -> None:
         self._query = _query(arguments)
         self._names = [tool.name for tool in search_tools(asked.offer.searchable, self._query)]
         for name in self._names:

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from callwright.errors import ConfigError, did_you_mean
+from callwright.extras import missing_package
 
 __all__ = ["Database"]
 
@@ -116,9 +117,7 @@ class Database:
                 hide_parameters=True,
             )
         except ImportError as error:
-            raise ConfigError(
-                f"Store {self.name}: PostgreSQL needs its driver: pip install 'callwright[postgres]' ({error})."
-            ) from error
+            raise missing_package("psycopg", f"Store {self.name}") from error
 
 
 def _check_sqlite(url: URL) -> None:

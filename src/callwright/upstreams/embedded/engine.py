@@ -23,8 +23,9 @@ from callwright.constraints.compile import key_of
 from callwright.constraints.lark import Vocabulary
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, UpstreamError
+from callwright.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
-from callwright.upstreams.base import Deltas, Generation, Stopped
+from callwright.upstreams.base import Deltas, FinishDelta, GenerationRequest
 from callwright.upstreams.completions import IN_PROCESS
 from callwright.upstreams.constrained import Grammars, constrains_itself
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile
@@ -116,9 +117,7 @@ class EmbeddedUpstream:
 
     def __init__(self, file: GgufFile, options: EngineOptions | None = None) -> None:
         if find_spec(_PACKAGE) is None:
-            raise ConfigError(
-                f"{file.path}: a model in this process needs llama.cpp: pip install 'callwright[embedded]'."
-            )
+            raise missing_package(_PACKAGE, f"{file.path}")
         self.name = file.path.name
         self._file = file
         self._options = options or EngineOptions()
@@ -136,14 +135,14 @@ class EmbeddedUpstream:
         if self._engine is None:
             await asyncio.to_thread(self._load)
 
-    async def stream(self, generation: Generation) -> Deltas:
+    async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         await self.open()
         given = generation.fields
         generation = msgspec.structs.replace(generation, fields=_taken(given), streamed=True)
         constraining = await self._constraining(generation)
         body = {**IN_PROCESS.body(generation), **constraining, "return_progress": True}
-        if (trip := generation.trip) is not None:
+        if (trip := generation.timings) is not None:
             trip.dropped = frozenset(given.keys() - generation.fields.keys())
             trip.sends(is_constrained=bool(constraining))
         stopped = False
@@ -152,7 +151,7 @@ class EmbeddedUpstream:
                 if failure := decode(piece, _Piece).error:
                     raise self._failed(failure)
                 deltas = list(IN_PROCESS.read(decode(piece, IN_PROCESS.chunk)))
-                stopped = stopped or any(isinstance(delta, Stopped) for delta in deltas)
+                stopped = stopped or any(isinstance(delta, FinishDelta) for delta in deltas)
                 if deltas:
                     yield deltas
         if not stopped:
@@ -169,7 +168,7 @@ class EmbeddedUpstream:
             ended.set()
         await asyncio.to_thread(self._unload)
 
-    async def _constraining(self, generation: Generation) -> Mapping[str, Any]:
+    async def _constraining(self, generation: GenerationRequest) -> Mapping[str, Any]:
         """The grammar: Lark for llguidance, with which the engine is built as a rule; GBNF where it is not, and for a
         custom tool's Lark, which only GBNF can hold inside of a call.
         """

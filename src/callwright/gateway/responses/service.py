@@ -22,17 +22,17 @@ from callwright.gateway.responses.compaction import compacted
 from callwright.gateway.responses.mcp_calls import McpCalls
 from callwright.gateway.responses.mcp_servers import McpServers, OpenServer
 from callwright.gateway.responses.server_items import ServerItem, TurnEvent, TurnEvents
-from callwright.gateway.responses.server_tools import with_server_tools
+from callwright.gateway.responses.server_tools import run_server_tools
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.errors import error_body
-from callwright.wire.limits import Limits, check_items
+from callwright.wire.limits import RequestLimits, check_items
 from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
-from callwright.wire.responses.request import Asked, ResponsesRequest, decode_request, read_request
-from callwright.wire.responses.response import Flavour, ResponseEvent, ResponseWriter, response_object
+from callwright.wire.responses.request import ParsedRequest, ResponsesRequest, decode_request, read_request
+from callwright.wire.responses.response import ApiDialect, ResponseEvent, ResponseWriter, response_object
 
-__all__ = ["Memory", "Prepared", "Turns", "new_id", "with_ids"]
+__all__ = ["ConnectionCache", "PreparedResponse", "ResponseService", "new_id", "with_ids"]
 
 log = logging.getLogger("callwright.gateway")
 Items: TypeAlias = list[Mapping[str, Any]]
@@ -59,7 +59,7 @@ def _is_known(item: Mapping[str, Any]) -> bool:
     return "role" in item or item.get("type", "item_reference") != "item_reference"
 
 
-class Memory:
+class ConnectionCache:
     """The latest response of a connection: it can be continued even when it was not stored."""
 
     def __init__(self) -> None:
@@ -81,11 +81,11 @@ class Memory:
             self._id, self._items = None, []
 
 
-class Prepared(Struct):
+class PreparedResponse(Struct):
     """A turn that can begin: everything in the request was checked. `new` are the items that came with it."""
 
     request: ResponsesRequest
-    asked: Asked
+    asked: ParsedRequest
     model: Model
     writer: ResponseWriter
     history: Items
@@ -133,7 +133,7 @@ class Prepared(Struct):
         )
 
 
-class Turns:
+class ResponseService:
     """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Turns:
         servers: McpServers,
         *,
         mend: bool,
-        limits: Limits,
+        limits: RequestLimits,
     ) -> None:
         self._find_model = find_model
         self._servers = servers
@@ -152,8 +152,13 @@ class Turns:
         self.limits = limits
 
     async def prepare(
-        self, body: bytes | str, memory: Memory | None = None, *, flavour: Flavour = "openai", **changed: Any
-    ) -> Prepared:
+        self,
+        body: bytes | str,
+        memory: ConnectionCache | None = None,
+        *,
+        flavour: ApiDialect = "openai",
+        **changed: Any,
+    ) -> PreparedResponse:
         """Check a request, with what came before; `changed` are fields that are set whatever it says. Raises
         `RequestError`.
         """
@@ -180,21 +185,21 @@ class Turns:
         writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
         parent = request.previous_response_id
         continues = None if memory and parent and memory.get(parent) is not None else parent
-        return Prepared(request, asked, model, writer, history, new, opened, continues)
+        return PreparedResponse(request, asked, model, writer, history, new, opened, continues)
 
-    def ask(self, prepared: Prepared, *, streamed: bool) -> TurnEvents:
+    def ask(self, prepared: PreparedResponse, *, streamed: bool) -> TurnEvents:
         """The events of the model's turn. Raises `UpstreamError` or `RequestError` while they are read."""
         asked, today = prepared.asked, date.today().isoformat()
         if asked.compacts:
             return compacted(prepared.model, asked, today)
         truncates = prepared.request.truncation == "auto"
         mcp = McpCalls(asked, prepared.servers, prepared.request.max_tool_calls)
-        events = with_server_tools(
+        events = run_server_tools(
             prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
         )
         return events if streamed else _settled(events)
 
-    async def whole(self, prepared: Prepared) -> dict[str, Any]:
+    async def whole(self, prepared: PreparedResponse) -> dict[str, Any]:
         """The answer at once. Raises what went wrong."""
         async with aclosing(self.ask(prepared, streamed=False)) as events:
             async for batch in events:
@@ -204,7 +209,7 @@ class Turns:
         return prepared.writer.response
 
     async def streamed(
-        self, prepared: Prepared, events: TurnEvents, memory: Memory | None = None
+        self, prepared: PreparedResponse, events: TurnEvents, memory: ConnectionCache | None = None
     ) -> AsyncGenerator[list[ResponseEvent], None]:
         """The events of the API: the response begins, goes on, and always ends with one that says how. What comes
         together is one batch.
@@ -227,7 +232,7 @@ class Turns:
             ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
         yield ending
 
-    def warm_up(self, prepared: Prepared, memory: Memory) -> list[ResponseEvent]:
+    def warm_up(self, prepared: PreparedResponse, memory: ConnectionCache) -> list[ResponseEvent]:
         """A response without output, which can be continued on this connection."""
         events = prepared.writer.begin() + prepared.writer.finish(None, int(time.time()))
         memory.keep(prepared.id, [*prepared.history, *prepared.new], stored=False)
@@ -235,7 +240,7 @@ class Turns:
 
     # --- what came before ---
 
-    async def _history(self, request: ResponsesRequest, memory: Memory | None) -> Items:
+    async def _history(self, request: ResponsesRequest, memory: ConnectionCache | None) -> Items:
         if (parent := request.previous_response_id) is not None:
             items = memory.get(parent) if memory else None
             if items is None and self._store is not None:
@@ -282,7 +287,7 @@ class Turns:
                 items.append(item)
         return with_ids(items)
 
-    async def _keep(self, prepared: Prepared, memory: Memory | None) -> None:
+    async def _keep(self, prepared: PreparedResponse, memory: ConnectionCache | None) -> None:
         """Keep a finished response, so that it can be continued once its end was told."""
         is_stored = self._store is not None and prepared.request.store is not False
         if memory is not None:
@@ -339,7 +344,7 @@ def _prefix(item: Mapping[str, Any]) -> str:
     return _PREFIXES.get(str(item.get("type")), "msg")
 
 
-def _echoed(tools: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[str, Any]]:
+def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Mapping[str, Any]]:
     """The tools as the response shows them: a function with all its fields, and whether it is held to its schema."""
     strict = {tool.name: bool(tool.strict) for tool in (*asked.offer.tools, *asked.offer.deferred)}
     echoed: list[Mapping[str, Any]] = []
