@@ -15,6 +15,7 @@ import msgspec
 from callwright.bulk.files import Part
 from callwright.bulk.job import Done, Job
 from callwright.errors import ConfigError
+from callwright.extras import missing_package
 from callwright.multiprocess import when_parent_ends
 
 __all__ = ["ENGINES", "Engine", "run"]
@@ -54,12 +55,12 @@ def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
     try:
         import ray
     except ImportError as error:
-        raise ConfigError("The engine ray needs Ray: pip install 'callwright[ray]'.") from error
+        raise missing_package("ray", "The engine ray") from error
     if not ray.is_initialized():
         here: dict[str, Any] = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers, "include_dashboard": False}
         ray.init(log_to_driver=False, **here)
 
-    @ray.remote
+    @ray.remote  # type: ignore[untyped-decorator]
     def do(part: Part) -> Done:
         return job.do(part)
 
@@ -74,9 +75,9 @@ def _daft(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
     try:
         import daft
     except ImportError as error:
-        raise ConfigError("The engine daft needs Daft: pip install 'callwright[daft]'.") from error
+        raise missing_package("daft", "The engine daft") from error
 
-    @daft.func(return_dtype=daft.DataType.binary(), use_process=True)
+    @daft.func(return_dtype=daft.DataType.binary(), use_process=True)  # type: ignore[untyped-decorator]
     def do(number: int, begin: int, end: int) -> bytes:
         return msgspec.json.encode(job.do(Part(number, begin, end)))
 

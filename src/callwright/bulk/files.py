@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from callwright.errors import ConfigError
+from callwright.extras import missing_package
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = ["BadLine", "Format", "Part", "format_of", "half_of", "joined", "parts_of", "read_part", "write_part"]
@@ -133,7 +134,7 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ConfigError("Parquet needs pyarrow: pip install 'callwright[parquet]'.") from error
+        raise missing_package("pyarrow", "Parquet") from error
     return pyarrow.parquet
 
 

@@ -13,6 +13,7 @@ from callwright.bulk.convert import CHAT
 from callwright.bulk.engines import ENGINES, Engine, run
 from callwright.bulk.job import PART_BYTES, Done, Job
 from callwright.bulk.rows import OPERATIONS, Operation, Work
+from callwright.cli.options import dialect_option
 from callwright.errors import ConfigError
 from callwright.tolerant_json.codec import NotJsonError, decode
 
@@ -25,7 +26,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("operation", type=click.Choice(OPERATIONS))
 @click.argument("source", metavar="IN", type=_FILE)
 @click.argument("target", metavar="OUT", type=_FILE)
-@click.option("--dialect", metavar="D", help="How the outputs are written, or the prompts are to be; a row's own wins.")
+@dialect_option("How the outputs are written, or the prompts are to be; a row's own wins.")
 @click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools for rows that have none: a JSON list.")
 @click.option(
     "--from", "from_", default=CHAT, metavar="FORM", help="convert: chat, responses or a dialect.  [default: chat]"

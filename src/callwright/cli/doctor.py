@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Final
 import click
 import msgspec
 
+from callwright.cli.options import dialect_option
+from callwright.cli.terminal import progress, width
 from callwright.dialects.base import get_dialect
 from callwright.doctor.examine import probe
 from callwright.doctor.findings import GROUPS, Findings, Result, Status
@@ -30,15 +31,13 @@ _COLOURS: Final[dict[Status, str]] = {
     "unclear": "yellow",
     "error": "red",
 }
-_MAX_WIDTH: Final = 140
-_MIN_WIDTH: Final = 60
 _STATUS_WIDTH: Final = 8
 
 
 @click.command()
 @click.argument("url")
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
-@click.option("--dialect", metavar="D", help="How the model writes calls, where its name does not tell.")
+@dialect_option("How the model writes calls, where its name does not tell.")
 @click.option("--api-key-env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
@@ -72,7 +71,17 @@ def doctor(
     check_url(url, f"{without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
-    findings = asyncio.run(probe(url, model=model, api_key=_key(api_key_env), dialect=dialect, timeout_s=timeout))
+    with progress(f"Asking {without_credentials(url)}") as told:
+        findings = asyncio.run(
+            probe(
+                url,
+                model=model,
+                api_key=_key(api_key_env),
+                dialect=dialect,
+                timeout_s=timeout,
+                watch=lambda result: told(f"{result.probe}: {result.status}"),
+            )
+        )
     advised = advice(findings, api_key_env=api_key_env)
     if html is not None:
         try:
@@ -80,10 +89,10 @@ def doctor(
         except OSError as error:
             raise ConfigError(f"Cannot write {html}: {error.strerror}.") from error
     if as_json:
-        told = {"findings": findings, "advice": advised}
-        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        whole = {"findings": findings, "advice": advised}
+        click.echo(msgspec.json.format(msgspec.json.encode(whole)).decode())
     else:
-        for line in _lines(findings, advised, _width()):
+        for line in _lines(findings, advised, width()):
             click.echo(line)
     if not advised.usable:
         click.get_current_context().exit(1)
@@ -98,14 +107,10 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _width() -> int:
-    return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size((100, 24)).columns))
-
-
-def _lines(findings: Findings, advised: Advice, width: int) -> Iterator[str]:
+def _lines(findings: Findings, advised: Advice, columns: int) -> Iterator[str]:
     facts = findings.facts()
     yield click.style(findings.url, bold=True)
-    yield from _columns(facts, width)
+    yield from _columns(facts, columns)
     names = max((len(result.probe) for result in findings.results), default=0)
     for group, title in GROUPS.items():
         results = [result for result in findings.results if result.group == group]
@@ -113,31 +118,43 @@ def _lines(findings: Findings, advised: Advice, width: int) -> Iterator[str]:
             yield ""
             yield click.style(title, bold=True)
             for result in results:
-                yield from _row(result, names, width)
+                yield from _row(result, names, columns)
     yield ""
     yield click.style("Advice", bold=True)
     if not advised.usable:
-        yield from textwrap.wrap(advised.choices["mode"].reason, width, initial_indent="  ", subsequent_indent="  ")
+        yield from _paragraph(advised.choices["mode"].reason, columns)
+        if findings.evidence:
+            yield from _paragraph(f"It answered: {findings.evidence}", columns)
+    elif advised.instead:
+        yield from _paragraph(advised.instead, columns)
     else:
-        yield from _columns([(name, f"{it.value}: {it.reason}") for name, it in advised.choices.items()], width)
+        yield from _columns([(name, f"{it.value}: {it.reason}") for name, it in advised.choices.items()], columns)
         yield ""
         yield from advised.toml.splitlines()
     yield ""
     yield click.style(findings.cost(), dim=True)
 
 
-def _columns(pairs: list[tuple[str, str]], width: int) -> Iterator[str]:
+def _paragraph(text: str, columns: int) -> Iterator[str]:
+    yield from textwrap.wrap(text, columns, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _columns(pairs: list[tuple[str, str]], columns: int) -> Iterator[str]:
     first = max((len(name) for name, _ in pairs), default=0) + 4
     for name, text in pairs:
         yield from textwrap.wrap(
-            text, width, initial_indent=f"  {name}".ljust(first), subsequent_indent=" " * first, break_on_hyphens=False
+            text,
+            columns,
+            initial_indent=f"  {name}".ljust(first),
+            subsequent_indent=" " * first,
+            break_on_hyphens=False,
         )
 
 
-def _row(result: Result, names: int, width: int) -> Iterator[str]:
+def _row(result: Result, names: int, columns: int) -> Iterator[str]:
     """A result: the evidence goes on below itself."""
     indent = 2 + names + 2 + _STATUS_WIDTH + 2
-    first, *more = textwrap.wrap(result.evidence, width - indent, break_on_hyphens=False) or [""]
+    first, *more = textwrap.wrap(result.evidence, columns - indent, break_on_hyphens=False) or [""]
     status = click.style(result.status.ljust(_STATUS_WIDTH), fg=_COLOURS[result.status])
     yield f"  {result.probe.ljust(names)}  {status}  {first}"
     for line in more:

@@ -1,18 +1,32 @@
-"""What the commands share: the options that say how a model server is asked, and settings read from them."""
+"""What the commands share: options of the same meaning, and what is read from them or from the files they name."""
 
+import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar, get_args
+from typing import IO, Any, Final, TypeVar, get_args
 
 import click
 
 from callwright.config_errors import SlipError, read_settings
-from callwright.errors import ConfigError
+from callwright.dialects.base import dialect_names
+from callwright.errors import ConfigError, RequestError
+from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import AUTO, MODES
 from callwright.upstreams.base import Server
+from callwright.wire.errors import json_fault
 
-__all__ = ["checked", "option_of", "server_options", "told_as_options"]
+__all__ = [
+    "checked",
+    "complete_dialect",
+    "dialect_option",
+    "named_value",
+    "option_of",
+    "read_json",
+    "server_options",
+    "told_as_options",
+]
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -21,8 +35,20 @@ _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}
 # Where an error names the model of the one entry that options make, or one of its settings as a file has it.
 _MODEL: Final = re.compile(r"^Model '[^']*': ")
 _SETTING: Final = re.compile(r"\b(upstream|name|dialect|mode|server) = '([^']*)'|\b(api_key_env)\b")
+
+
+def complete_dialect(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell completes the name of a dialect to."""
+    return [name for name in dialect_names() if name.startswith(incomplete)]
+
+
+def dialect_option(help_: str, *, required: bool = False) -> Callable[[Command], Command]:
+    """Give a command the option `--dialect`."""
+    return click.option("--dialect", metavar="D", required=required, shell_complete=complete_dialect, help=help_)
+
+
 _SERVER: Final = (
-    click.option("--dialect", metavar="D", help="How the model writes calls; `callwright dialects` lists them."),
+    dialect_option("How the model writes calls; `callwright dialects` lists them."),
     click.option(
         "--mode",
         type=click.Choice((*MODES, AUTO)),
@@ -65,3 +91,24 @@ def told_as_options() -> Iterator[None]:
 def _as_option(found: re.Match[str]) -> str:
     option = f"--{option_of(found[1] or found[3])}"
     return option if found[2] is None else f"{option} {found[2]}"
+
+
+def named_value(text: str) -> tuple[str, Any]:
+    """The name and the value of `--option NAME=VALUE`: JSON where it is JSON, else text. Raises `ConfigError`."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--option {text}: expected NAME=VALUE.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def read_json(file: IO[bytes], expected: str) -> Any:
+    """The JSON value in a file. `expected` says what it should be, with an example. Raises `RequestError`."""
+    text = file.read()
+    try:
+        return decode(text)
+    except NotJsonError as error:
+        name = "Standard input" if file is sys.stdin.buffer else file.name
+        raise RequestError(f"{name} {json_fault(text, error)}. Expected {expected}.") from error

@@ -9,6 +9,8 @@ import click
 import msgspec
 from msgspec import Struct
 
+from callwright.cli.options import dialect_option
+from callwright.cli.terminal import counted
 from callwright.collector import Turn
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
@@ -25,7 +27,7 @@ class _Counts(Struct):
 
 
 @click.command()
-@click.option("--dialect", metavar="D", help="Read the outputs as this dialect, but for those that a server has read.")
+@dialect_option("Read the outputs as this dialect, but for those that a server has read.")
 @click.option("--diff", is_flag=True, help="Show what differs, line by line.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object for each that differs, and one at the end.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True, metavar="FILE…")
@@ -62,7 +64,8 @@ def replay(ctx: click.Context, dialect: str | None, diff: bool, as_json: bool, f
         click.echo(json.dumps(msgspec.structs.asdict(counts)))
     else:
         skipped = f", {counts.skipped} left out because they are not there in full" if counts.skipped else ""
-        click.echo(f"{counts.turns} turns, {counts.outputs} outputs, {counts.differing} read differently{skipped}")
+        turns, outputs = counted(counts.turns, "turn"), counted(counts.outputs, "output")
+        click.echo(f"{turns}, {outputs}, {counts.differing:,} read differently{skipped}")
     ctx.exit(1 if counts.differing else 0)
 
 

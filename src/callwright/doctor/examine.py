@@ -5,7 +5,7 @@ It never raises for what a server does: a closed port, a web page or nonsense ar
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -53,6 +53,11 @@ class _Place(Struct, frozen=True):
     identity: Identity
     names: tuple[str, ...] | None
     message: str = ""
+    evidence: str = ""
+
+
+# Told of each result as it is found.
+Watch: TypeAlias = Callable[[Result], None]
 
 
 async def probe(
@@ -65,17 +70,18 @@ async def probe(
     server: Server | None = None,
     timeout_s: float = 60.0,
     depth: Depth = "all",
+    watch: Watch = lambda _: None,
 ) -> Findings:
     """Examine the server at a base URL, with or without its `/v1`, in at most `timeout_s` seconds.
 
     `model` is the first that it lists where none is named. `dialect` and `server` are found out where they are not
-    given.
+    given. `watch` is told of each result as it is found.
     """
     began = time.monotonic()
     given = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
     async with Asker(url, given, request_s=min(max(_REQUEST_S, timeout_s / 2), timeout_s), total_s=timeout_s) as asker:
         place = await _place(asker, url.rstrip("/"), model)
-        found = await _examined(asker, place, model, dialect, server, depth)
+        found = await _examined(asker, place, model, dialect, server, depth, watch)
         return msgspec.structs.replace(found, requests=asker.requests, seconds=round(time.monotonic() - began, 2))
 
 
@@ -94,8 +100,9 @@ async def _place(asker: Asker, url: str, model: str | None) -> _Place:
     listed = asked[base]
     root = base.removesuffix("/v1").rstrip("/")
     pages = {MODELS: listed}
-    if message := _unusable(listed, model):
-        return _Place(base, root, pages, identify(pages), None, message)
+    message, evidence = _unusable(listed, model)
+    if message:
+        return _Place(base, root, pages, identify(pages), None, message, evidence)
     known = identify(pages).server
     paths = OWN_PATHS.get(known, PATHS)
     pages |= zip(paths, await asyncio.gather(*(_page(asker, root + path) for path in paths)), strict=True)
@@ -114,33 +121,42 @@ async def _page(asker: Asker, url: str) -> Reply:
         return Reply(fault=f"silent for {_PAGE_S:g} s")
 
 
-def _unusable(listed: Reply, model: str | None) -> str:
-    """What is wrong with a server that does not list its models, where that says enough."""
+def _unusable(listed: Reply, model: str | None) -> tuple[str, str]:
+    """What is wrong with a server that does not list its models, where that says enough, and what it answered."""
     if listed.fault:
-        return f"The server cannot be asked: {listed.fault}."
+        return f"The server cannot be asked: {listed.fault}.", ""
     if listed.status in _NO_ACCESS:
-        return f"The server refuses access ({listed.told}). Is its key right (--api-key-env, or api_key_env in a file)?"
+        way_out = "Is its key right (--api-key-env, or api_key_env in a file)?"
+        return f"The server refuses access (HTTP {listed.status}). {way_out}", listed.told
     if model_names(listed.json) is not None:
-        return ""
+        return "", ""
     if listed.is_page and listed.status < 400:
-        return "A web page answers, not a model server. Is its base URL right, with its port and its /v1?"
+        return "A web page answers, not a model server. Is its base URL right, with its port and its /v1?", ""
     if model is None:
+        way_out = "Is its base URL right? Then name a model: --model NAME."
         told = listed.told if listed.status >= 300 else shown(listed.body.decode(errors="replace"), 80)
-        return f"The server lists no models ({told}). Is its base URL right? Then name a model: --model NAME."
-    return ""
+        return f"The server lists no models (HTTP {listed.status}). {way_out}", told
+    return "", ""
 
 
 # --- what works ---
 
 
 async def _examined(
-    asker: Asker, place: _Place, model: str | None, dialect: str | None, server: Server | None, depth: Depth
+    asker: Asker,
+    place: _Place,
+    model: str | None,
+    dialect: str | None,
+    server: Server | None,
+    depth: Depth,
+    watch: Watch,
 ) -> Findings:
     names = place.names or ()
     identity = place.identity
     found = Findings(
         url=without_credentials(place.base),
         message=place.message,
+        evidence=place.evidence,
         server=identity.server,
         version=identity.version,
         sign=identity.sign,
@@ -160,7 +176,7 @@ async def _examined(
     )
     target = Target(asker, place.base, place.root, found.model or "")
     asked: Server = server or server_of(found)
-    results = _quick(target, found, asked) if depth == "mode" else _whole(target, found, asked)
+    results = _quick(target, found, asked) if depth == "mode" else _whole(target, found, asked, watch)
     return await results
 
 
@@ -189,26 +205,42 @@ async def _constrained(target: Target, probe: str | None) -> list[Result]:
     return [await constraint(target, field)] if field is not None else []
 
 
-async def _whole(target: Target, found: Findings, server: Server) -> Findings:
-    (told, reasoning), completed = await asyncio.gather(chat(target), completions(target))
+async def _whole(target: Target, found: Findings, server: Server, watch: Watch) -> Findings:
+    (told, reasoning), (completed,) = await asyncio.gather(chat(target), _all([completions(target)], watch))
+    watch(told)
     results = [told, completed]
     has_chat, has_completions = told.status == "works", completed.status == "works"
     target = msgspec.structs.replace(target, thinks=reasoning is not None)
     flavour = flavour_of(server)  # llama.cpp's own raw endpoint is another one
     if found.dialect is not None and (has_completions or flavour == "llamacpp"):
-        results += await raw_call(target, found.dialect, flavour)
+        read = await raw_call(target, found.dialect, flavour)
+        for result in read:
+            watch(result)
+        results += read
     if has_chat:
-        results += await asyncio.gather(*(tool_probe(target) for tool_probe in TOOL_PROBES))
+        results += await _all((tool_probe(target) for tool_probe in TOOL_PROBES), watch)
     fields = _fields(found, has_chat=has_chat, has_completions=has_completions)
-    held = await asyncio.gather(*(constraint(target, field) for field in fields))
+    held = await _all((constraint(target, field) for field in fields), watch)
     lark = next((result.status for result in held if result.probe == LLGUIDANCE), None)
     return msgspec.structs.replace(
         found,
         reasoning=reasoning,
         llguidance=None if lark is None else lark == "enforced",
         results=(*results, *held),
-        message="" if has_chat or has_completions else f"No model answers: {told.evidence}.",
+        message="" if has_chat or has_completions else f"No model answers ({told.probe}: {told.status}).",
+        evidence="" if has_chat or has_completions else told.evidence,
     )
+
+
+async def _all(probes: Iterable[Awaitable[Result]], watch: Watch) -> list[Result]:
+    """The results of probes that may run side by side."""
+
+    async def watched(probe: Awaitable[Result]) -> Result:
+        result = await probe
+        watch(result)
+        return result
+
+    return await asyncio.gather(*map(watched, probes))
 
 
 def _fields(found: Findings, *, has_chat: bool, has_completions: bool) -> Iterable[Field]:

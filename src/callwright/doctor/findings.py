@@ -55,13 +55,15 @@ class Result(Struct, frozen=True):
 class Findings(Struct, frozen=True, kw_only=True):
     """All that is known of a server and one of its models.
 
-    `url` is the base URL at which it answered, without credentials. `message`: what is wrong with it as a whole.
+    `url` is the base URL at which it answered, without credentials. `message`: what is wrong with it as a whole, in
+    words of our own; `evidence` is what it answered then.
     `context` counts tokens. `reasoning` names the field that reasoning comes in. `llguidance`: whether llama.cpp was
     built with it. `dialect` is how the model writes calls, as far as its name or template tell.
     """
 
     url: str
     message: str = ""
+    evidence: str = ""
     server: ServerName = "unknown"
     version: str | None = None
     sign: str = ""
@@ -89,6 +91,11 @@ class Findings(Struct, frozen=True, kw_only=True):
             "llguidance": build,
         }
         return [(name, text) for name, text in given.items() if text]
+
+    def answers(self) -> str:
+        """What the server and its model wrote, on one line."""
+        answers = [f"{result.probe}: {result.status}, {result.evidence}" for result in self.results]
+        return "; ".join(filter(None, (self.evidence, *answers)))
 
     def cost(self) -> str:
         """What it took to find that out, for people."""

@@ -52,7 +52,7 @@ def page(findings: Findings, advised: Advice) -> str:
 <h1>{title}</h1>
 {_pairs((name, escape(text)) for name, text in findings.facts())}
 <h2>Advice</h2>
-{_advice(advised)}
+{_advice(findings, advised)}
 {"".join(_group(title, [one for one in findings.results if one.group == group]) for group, title in GROUPS.items())}
 <p class="soft">{findings.cost()} · Callwright {callwright.__version__}</p>
 </body>
@@ -60,9 +60,15 @@ def page(findings: Findings, advised: Advice) -> str:
 """
 
 
-def _advice(advised: Advice) -> str:
+def _said(findings: Findings) -> str:
+    return f'<p class="soft">It answered: {escape(findings.evidence)}</p>' if findings.evidence else ""
+
+
+def _advice(findings: Findings, advised: Advice) -> str:
     if not advised.usable:
-        return f'<p class="error">{escape(advised.choices["mode"].reason)}</p>'
+        return f'<p class="error">{escape(advised.choices["mode"].reason)}</p>{_said(findings)}'
+    if advised.instead:
+        return f"<p>{escape(advised.instead)}</p>"
     choices = (
         (name, f"<strong>{escape(choice.value)}</strong>: {escape(choice.reason)}")
         for name, choice in advised.choices.items()

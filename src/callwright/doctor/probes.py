@@ -22,7 +22,7 @@ from callwright.openai_format.messages import write_messages
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
-from callwright.upstreams.base import Deltas, Generation, TextDelta, ToolCallDelta
+from callwright.upstreams.base import Deltas, GenerationRequest, TextDelta, ToolCallDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CompletionsUpstream, Flavour
 from callwright.upstreams.http import Timeouts
@@ -190,7 +190,7 @@ class _Overheard:
         self.controls: tuple[str, ...] = ()
         self.open, self.models, self.close = upstream.open, upstream.models, upstream.close
 
-    async def stream(self, generation: Generation) -> Deltas:
+    async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         if generation.prompt is not None:
             self.controls = generation.prompt.controls
@@ -214,7 +214,7 @@ async def tools_streamed(target: Target) -> Result:
     """Whether the server makes calls of what its model writes, in a stream."""
     conversation = _asking(_WEATHER)
     upstream = ChatUpstream(target.base, target.asker.headers, target.timeouts)
-    generation = Generation(
+    generation = GenerationRequest(
         target.model,
         conversation,
         {"max_tokens": target.limit(_LIMIT), "temperature": 0},

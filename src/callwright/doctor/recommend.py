@@ -5,13 +5,13 @@ stands between. Then the server's own calls; then tools as text, which any chat 
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, get_args
 
 from msgspec import Struct
 
 from callwright.doctor.fields import CHAT_FIELDS, CHAT_SCHEMA, RAW_FIELDS
-from callwright.doctor.findings import Findings
+from callwright.doctor.findings import NAMES, Findings, ServerName
 from callwright.doctor.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from callwright.turn.model import UNKNOWN, Mode
 from callwright.upstreams.base import Server
@@ -20,6 +20,20 @@ from callwright.upstreams.completions import RAW_SERVERS, Flavour
 __all__ = ["Advice", "Choice", "advice", "constraining", "flavour_of", "raw_works", "server_of"]
 
 _PLAIN: Final = "openai"
+_NO_DIALECT: Final = (
+    "neither its name nor a template tells more, and json works with any model; its own is better, where you know it: "
+    "--dialect D, of those that `callwright dialects` lists"
+)
+# How these servers are started to make calls themselves.
+_MAKES_CALLS: Final[Mapping[ServerName, str]] = {
+    "vllm": "--enable-auto-tool-choice --tool-call-parser NAME",
+    "sglang": "--tool-call-parser NAME",
+    "llamacpp": "--jinja",
+}
+_GATEWAY: Final = (
+    "It is a Callwright gateway: clients ask it as it is, with the base URL {url}. Another gateway before it would add "
+    "nothing. What the model server behind it can do, doctor tells when it is given that server's URL."
+)
 
 
 class Choice(Struct, frozen=True):
@@ -30,7 +44,10 @@ class Choice(Struct, frozen=True):
 
 
 class Advice(Struct, frozen=True):
-    """How a model should be asked; `usable` is false where there is no way. `toml` is its entry in a configuration."""
+    """How a model should be asked; `usable` is false where there is no way. `toml` is its entry in a configuration;
+    `instead` says what to do where none is needed. Reasons name probes and what came of them, never what a server or
+    its model wrote: that stands with the results.
+    """
 
     usable: bool
     mode: Mode = "native"
@@ -39,6 +56,7 @@ class Advice(Struct, frozen=True):
     constrain: bool = True
     choices: dict[str, Choice] = {}
     toml: str = ""
+    instead: str = ""
 
 
 def server_of(findings: Findings) -> Server:
@@ -76,8 +94,7 @@ def advice(
     chosen: Mode = next(known for known in get_args(Mode) if known == mode.value)
     dialect = None if chosen == "native" else findings.dialect or UNKNOWN
     if dialect is not None:
-        reason = findings.dialect_reason or "neither its name nor a template tells more; json works with any model"
-        choices["dialect"] = Choice(dialect, reason)
+        choices["dialect"] = Choice(dialect, findings.dialect_reason or _NO_DIALECT)
     asked: Server = server or server_of(findings)
     if chosen == "raw":
         asked = flavour_of(asked)
@@ -86,6 +103,8 @@ def advice(
     constrain, why = _constrain(findings, constraining(chosen, dialect, asked))
     if why:
         choices["constrain"] = Choice("auto" if constrain else "off", why)
+    if findings.server == "callwright":
+        return Advice(True, chosen, dialect, asked, constrain, choices, instead=_GATEWAY.format(url=findings.url))
     toml = _toml(findings, {name: choice.value for name, choice in choices.items()}, api_key_env)
     return Advice(True, chosen, dialect, asked, constrain, choices, toml)
 
@@ -100,7 +119,9 @@ def _mode(findings: Findings, without: Collection[Mode]) -> Choice | None:
         return Choice("native", f"{_no_raw(findings)}; the server's own calls work in a stream")
     if "prompt" not in without and chats:
         failed = "the server's own calls failed" if "native" in without else _no_native(findings)
-        return Choice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text")
+        started = _MAKES_CALLS.get(findings.server)
+        better = f"; better: start {NAMES[findings.server]} with {started}" if started else ""
+        return Choice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text{better}")
     return None
 
 
@@ -124,8 +145,7 @@ def _no_native(findings: Findings) -> str:
 
 
 def _words(findings: Findings, probe: str) -> str:
-    found = next((result for result in findings.results if result.probe == probe), None)
-    return f"{found.status}, {found.evidence}" if found else "not tried"
+    return findings.status(probe) or "not tried"
 
 
 def _why_none(findings: Findings) -> str:

@@ -3,9 +3,9 @@
     async with mcp_tools("uvx mcp-server-time") as tools:
         result = await callwright.run(callwright.Agent(model="simulated", tools=tools), "What time is it in Oslo?")
 
-It needs the official SDK: `pip install 'callwright[mcp]'`. Arguments are checked against the tool's schema before the
-server hears of the call. What a server says of its tools are words of a stranger: a person must approve all calls but
-those of tools that say they only read, unless `approve` says otherwise.
+It needs the official SDK: `.venv/bin/python -m pip install '.[mcp]'`. Arguments are checked against the tool's schema
+before the server hears of the call. What a server says of its tools are words of a stranger: a person must approve all
+calls but those of tools that say they only read, unless `approve` says otherwise.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from callwright.agent.mcp.results import result_of
 from callwright.agent.tools import HiddenParameter, Tool, ToolOptions
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError
+from callwright.extras import missing_package
 
 __all__ = ["ApproveMcp", "mcp_command", "mcp_tools", "needs_sdk", "server_tool"]
 
@@ -68,7 +69,7 @@ async def mcp_tools(
 def needs_sdk() -> None:
     """Raises `ConfigError` where the SDK is missing."""
     if importlib.util.find_spec("mcp") is None:
-        raise ConfigError("Tools of MCP servers need the official SDK: pip install 'callwright[mcp]'.")
+        raise missing_package("mcp", "Tools of MCP servers")
 
 
 def _target(
@@ -116,13 +117,13 @@ def _tools(
 
 
 def server_tool(
-    connection: Connection, listed: Any, definition: FunctionTool, options: ToolOptions, *, tells_media: bool = False
+    connection: Connection, listed: Any, definition: FunctionTool, options: ToolOptions, *, describe_media: bool = False
 ) -> Tool:
-    """A tool of a server, which is `listed` so, as one that a model may call by another name. `tells_media`: its images
-    and sounds are told in words.
+    """A tool of a server, which is `listed` so, as one that a model may call by another name. `describe_media`: its
+    images and sounds are told in words.
     """
     return Tool(
-        _function(connection, listed, tells_media=tells_media),
+        _function(connection, listed, describe_media=describe_media),
         definition,
         None,
         (HiddenParameter(_CONTEXT, "context", is_optional=True),),
@@ -139,7 +140,7 @@ def _named(wanted: str, taken: Mapping[str, Tool]) -> str:
     return f"{name[: _MAX_NAME - 9]}_{mark}"
 
 
-def _function(connection: Connection, listed: Any, *, tells_media: bool) -> Any:
+def _function(connection: Connection, listed: Any, *, describe_media: bool) -> Any:
     name, hints = listed.name, listed.annotations
     is_repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
 
@@ -151,7 +152,7 @@ def _function(connection: Connection, listed: Any, *, tells_media: bool) -> Any:
 
         connection.note_call()
         answer = await connection.call(name, arguments, is_repeatable=is_repeatable, progress=progress)
-        return result_of(answer, tells_media=tells_media)
+        return result_of(answer, describe_media=describe_media)
 
     call.__name__ = call.__qualname__ = name
     return call

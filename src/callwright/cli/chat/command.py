@@ -173,7 +173,7 @@ class _Chat:
                 import readline  # noqa: F401  # for the editing of lines
             model = self._agent.model
             assert isinstance(model, Model)
-            mode = AUTO if model.chooser else model.mode
+            mode = AUTO if model.mode_selector else model.mode
             how = f"{mode} {model.dialect}" if model.dialect else mode
             screen.line(f"{model.name} ({how}), {len(self._agent.tools)} tools. /help for help, Ctrl-D ends.", dim=True)
         while True:

@@ -132,6 +132,8 @@ class AutoModeSelector:
             ended = time.monotonic()
             advised = advice(findings, server=self._server)
             mode = advised.choices["mode"]
+            # A model's words are for `debug` alone; the reason of a choice has none.
+            log.debug("what the server of model %.200r answered: %s", shown, findings.answers())
             if advised.usable:
                 self._known[name] = _Known(findings, advised)
                 while len(self._known) > _KEPT:

@@ -1,0 +1,84 @@
+"""`callwright parse`: what a model wrote, read as the library reads it."""
+
+import json
+from pathlib import Path
+from typing import IO, Any, Final
+
+import click
+import msgspec
+
+from callwright.api import Parser
+from callwright.cli.options import dialect_option, read_json
+from callwright.collector import collect
+from callwright.errors import ConfigError
+from callwright.events import FinishReason
+from callwright.response_template.template import ResponseTemplate
+
+__all__ = ["parse"]
+
+_TOOLS: Final = (
+    'a list of tools as JSON, such as [{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
+)
+
+
+@click.command()
+@dialect_option("How the model writes calls; see `callwright dialects`.")
+@click.option(
+    "--response-template",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The declaration of the model's checkpoint instead, also in its tokenizer_config.json.",
+)
+@click.option("--tools", type=click.File("rb"), metavar="FILE", help="JSON list of tools in OpenAI's shape.")
+@click.option("--tool-choice", metavar="CHOICE", help="none, auto, required, or the name of a tool.")
+@click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
+@click.option("--finish-reason", type=click.Choice(["stop", "length"]), default="stop", help="How the output ended.")
+@click.option("--events", is_flag=True, help="Print the events, one JSON object a line, instead of the result.")
+@click.argument("output", type=click.File(encoding="utf-8", errors="replace"), default="-")
+def parse(
+    dialect: str | None,
+    response_template: Path | None,
+    tools: IO[bytes] | None,
+    tool_choice: str | None,
+    start: str | None,
+    finish_reason: FinishReason,
+    events: bool,
+    output: IO[str],
+) -> None:
+    """Read what a model wrote, from OUTPUT or standard input, and print it as one JSON object.
+
+    \b
+    Example:
+      echo '<tool_call>{"name": "get_time", "arguments": {"tz": "UTC"}}</tool_call>' \\
+        | callwright parse --dialect hermes --tools tools.json
+    """
+    choice: Any = tool_choice
+    if tool_choice not in (None, "none", "auto", "required"):
+        choice = {"type": "function", "function": {"name": tool_choice}}
+    reads = _reads(dialect, response_template)
+    parser = Parser(reads, tools=read_json(tools, _TOOLS) if tools else None, tool_choice=choice, start=start)
+    found = parser.feed(output.read()) + parser.finish(finish_reason)
+    if events:
+        for event in found:
+            click.echo(json.dumps({"event": type(event).__name__, **msgspec.to_builtins(event)}, ensure_ascii=False))
+        return
+    turn = collect(found)
+    calls = [{"name": call.name, "arguments": call.arguments, "complete": call.complete} for call in turn.calls]
+    result = {
+        "content": turn.content,
+        "reasoning": turn.reasoning,
+        "calls": calls,
+        "finish_reason": turn.finish_reason,
+        "problems": msgspec.to_builtins(turn.problems),
+    }
+    click.echo(json.dumps(result, ensure_ascii=False, indent=2))
+
+
+def _reads(dialect: str | None, response_template: Path | None) -> str | ResponseTemplate:
+    if dialect is not None and response_template is not None:
+        raise ConfigError("--dialect and --response-template both say how the output reads: leave out one of them.")
+    if response_template is not None:
+        return ResponseTemplate.load(response_template)
+    if dialect is None:
+        raise ConfigError("Nothing says how the output reads: add --dialect hermes, or --response-template FILE.")
+    return dialect

@@ -1,0 +1,190 @@
+"""`callwright serve`: the gateway, from a configuration or from options that stand for one."""
+
+import asyncio
+import os
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+import click
+import msgspec
+
+import callwright
+from callwright.cli.options import checked, option_of, server_options, told_as_options
+from callwright.errors import ConfigError
+from callwright.gateway.config.build_models import build_models, default_name, detected, mode_of
+from callwright.gateway.config.config import (
+    ANY_MODEL,
+    Config,
+    ModelConfig,
+    RecordConfig,
+    ServerConfig,
+    StoreConfig,
+    load_config,
+    simulated_config,
+)
+from callwright.gateway.config.hosts import is_loopback
+from callwright.gateway.observability.logs import configure as configure_logs
+from callwright.turn.model import AUTO, open_models
+from callwright.upstreams.embedded.gguf import is_file
+from callwright.upstreams.http import without_credentials
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.option(
+    "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
+)
+@click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
+@server_options
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="A callwright.toml instead of the above."
+)
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on.  [default: 8080]")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that serve it.  [default: 1]")
+@click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
+@click.option("--sample", is_flag=True, help="Let the simulated model make random calls of what is allowed.")
+@click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
+@click.option("--openresponses", is_flag=True, help="Speak the Open Responses dialect on /v1/responses.")
+@click.option("--record", metavar="DIR", help="Write each turn into a file there, for `callwright replay`.")
+def serve(
+    upstream: str | None,
+    model: str | None,
+    dialect: str | None,
+    mode: str | None,
+    server: str | None,
+    key_env: str | None,
+    config: Path | None,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    faults: str,
+    sample: bool,
+    store: str | None,
+    openresponses: bool,
+    record: str | None,
+) -> None:
+    """Start the gateway. Without an upstream it serves a simulated model.
+
+    \b
+    Examples:
+      callwright serve
+      callwright serve --upstream http://localhost:8000/v1
+      callwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
+          --mode raw --dialect harmony --server vllm
+      callwright serve --upstream model.gguf
+      callwright serve --config callwright.toml
+    """
+    settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults, sample=sample)
+    dialect_ = "open_responses" if openresponses else None
+    asked = {"host": host, "port": port, "workers": workers, "responses": dialect_}
+    given = {key: value for key, value in asked.items() if value is not None}
+    server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
+    store_ = settings.store or StoreConfig(url=_default_store())
+    if store:
+        store_ = msgspec.structs.replace(store_, url=store)
+    record_ = settings.record
+    if record:
+        record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
+    _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_), from_file=config is not None)
+
+
+def _default_store() -> str:
+    """A file of the user's own, where programs keep their state."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return f"sqlite:///{Path(state) / 'callwright' / 'responses.db'}"
+
+
+def _settings(
+    upstream: str | None,
+    model: str | None,
+    dialect: str | None,
+    mode: str | None,
+    server: str | None,
+    key_env: str | None,
+    config: Path | None,
+    faults: str,
+    *,
+    sample: bool,
+) -> Config:
+    short = {"model": model, "dialect": dialect, "mode": mode, "server": server, "api_key_env": key_env}
+    given = {key: value for key, value in short.items() if value is not None}
+    if config is not None:
+        if upstream or given or faults or sample:
+            raise ConfigError("--config has everything in it: leave out --upstream and its options.")
+        return load_config(config)
+    if upstream is None:
+        if given:
+            raise ConfigError(f"--{option_of(next(iter(given)))} needs an upstream: add --upstream URL.")
+        return simulated_config(ServerConfig(), faults, sample=sample)
+    for option, asked in (("--faults", faults), ("--sample", sample)):
+        if asked:
+            raise ConfigError(f"{option} is for the simulated model: leave out --upstream.")
+    if is_file(upstream):  # which has no name of its own for it
+        given.pop("model", None)
+    given |= {"name": default_name(upstream) if model is None else model, "upstream": upstream}
+    return Config(models=(checked(given, ModelConfig),))
+
+
+def _run(config: Config, *, from_file: bool) -> None:
+    from callwright.gateway.app import create_app  # here, so that the other commands start without it
+    from callwright.gateway.process.serving import serve as serve_app
+    from callwright.gateway.process.sockets import listen_for_each
+    from callwright.gateway.process.workers import check_workers, serve_by_workers
+
+    server = config.server
+    configure_logs(server.log_level, server.log_format)
+    check_workers(config)
+    with nullcontext() if from_file else told_as_options():
+        models = build_models(config)
+    asyncio.run(_check_store(config.store))
+    with ExitStack() as when_it_ends:
+        listeners = [
+            when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)
+        ]
+        host, port = listeners[0].getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if server.workers == 1:
+            asyncio.run(open_models(models))
+            serve_app(create_app(config, models), server, listeners[0], lambda: _welcome(config, address))
+        else:
+            serve_by_workers(config, listeners, lambda: _welcome(config, address))
+
+
+async def _check_store(config: StoreConfig | None) -> None:
+    """Open the store once, so that what is wrong with it is told before anything is served."""
+    from callwright.gateway.store.store import Store
+
+    if config is not None and config.url != "none":
+        store = Store(config.url)
+        await store.open()
+        await store.close()
+
+
+def _welcome(config: Config, address: str) -> None:
+    width = max(len(model.name) for model in config.models)
+    click.echo(f"Callwright {callwright.__version__} at {address}/v1")
+    for model in config.models:
+        mode = model.mode or mode_of(model)
+        dialect = model.dialect or (AUTO if model.file else None)
+        name = "(any)" if model.name == ANY_MODEL else model.name
+        found = detected(model) if dialect == AUTO and model.name != ANY_MODEL else None
+        how = f"{mode} {found.dialect if found else dialect}" if dialect else mode
+        where = ", ".join(map(without_credentials, model.servers))
+        click.echo(f"  {name:{width}}  {how:16} {where}{f'  ({found.reason})' if found else ''}")
+    if config.store is not None:
+        where = without_credentials(config.store.url).removeprefix("sqlite:///")
+        kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")
+        click.echo(f"  responses and conversations {kept}")
+    if config.server.workers > 1:
+        click.echo(f"  by {config.server.workers} processes")
+    if config.record is not None:
+        click.echo(f"  turns are recorded, word for word, in {config.record.dir}")
+    key = "YOUR_KEY" if config.keys else "any"
+    click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
+    if not config.keys and not is_loopback(config.server.host):
+        click.echo(
+            f"  Warning: whoever reaches {config.server.host} may use this gateway. Give it [[keys]].",
+            err=True,
+        )

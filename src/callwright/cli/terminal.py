@@ -1,0 +1,74 @@
+"""What commands print with: the width there is, counts in words, tables of one line a row."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Final
+
+import click
+
+__all__ = ["counted", "is_terminal", "progress", "shortened", "table", "width"]
+
+_MAX_WIDTH: Final = 140
+_MIN_WIDTH: Final = 60
+_GAP: Final = "  "
+
+
+def width() -> int:
+    """How many columns to use of the terminal."""
+    return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size((100, 24)).columns))
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether a person sees what is written there, as it is written."""
+    return stream.isatty()
+
+
+@contextmanager
+def progress(about: str) -> Iterator[Callable[[str], None]]:
+    """What is done meanwhile is told on standard error: in a terminal on one line that goes at the end, elsewhere each
+    on a line of its own.
+    """
+    if not is_terminal(sys.stderr):
+        click.echo(f"{about} …", err=True)
+        yield lambda text: click.echo(f"  {text}", err=True)
+        return
+    from rich.console import Console  # takes its time, and is for people only
+
+    with Console(stderr=True).status(f"{about} …") as status:
+        yield lambda text: status.update(f"{about} … {text}")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `1,200 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def shortened(words: Sequence[str], room: int) -> str:
+    """As many of the words as there is room for, with commas; `…` for the rest."""
+    kept = ", ".join(words)
+    number = len(words)
+    while len(kept) > room and number > 1:
+        number -= 1
+        kept = ", ".join((*words[:number], "…"))
+    return kept if len(kept) <= room else f"{kept[: max(0, room - 1)]}…"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Sequence[str]]]) -> Iterator[str]:
+    """Lines for rows of cells, each a list of words. In a terminal a row is one line, and what has no room is left out,
+    from the widest columns first; elsewhere nothing is left out.
+    """
+    widths = [
+        max(len(head), *(len(", ".join(row[place])) for row in rows)) if rows else len(head)
+        for place, head in enumerate(heads)
+    ]
+    if is_terminal(sys.stdout):
+        over = sum(widths) + len(_GAP) * (len(widths) - 1) - width()
+        while over > 0:
+            widest = max(range(len(widths)), key=widths.__getitem__)
+            widths[widest] -= 1
+            over -= 1
+    for row in ([(head,) for head in heads], *rows):
+        cells = (shortened(cell, room).ljust(room) for cell, room in zip(row, widths, strict=True))
+        yield _GAP.join(cells).rstrip()

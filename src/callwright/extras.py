@@ -1,0 +1,46 @@
+"""Packages that only some work needs: which extra of Callwright brings each, and how it is installed.
+
+Callwright is on no package index, so what is told is a command for its clone.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from callwright.errors import ConfigError
+
+__all__ = ["EXTRAS", "install_command", "missing_package"]
+
+# The extra of pyproject.toml that brings a package, by the name that it is imported by.
+EXTRAS: Final[Mapping[str, str]] = {
+    "daft": "daft",
+    "mcp": "mcp",
+    "psycopg": "postgres",
+    "pyarrow": "parquet",
+    "ray": "ray",
+    "xllamacpp": "embedded",
+}
+_CLONE: Final = Path(__file__).parents[2]
+
+
+def missing_package(package: str, needed_by: str) -> ConfigError:
+    """The error for a package of an extra that is not installed. `needed_by` stands before it, as in `model.gguf`."""
+    where = "" if _has_clone() else ", in the folder of Callwright's clone"
+    return ConfigError(f"{needed_by}: {package} is missing. Install it: {install_command(EXTRAS[package])}{where}")
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra into the environment of this process. It works as it is where this runs from
+    a clone, else in the folder of one.
+    """
+    here = Path.cwd()
+    python = Path(sys.executable)
+    if python.is_relative_to(here):
+        python = python.relative_to(here)
+    clone = "." if here == _CLONE or not _has_clone() else _CLONE
+    return f"{python} -m pip install '{clone}[{extra}]'"
+
+
+def _has_clone() -> bool:
+    return (_CLONE / "pyproject.toml").is_file()
