@@ -2,8 +2,8 @@
 
     python bench/constrained.py [--seeds 1000] [--dialects harmony,hermes,qwen3_coder] [--retries 0]
 
-llama.cpp runs in this process (the extra `embedded`) with a file that tests/tiny_gguf.py writes. Each seed is one chat
-request to the gateway on loopback, every second one streamed; no answer is asked for again.
+llama.cpp runs in this process (the extra `embedded`) with a file that tests/support/tiny_gguf.py writes. Each seed is
+one chat request to the gateway on loopback, every second one streamed; no answer is asked for again.
 
 `calls`: answers that end by themselves and make calls; `text`: those without; `cut`: ended by the token limit, after
 which no call is promised; `error`: HTTP errors, also in a stream. `valid`: of the calls of whole answers, those of a

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from fuzz import targets
-from fuzz.choices import Choices
 from fuzz.engine import Summary
+from tests.support.choices import Choices
 
 __all__ = ["main"]
 

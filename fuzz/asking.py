@@ -15,7 +15,7 @@ from callwright.upstreams import chat, completions
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.errors import error_body
 from fuzz import values, words
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["body", "refused", "tool", "upstream_bodies_hold"]
 

@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from fuzz import targets
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["LIMIT_S", "MAX_BYTES", "Findings", "Summary", "main"]
 

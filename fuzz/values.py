@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fuzz.choices import Choices
 from fuzz.words import TRICKY
+from tests.support.choices import Choices
 
 __all__ = ["HOSTILE", "NAMES", "arguments", "instance", "mutated", "schema", "string", "value", "written"]
 

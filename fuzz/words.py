@@ -6,8 +6,8 @@ from functools import cache
 
 import callwright
 from callwright.tolerant_json.markers import END_TOKENS
-from fuzz.choices import Choices
-from tests.cases import load_cases
+from tests.support.cases import load_cases
+from tests.support.choices import Choices
 
 __all__ = [
     "DIALECTS",

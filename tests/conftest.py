@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, ServerConfig
-from tests.servers import ClosedPort, Gateway, ModelServer
+from tests.support.servers import ClosedPort, Gateway, ModelServer
 
 KEY = "sk-upstream-7f3"
 Served: TypeAlias = Callable[..., str]

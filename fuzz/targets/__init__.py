@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["Target", "load", "names"]
 

@@ -7,7 +7,7 @@ from callwright.wire.body import decoded
 from callwright.wire.chat.request import read_request
 from callwright.wire.limits import RequestLimits
 from fuzz import asking, values
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

@@ -21,7 +21,7 @@ from callwright.gateway.config.config import (
     load_config,
 )
 from callwright.wire.limits import RequestLimits
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

@@ -5,9 +5,9 @@ a call that nothing is said against is valid.
 from typing import Any
 
 from fuzz import values, words
-from fuzz.choices import Choices
-from fuzz.holds import output_holds
-from tests.cases import TOOLS, tools
+from tests.support.cases import TOOLS, tools
+from tests.support.choices import Choices
+from tests.support.properties import output_holds
 
 __all__ = ["asked", "run"]
 

@@ -7,9 +7,9 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover, recover_arguments
 from fuzz import values, words
-from fuzz.choices import Choices
-from fuzz.holds import strict_json
-from tests.cases import TOOLS
+from tests.support.cases import TOOLS
+from tests.support.choices import Choices
+from tests.support.properties import strict_json
 
 __all__ = ["run"]
 

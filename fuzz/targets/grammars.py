@@ -3,7 +3,7 @@ samples are of it, a text that comes in pieces is judged like the whole one, and
 """
 
 from callwright import Grammar, GrammarError
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import callwright
 from callwright import NotJsonError
 from fuzz import words
-from fuzz.choices import Choices
 from fuzz.targets.dialects import CATALOGUE
-from tests.cases import tools
+from tests.support.cases import tools
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

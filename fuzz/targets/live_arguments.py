@@ -9,9 +9,9 @@ from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from fuzz import values
-from fuzz.choices import Choices
-from fuzz.holds import strict_json
 from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
+from tests.support.choices import Choices
+from tests.support.properties import strict_json
 
 __all__ = ["run"]
 

@@ -18,10 +18,10 @@ from callwright.upstreams.base import Delta, FinishDelta, GenerationRequest
 from callwright.upstreams.chat import _Choices, _Chunk
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from fuzz import values, words
-from fuzz.choices import Choices
-from fuzz.holds import assert_calls_hold, assert_well_formed
-from tests.cases import TOOLS, tools
-from tests.reading import merged
+from tests.support.cases import TOOLS, tools
+from tests.support.choices import Choices
+from tests.support.parsing import merged
+from tests.support.properties import assert_calls_hold, assert_well_formed
 
 __all__ = ["run"]
 

@@ -6,8 +6,8 @@ from typing import Any
 from callwright.errors import RequestError
 from callwright.turn.records import RecordError, read_record, reread
 from fuzz import values, words
-from fuzz.choices import Choices
-from tests.cases import TOOLS
+from tests.support.cases import TOOLS
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

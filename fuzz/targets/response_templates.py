@@ -4,21 +4,20 @@ something wrong in them, which are refused by name or can be read by.
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import tests
 from callwright import ConfigError, ResponseTemplate
-from fuzz.choices import Choices
-from fuzz.holds import output_holds
 from fuzz.targets.dialects import asked
 from fuzz.values import HOSTILE, mutated
 from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
-from tests.cases import Case, read_cases
+from tests.support.cases import Case, read_cases
+from tests.support.choices import Choices
+from tests.support.paths import ROOT
+from tests.support.properties import output_holds
 
 __all__ = ["run"]
 
-FOLDER = Path(tests.__file__).parent / "response_templates"
+FOLDER = ROOT / "tests" / "response_template" / "cases"
 FIELDS: tuple[Any, ...] = (
     *HOSTILE,
     *("json", "text", "xml-inline", "kv-lines", "gemma4-tool-call", "{content}", "{key}", "$", "^", "<a>", "</a>\\s*"),

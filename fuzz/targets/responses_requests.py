@@ -9,7 +9,7 @@ from callwright.wire.body import decoded
 from callwright.wire.limits import RequestLimits
 from callwright.wire.responses.request import decode_request, read_request
 from fuzz import asking, values
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

@@ -12,7 +12,7 @@ from callwright.schema.validate import is_valid
 from callwright.wire.limits import RequestLimits, check_limits
 from fuzz import values
 from fuzz.asking import refused
-from fuzz.choices import Choices
+from tests.support.choices import Choices
 
 __all__ = ["run"]
 

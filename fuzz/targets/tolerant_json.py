@@ -8,10 +8,10 @@ from typing import Any
 import callwright
 from callwright import NotJsonError
 from fuzz import values
-from fuzz.choices import Choices
-from fuzz.holds import strict_json
 from fuzz.words import JSON_ATOMS, TEXT_ATOMS, spliced
-from tests.test_lenient import read
+from tests.support.choices import Choices
+from tests.support.properties import strict_json
+from tests.support.tolerant import read
 
 __all__ = ["run"]
 

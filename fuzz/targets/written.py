@@ -6,8 +6,8 @@ from typing import Any
 
 import callwright
 from fuzz import words
-from fuzz.choices import Choices
-from tests.test_cross import TOOLS
+from tests.support.choices import Choices
+from tests.support.values import TOOLS
 
 __all__ = ["run"]
 

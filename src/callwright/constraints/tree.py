@@ -11,20 +11,20 @@ from callwright.constraints.format_pieces import Fixed
 from callwright.conversation import JsonObject
 
 __all__ = [
-    *(
-        "Alternatives",
-        "Json",
-        "Ref",
-        "Literal",
-        "Optional",
-        "GrammarNode",
-        "Pattern",
-        "Repeat",
-        "Concatenation",
-        "Text",
-        "Triggered",
-    ),
-    *("TextUntil", "Values", "TextRule"),
+    "Alternatives",
+    "Concatenation",
+    "GrammarNode",
+    "Json",
+    "Literal",
+    "Optional",
+    "Pattern",
+    "Ref",
+    "Repeat",
+    "Text",
+    "TextRule",
+    "TextUntil",
+    "Triggered",
+    "Values",
 ]
 
 

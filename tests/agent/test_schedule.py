@@ -1,0 +1,92 @@
+"""When calls run: on a clock that stands still until nothing is left to do, and then goes on to the next time."""
+
+import asyncio
+import heapq
+import random
+import selectors
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from callwright import Limits, RunResult, run, tool
+from tests.support.scripted_agents import agent, check_history
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for nobody: where it would, the time goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        ready = super().select(0)
+        if not ready and timeout:
+            self.now += timeout
+        return ready
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._clock = _Selector()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        return self._clock.now
+
+
+def timed(latencies: Sequence[float], parallel: int) -> tuple[RunResult, float]:
+    """A run whose one turn makes calls of these latencies, in seconds, and how long it took."""
+
+    @tool(repeatable=True)
+    async def work(number: int) -> int:
+        await asyncio.sleep(latencies[number])
+        return number
+
+    calls = [("work", {"number": number}) for number in range(len(latencies))]
+    limits = Limits(calls=None, parallel=parallel, tool_timeout_s=None)
+
+    async def main() -> tuple[RunResult, float]:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        result = await run(agent(calls, "Fine.", tools=[work], limits=limits), "Work")
+        return result, loop.time() - begun
+
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def in_order(latencies: Sequence[float], parallel: int) -> float:
+    """How long the calls take when each begins, in their order, as soon as there is room."""
+    ends = [0.0] * parallel
+    for latency in latencies:
+        heapq.heapreplace(ends, ends[0] + latency)
+    return max(ends)
+
+
+@pytest.mark.parametrize("parallel", [1, 4, 8, 50])
+@pytest.mark.parametrize("seed", range(3))
+def test_200_calls_take_what_the_cap_allows(parallel: int, seed: int) -> None:
+    source = random.Random(seed)
+    latencies = [source.choice((0.01, 0.05, 0.1, 0.4)) * source.uniform(0.5, 1.5) for _ in range(200)]
+    result, took = timed(latencies, parallel)
+    assert took == pytest.approx(in_order(latencies, parallel), rel=1e-6)
+    assert [call.value for call in result.calls] == list(range(200))
+    assert [call.duration_s for call in result.calls] == pytest.approx(latencies)
+    check_history(result.to_messages())
+
+
+def test_a_call_that_hangs_takes_its_time_out_and_no_more() -> None:
+    @tool
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> tuple[RunResult, float]:
+        limits = Limits(tool_timeout_s=60)
+        result = await run(agent([("hang", {})], "Oh.", tools=[hang], limits=limits), "Work")
+        return result, asyncio.get_running_loop().time()
+
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        result, took = runner.run(main())
+    assert (result.stop, result.calls[0].status, took) == ("completed", "timeout", 60)

@@ -1,0 +1,46 @@
+"""The cases of tests/vectors, each read in every way."""
+
+import pytest
+
+from callwright import collect
+from tests.support.cases import Case, load_cases
+from tests.support.parsing import lost, merged, pieces, read
+from tests.support.properties import assert_well_formed
+
+CASES = load_cases()
+# An output is cut off at so many places; which ones differs from case to case.
+MOST_ENDS = 40
+cases = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.dialect}: {case.title}")
+
+
+@cases
+def test_a_case_means_what_it_says(case: Case) -> None:
+    events = read([case.output], case.finish, **case.request())
+    assert not case.misread(collect(events))
+
+
+@cases
+def test_the_cut_of_the_stream_changes_nothing(case: Case) -> None:
+    whole = merged(read([case.output], case.finish, **case.request()))
+    assert merged(read(case.output, case.finish, **case.request())) == whole
+    for seed in range(5):
+        assert merged(read(pieces(case.output, seed), case.finish, **case.request())) == whole
+
+
+@cases
+def test_no_character_is_lost_and_the_events_are_well_formed(case: Case) -> None:
+    events = read(pieces(case.output, 7), case.finish, check="verbatim", **case.request())
+    assert_well_formed(events)
+    assert not lost(case.output, events)
+
+
+@cases
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_an_output_may_end_anywhere(case: Case, finish: str) -> None:
+    step = max(1, len(case.output) // MOST_ENDS)
+    for end in range(len(case.title) % step, len(case.output), step):
+        output = case.output[:end]
+        events = read(pieces(output, end), finish, **case.request())
+        turn = collect(events)
+        assert turn.finish_reason == "length" if finish == "length" else turn.finish_reason in ("stop", "tool_calls")
+        assert merged(events) == merged(read([output], finish, **case.request()))

@@ -1,0 +1,43 @@
+"""The limit of open files: a gateway takes as many requests as it says that it does."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from callwright.gateway.process.descriptors import allow_requests
+from tests.support.http_client import request
+from tests.support.processes import gateway
+
+resource = pytest.importorskip("resource", reason="the system has no such limit")
+
+
+@pytest.fixture
+def hard() -> Iterator[int]:
+    """The hard limit, with a soft one that is lower for as long as the test runs."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    yield before[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_gateway_may_open_what_its_requests_need(hard: int) -> None:
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("the limit of another process cannot be seen")
+    if hard != resource.RLIM_INFINITY and hard < 4_352:
+        pytest.skip("the system allows too little")
+    with gateway() as (url, process):
+        assert request(f"{url}/healthz", method="GET").status == 200
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (2 * 2_048 + 256, hard)
+
+
+def test_a_limit_that_is_high_enough_stays(hard: int) -> None:
+    allow_requests(100)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (512, hard)
+
+
+def test_a_hard_limit_that_is_too_low_is_told(hard: int, caplog: pytest.LogCaptureFixture) -> None:
+    if hard == resource.RLIM_INFINITY:
+        pytest.skip("the system has no hard limit")
+    allow_requests(hard)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    assert f"which is enough for {(hard - 256) // 2}: raise the hard limit" in caplog.text

@@ -1,0 +1,253 @@
+"""Keys of clients, over HTTP and WebSocket: who is let in, to which models, how often, and to whose responses."""
+
+import json
+import logging
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from callwright.cli import main
+from callwright.errors import ConfigError, RequestError
+from callwright.gateway.access.keys import ApiKey, hash_of, new_key
+from callwright.gateway.app import create_app
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
+from tests.support.http_client import CHAT, Reply, request
+from tests.support.outputs import QUESTION
+from tests.support.responses_client import CONVERSATIONS, RESPONSES
+from tests.support.servers import Gateway, ModelServer, said
+
+ANNA, BEN, SLOW, READER = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40, "cw-slow-" + "c" * 40, "cw-reader-" + "d" * 40
+KEYS = (
+    KeyConfig(name="anna", sha256=hash_of(ANNA)),
+    KeyConfig(name="ben", sha256=hash_of(BEN).upper(), models=("simulated-hermes",)),
+    KeyConfig(name="slow", sha256=hash_of(SLOW), requests_per_minute=2),
+    KeyConfig(name="reader", sha256=hash_of(READER), models=()),
+)
+MODELS = (
+    ModelConfig(name="simulated", upstream="simulated", mode="raw", dialect="harmony"),
+    ModelConfig(name="simulated-hermes", upstream="simulated", mode="raw", dialect="hermes"),
+)
+CHAT_BODY: dict[str, Any] = {"model": "simulated", "messages": [QUESTION]}
+BODY: dict[str, Any] = {"model": "simulated-hermes", "input": "hi"}
+
+
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[str]:
+    gateway = Gateway(Config(models=MODELS, keys=KEYS))
+    yield gateway.url
+    gateway.stop()
+
+
+def asked(url: str, body: Any = None, key: str | None = None, *, method: str = "POST", **headers: str) -> Reply:
+    if key is not None:
+        headers["authorization"] = f"Bearer {key}"
+    return request(url, body, method=method, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        (None, "You didn't provide an API key."),
+        ("", "You didn't provide an API key."),
+        ("Bearer", "You didn't provide an API key."),
+        (f"Basic {ANNA}", "You didn't provide an API key."),
+        (ANNA, "You didn't provide an API key."),
+        ("Bearer cw-wrong-key", "Incorrect API key provided."),
+        (f"Bearer {ANNA[:-1]}", "Incorrect API key provided."),
+        (f"Bearer {ANNA}a", "Incorrect API key provided."),
+        (f"Bearer {hash_of(ANNA)}", "Incorrect API key provided."),
+        ("Bearer \xff\xfe", "Incorrect API key provided."),
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", CHAT), ("POST", RESPONSES), ("GET", "/v1/models"), ("GET", f"{RESPONSES}/resp_1"), ("GET", "/nowhere")],
+)
+def test_who_has_no_key_is_told_so_and_the_key_is_told_nowhere(
+    keyed: str, method: str, path: str, header: str | None, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    headers = {} if header is None else {"authorization": header.encode("utf-8").decode("latin-1")}
+    reply = asked(keyed + path, CHAT_BODY if method == "POST" else None, method=method, **headers)
+    assert reply.status == 401
+    assert reply.error["message"].startswith(words)
+    assert (reply.error["type"], reply.error["code"]) == ("invalid_request_error", "invalid_api_key")
+    assert reply.headers["www-authenticate"] == "Bearer"
+    assert reply.headers["x-request-id"].startswith("req_")
+    if header and len(header) > 10:
+        secret = header.split()[-1]
+        assert secret not in reply.text + str(reply.headers) + caplog.text
+
+
+def test_whoever_has_one_is_let_in(keyed: str) -> None:
+    assert asked(keyed + CHAT, CHAT_BODY, ANNA).status == 200
+    assert asked(keyed + CHAT, CHAT_BODY, authorization=f"bearer  {ANNA}").status == 200
+    assert asked(keyed + "/healthz", method="GET").status == 200
+
+
+def test_a_page_may_use_a_gateway_with_a_key(keyed: str) -> None:
+    reply = asked(keyed + CHAT, CHAT_BODY, ANNA, origin="https://example.org")
+    assert reply.status == 200
+    assert not [name for name in reply.headers if name.startswith("access-control")]
+
+
+def test_a_key_is_good_for_its_models_only(keyed: str) -> None:
+    assert asked(keyed + CHAT, {**CHAT_BODY, "model": "simulated-hermes"}, BEN).status == 200
+    for path, body in ((CHAT, CHAT_BODY), (RESPONSES, {**BODY, "model": "simulated"})):
+        refused = asked(keyed + path, body, BEN)
+        assert (refused.status, refused.error["code"], refused.error["param"]) == (404, "model_not_found", "model")
+        assert refused.error["message"].endswith("This gateway serves: simulated-hermes.")
+    assert asked(f"{keyed}/v1/models/simulated", None, BEN, method="GET").status == 404
+    listed = asked(f"{keyed}/v1/models", None, BEN, method="GET").json
+    assert [entry["id"] for entry in listed["data"]] == ["simulated-hermes"]
+    assert asked(f"{keyed}/v1/models", None, READER, method="GET").json["data"] == []
+
+
+def test_responses_and_conversations_belong_to_the_key_that_made_them(keyed: str) -> None:
+    made = asked(keyed + RESPONSES, BODY, ANNA).json
+    item = made["output"][0]["id"]
+    conversation = asked(keyed + CONVERSATIONS, {"items": []}, ANNA).json["id"]
+    for method, path in (
+        ("GET", f"{RESPONSES}/{made['id']}"),
+        ("DELETE", f"{RESPONSES}/{made['id']}"),
+        ("GET", f"{RESPONSES}/{made['id']}/input_items"),
+        ("POST", f"{RESPONSES}/{made['id']}/cancel"),
+        ("GET", f"{CONVERSATIONS}/{conversation}"),
+        ("DELETE", f"{CONVERSATIONS}/{conversation}"),
+        ("GET", f"{CONVERSATIONS}/{conversation}/items"),
+    ):
+        assert asked(keyed + path, None, BEN, method=method).status == 404, (method, path)
+    assert asked(f"{keyed}{CONVERSATIONS}/{conversation}", {"metadata": {}}, BEN).status == 404
+    for fields, code in (
+        ({"previous_response_id": made["id"]}, "previous_response_not_found"),
+        ({"conversation": conversation}, None),
+        ({"input": [{"type": "item_reference", "id": item}]}, None),
+    ):
+        refused = asked(keyed + RESPONSES, {**BODY, **fields}, BEN)
+        assert refused.status in (400, 404), fields
+        assert refused.error["code"] == code
+    again = asked(keyed + RESPONSES, {**BODY, "previous_response_id": made["id"]}, ANNA)
+    assert again.status == 200, again.text
+    assert asked(f"{keyed}{RESPONSES}/{made['id']}", None, ANNA, method="GET").status == 200
+    queued = asked(keyed + RESPONSES, {**BODY, "background": True}, ANNA).json["id"]
+    assert asked(f"{keyed}{RESPONSES}/{queued}", None, BEN, method="GET").status == 404
+    assert asked(f"{keyed}{RESPONSES}/{queued}", None, ANNA, method="GET").status == 200
+
+
+def test_too_many_requests_are_told_when_to_come_again(keyed: str) -> None:
+    first, second, third = (asked(keyed + CHAT, CHAT_BODY, SLOW) for _ in range(3))
+    assert (first.status, second.status, third.status) == (200, 200, 429)
+    assert first.headers["x-ratelimit-limit-requests"] == "2"
+    assert [reply.headers["x-ratelimit-remaining-requests"] for reply in (first, second, third)] == ["1", "0", "0"]
+    assert (third.error["type"], third.error["code"]) == ("requests", "rate_limit_exceeded")
+    assert re.fullmatch(r"Rate limit .* Limit 2, Used 2\. Please try again in \d+s\.", third.error["message"])
+    assert 1 <= int(third.headers["retry-after"]) <= 30
+    assert re.fullmatch(r"(\d+m)?\d+s", third.headers["x-ratelimit-reset-requests"])
+    assert asked(f"{keyed}/v1/models", None, SLOW, method="GET").status == 200
+
+
+def test_what_is_used_comes_back_evenly() -> None:
+    now = [0.0]
+    who = ApiKey(KeyConfig(name="a", sha256=hash_of("a"), requests_per_minute=60), lambda: now[0])
+    for _ in range(60):
+        who.begin()
+    now[0] = 0.75
+    with pytest.raises(RequestError, match="again in 250ms"):
+        who.begin()
+    now[0] = 1.25
+    who.begin()
+    with pytest.raises(RequestError, match="again in 750ms"):
+        who.begin()
+    now[0] = 1_000.0
+    assert who.headers()["x-ratelimit-remaining-requests"] == "60"
+
+
+def test_tokens_are_counted_as_the_server_counts_them(model: ModelServer) -> None:
+    key = KeyConfig(name="t", sha256=hash_of(ANNA), tokens_per_minute=30)
+    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),), keys=(key,)))
+    try:
+        model.plays(said("Hi"), said("Ho"))
+        body = {**CHAT_BODY, "model": "m"}
+        first = asked(gateway.url + CHAT, body, ANNA)
+        second = asked(gateway.url + CHAT, {**body, "stream": True}, ANNA)
+        third = asked(gateway.url + CHAT, body, ANNA)
+    finally:
+        gateway.stop()
+    assert first.headers["x-ratelimit-remaining-tokens"] == "12"
+    assert (first.status, second.status, third.status) == (200, 200, 429)
+    assert (third.error["type"], third.headers["x-ratelimit-remaining-tokens"]) == ("tokens", "0")
+    assert len(model.asked) == 2
+
+
+def test_a_connection_needs_a_key_and_counts_its_turns(keyed: str) -> None:
+    websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    invalid = pytest.importorskip("websockets.exceptions").InvalidStatus
+    address = f"{keyed.replace('http', 'ws')}{RESPONSES}"
+    with pytest.raises(invalid) as refused, websockets.connect(address):
+        pass
+    assert refused.value.response.status_code == 401
+    assert json.loads(refused.value.response.body)["error"]["code"] == "invalid_api_key"
+    with websockets.connect(address, additional_headers={"authorization": f"Bearer {BEN}"}) as connection:
+        connection.send(json.dumps({"type": "response.create", **BODY}))
+        kinds = [json.loads(connection.recv())["type"]]
+        while kinds[-1] != "response.completed":
+            kinds.append(json.loads(connection.recv())["type"])
+        connection.send(json.dumps({"type": "response.create", **BODY, "model": "simulated"}))
+        assert json.loads(connection.recv())["error"]["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ((KEYS[0], KeyConfig(name="anna", sha256=hash_of(BEN))), "Two keys have the name 'anna'"),
+        ((KEYS[0], KeyConfig(name="ben", sha256=hash_of(ANNA).upper())), "Two keys have the sha256"),
+        ((KeyConfig(name="a", sha256=hash_of(ANNA), models=("simulatd",)),), "Did you mean 'simulated'?"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused(keys: tuple[KeyConfig, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        create_app(Config(models=MODELS, keys=keys))
+
+
+def test_the_command_makes_a_key_that_its_table_lets_in(tmp_path: Any, fresh: Callable[[str], str]) -> None:
+    printed = CliRunner().invoke(main, ["key", "anna"]).output
+    made, table = printed.splitlines()[0], printed[printed.index("[[keys]]") :]
+    assert len(made) > 40
+    assert made not in table
+    url = fresh(table)
+    assert asked(f"{url}/v1/models", None, made, method="GET").status == 200
+    assert asked(f"{url}/v1/models", None, new_key(), method="GET").status == 401
+
+
+@pytest.fixture
+def fresh(tmp_path: Any) -> Iterator[Callable[[str], str]]:
+    """Starts a gateway of a configuration in TOML."""
+    started: list[Gateway] = []
+
+    def start(text: str) -> str:
+        path = tmp_path / "callwright.toml"
+        path.write_text(f'{text}\n[[models]]\nname = "m"\nupstream = "simulated"\n')
+        started.append(Gateway(load_config(path)))
+        return started[-1].url
+
+    yield start
+    for gateway in started:
+        gateway.stop()
+
+
+@pytest.mark.parametrize("name", ['a "b" c', "back\\slash", "Änne"])
+def test_the_name_of_a_key_is_written_as_toml_wants_it(name: str) -> None:
+    printed = CliRunner().invoke(main, ["key", name]).output
+    (entry,) = tomllib.loads(printed[printed.index("[[keys]]") :])["keys"]
+    assert entry["name"] == name
+
+
+@pytest.mark.parametrize("name", ["", 'anna"\nmodels = ["*"]'])
+def test_a_name_that_is_none_makes_no_key(name: str) -> None:
+    made = CliRunner().invoke(main, ["key", name])
+    assert made.exit_code == 2
+    assert "expected a name in printable characters" in made.stderr

@@ -1,0 +1,110 @@
+"""A client that takes its time to send a request, over sockets: how long it may, and what it is told."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from tests.support.http_client import CHAT, Live, request
+from tests.support.outputs import QUESTION
+from tests.support.processes import gateway as process
+from tests.support.responses_client import RESPONSES
+from tests.support.servers import Answer, Gateway, ModelServer, said
+
+BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
+WRITTEN = json.dumps(BODY).encode()
+_PATIENCE_S = 15.0
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[str]:
+    """A gateway with one place, in which a request must come quickly."""
+    server = ServerConfig(max_requests=1, receive_s=0.2)
+    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream="simulated"),), server=server))
+    yield gateway.url
+    gateway.stop()
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, "/v1/conversations"])
+@pytest.mark.parametrize("begun", [b"", WRITTEN[:10]], ids=["nothing", "a part"])
+def test_a_body_that_does_not_come_gives_its_place_back(hasty: str, path: str, begun: bytes) -> None:
+    length = {"content-length": str(len(WRITTEN)), "connection": "keep-alive"}
+    with Live(hasty + path, None, headers=length) as live:
+        live.send(begun)
+        assert live.status == 408
+        (told,) = (json.loads(piece) for piece in live.pieces())
+        assert told["error"]["code"] == "request_timeout"
+        assert told["error"]["message"].startswith("Request timed out: its body was not here within 0.2 s.")
+        assert live.headers["connection"] == "close"
+        assert list(told) == ["error"]
+    assert request(hasty + CHAT, BODY).status == 200
+
+
+def test_a_body_in_pieces_that_comes_in_time_is_answered(hasty: str) -> None:
+    with Live(hasty + CHAT, None, headers={"transfer-encoding": "chunked"}) as live:
+        for at in range(0, len(WRITTEN), 7):
+            piece = WRITTEN[at : at + 7]
+            live.send(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+        live.send(b"0\r\n\r\n")
+        assert live.status == 200
+
+
+def test_the_answer_may_take_longer_than_the_request(model: ModelServer) -> None:
+    server = ServerConfig(receive_s=0.1, heartbeat_s=0.1)
+    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),), server=server))
+    begin, *rest = said("Hi").steps
+    gate = model.gate()
+    model.plays(Answer((begin, gate, *rest)))
+    try:
+        with Live(gateway.url + CHAT, json.dumps({**BODY, "stream": True}).encode()) as live:
+            pieces = live.pieces()
+            heartbeats = [next(pieces) for _ in range(3)]
+            gate.open()
+            assert b"".join([*heartbeats, *pieces]).endswith(b"data: [DONE]\n\n")
+    finally:
+        gateway.stop()
+
+
+Closed = Callable[[bytes], bytes]
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
+    """Sends something to a gateway of its own process, and answers all that comes until that closes the connection."""
+    config: Path = tmp_path_factory.mktemp("receiving") / "callwright.toml"
+    config.write_text(
+        '[server]\nreceive_s = 0.2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n',
+        encoding="utf-8",
+    )
+    with process("--config", str(config)) as (url, _):
+        parts = urlsplit(url)
+
+        def send(sent: bytes) -> bytes:
+            with closing(socket.create_connection((parts.hostname, parts.port), timeout=_PATIENCE_S)) as client:
+                client.sendall(sent)
+                came = b""
+                while piece := client.recv(65_536):
+                    came += piece
+                return came
+
+        yield send
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"PO", HEAD], ids=["nothing", "a word", "half a head"])
+def test_a_connection_on_which_no_request_comes_is_closed(closed: Closed, sent: bytes) -> None:
+    assert closed(sent) == b""
+
+
+def test_so_is_one_on_which_the_second_request_does_not_come(closed: Closed) -> None:
+    came = closed(HEAD + b"\r\n" + HEAD)
+    assert came.startswith(b"HTTP/1.1 200 OK")
+    assert came.count(b"HTTP/1.1") == 1

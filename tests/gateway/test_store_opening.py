@@ -1,0 +1,472 @@
+"""The store among others: calls and processes at the same time, databases that are old, new, gone or wrong."""
+
+import asyncio
+import logging
+import stat
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from callwright.errors import ConfigError
+from callwright.gateway.store.store import Store, StoredConversation, StoreError
+from callwright.gateway.store.tables import TABLES, VERSIONS
+from tests.support.servers import ClosedPort
+from tests.support.store_helpers import Story, ids, message, put_chain, response, run, sql, turns, with_store
+
+pytest_plugins = ["tests.support.databases"]
+
+_PATIENCE_S = 60.0
+
+
+# --- at the same time ---
+
+
+def test_forks_and_appends_at_the_same_time_lose_nothing(kept_url: str) -> None:
+    async def prepare(store: Store) -> None:
+        await put_chain(store, "root")
+        await store.create_conversation(StoredConversation(id="c", created_at=1), [])
+
+    def replica(which: str) -> Story:
+        async def story(store: Store) -> None:
+            three = [
+                response(f"{which}{n}", "root", conversation="c", output=(message(f"o1_{n}"), message(f"o2_{n}")))
+                for n in range(20)
+            ]
+            await asyncio.gather(*(store.put(one) for one in three))
+
+        return story
+
+    async def check(store: Store) -> None:
+        for which in ("p", "q"):
+            for n in range(20):
+                assert ids(await store.history(f"{which}{n}")) == [
+                    *turns("root"),
+                    f"in_{which}{n}",
+                    f"o1_{n}",
+                    f"o2_{n}",
+                ]
+        items = ids(await store.conversation_items("c")) or []
+        assert len(items) == 120
+        triples = [tuple(items[at : at + 3]) for at in range(0, 120, 3)]
+        assert set(triples) == {(f"in_{which}{n}", f"o1_{n}", f"o2_{n}") for which in ("p", "q") for n in range(20)}
+
+    run(kept_url, prepare)
+    run(kept_url, replica("p"), replica("q"))
+    run(kept_url, check)
+
+
+@with_store
+async def test_one_store_takes_many_calls_at_once(store: Store) -> None:
+    await put_chain(store, "root")
+    await asyncio.gather(*(store.put(response(f"r{n}", "root")) for n in range(40)))
+    histories = await asyncio.gather(*(store.history(f"r{n}") for n in range(40)))
+    assert [ids(history) for history in histories] == [turns("root", f"r{n}") for n in range(40)]
+
+
+def test_a_response_that_is_deleted_while_others_continue_from_it_breaks_none_of_them(kept_url: str) -> None:
+    names = [f"r{n}" for n in range(20)]
+    refused: dict[str, str] = {}
+
+    async def prepare(store: Store) -> None:
+        for name in names:
+            await put_chain(store, name)
+
+    async def deletes(store: Store) -> None:
+        assert all(await asyncio.gather(*(store.delete(name) for name in names)))
+
+    async def continues(store: Store) -> None:
+        async def put(name: str) -> None:
+            try:
+                await store.put(response(f"{name}_child", name))
+            except StoreError as error:
+                refused[name] = str(error)
+
+        await asyncio.gather(*map(put, names))
+
+    async def check(store: Store) -> None:
+        for name in names:
+            assert await store.get(name) is None
+            history = ids(await store.history(f"{name}_child"))
+            assert history == (None if name in refused else turns(name, f"{name}_child"))
+        assert all("which is gone" in message for message in refused.values())
+
+    run(kept_url, prepare)
+    run(kept_url, deletes, continues)
+    run(kept_url, check)
+
+
+def test_children_that_are_deleted_at_the_same_time_leave_no_hidden_parent(kept_url: str) -> None:
+    async def prepare(store: Store) -> None:
+        for n in range(20):
+            await put_chain(store, f"p{n}", f"a{n}")
+            await put_chain(store, f"b{n}", parent=f"p{n}")
+            await store.delete(f"p{n}")
+
+    async def first(store: Store) -> None:
+        await asyncio.gather(*(store.delete(f"a{n}") for n in range(20)))
+
+    async def second(store: Store) -> None:
+        await asyncio.gather(*(store.delete(f"b{n}") for n in range(20)))
+
+    run(kept_url, prepare)
+    run(kept_url, first, second)
+    assert sql(kept_url, "SELECT id FROM responses") == []
+
+
+def test_a_put_whose_caller_is_cancelled_is_finished(url: str) -> None:
+    async def story(store: Store) -> None:
+        await put_chain(store, "before")
+        for n in range(10):
+            task = asyncio.create_task(store.put(response(f"r{n}", "before")))
+            for _ in range(n):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await put_chain(store, "after", parent="before")
+        assert ids(await store.history("after")) == turns("before", "after")
+
+    async def check(store: Store) -> None:
+        for n in range(1, 10):  # the first was cancelled before it began
+            assert ids(await store.history(f"r{n}")) == turns("before", f"r{n}")
+
+    run(url, story)
+    if url != "sqlite://":
+        run(url, check)
+
+
+def test_it_runs_on_uvloop(url: str) -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def told() -> None:
+        store = Store(url)
+        await store.open()
+        await put_chain(store, "a", "b")
+        assert ids(await store.history("b")) == turns("a", "b")
+        await store.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(told())
+
+
+# --- opening ---
+
+
+def test_what_was_stored_is_there_after_a_restart(kept_url: str) -> None:
+    async def before(store: Store) -> None:
+        await put_chain(store, "a", "b")
+        await store.create_conversation(StoredConversation(id="c", created_at=1), [message("1")])
+
+    async def after(store: Store) -> None:
+        assert await store.get("b") == response("b", "a")
+        assert ids(await store.history("b")) == turns("a", "b")
+        assert ids(await store.conversation_items("c")) == ["1"]
+
+    run(kept_url, before)
+    run(kept_url, after)
+
+
+def test_a_store_in_memory_is_empty_when_it_is_opened_again() -> None:
+    async def story(store: Store) -> None:
+        assert await store.get("a") is None
+        await put_chain(store, "a")
+
+    run("sqlite://", story)
+    run("sqlite://", story)
+
+
+_PUTS_UNTIL_KILLED = """
+import asyncio, itertools, sys
+from callwright.gateway.store.store import Store, StoredResponse
+
+async def main():
+    store = Store(sys.argv[1])
+    await store.open()
+    parent = None
+    for number in itertools.count():
+        item = {"id": f"m{number}", "text": "x" * 3000}
+        name = f"r{number}"
+        await store.put(StoredResponse(id=name, created_at=1, body={}, input=(item,), output=(), parent=parent))
+        parent = name
+        print(name, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_what_was_stored_outlives_a_process_that_is_killed(kept_url: str) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", _PUTS_UNTIL_KILLED, kept_url], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    told = [child.stdout.readline().strip() for _ in range(25)]
+    child.kill()
+    told += child.stdout.read().split()
+    child.stdout.close()
+    assert child.wait(_PATIENCE_S) < 0
+    assert told[:25] == [f"r{number}" for number in range(25)]
+
+    async def story(store: Store) -> None:
+        history = ids(await store.history(told[-1]))
+        assert history == [f"m{number}" for number in range(len(told))]
+
+    run(kept_url, story)
+
+
+_OPENS_WHEN_TOLD = """
+import asyncio, sys
+from callwright.gateway.store.store import Store, StoredResponse
+
+async def main():
+    store = Store(sys.argv[1])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    await store.open()
+    await store.put(StoredResponse(id=sys.argv[2], created_at=1, body={}, input=(), output=()))
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+def test_processes_that_open_a_new_database_at_the_same_time_all_can(kept_url: str) -> None:
+    names = ["a", "b", "c"]
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", _OPENS_WHEN_TOLD, kept_url, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
+    for child in children:
+        _, said = child.communicate(timeout=_PATIENCE_S)
+        assert (child.returncode, said) == (0, "")
+    assert sorted(sql(kept_url, "SELECT id FROM responses")) == [(name,) for name in names]
+    assert len(sql(kept_url, f"SELECT * FROM {VERSIONS}")) == 1
+
+
+def test_many_threads_that_open_a_new_database_at_the_same_time_all_can(new_kept_url: Callable[[], str]) -> None:
+    failed: list[BaseException] = []
+
+    def opens(url: str, name: str, barrier: threading.Barrier) -> None:
+        barrier.wait(_PATIENCE_S)
+        try:
+            run(url, lambda store: put_chain(store, name))
+        except Exception as error:
+            failed.append(error)
+
+    for _ in range(8):
+        url = new_kept_url()
+        barrier = threading.Barrier(6)
+        threads = [threading.Thread(target=opens, args=(url, f"r{n}", barrier)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(_PATIENCE_S)
+        assert not failed
+        assert len(sql(url, "SELECT id FROM responses")) == 6
+
+
+async def nothing(store: Store) -> None:
+    assert await store.get("a") is None
+
+
+def test_the_scripts_make_the_tables_that_the_queries_use(kept_url: str) -> None:
+    run(kept_url, nothing)
+    driver = kept_url.replace("postgresql://", "postgresql+psycopg://")
+    engine = sqlalchemy.create_engine(driver, poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS})
+        assert compare_metadata(context, TABLES) == []
+
+
+def test_a_database_of_the_first_schema_keeps_what_it_has(kept_url: str) -> None:
+    run(kept_url, lambda store: put_chain(store, "a"))
+    for table in ("responses", "conversations"):
+        sql(kept_url, f"ALTER TABLE {table} DROP COLUMN owner")
+    sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '0001'")
+
+    async def check(store: Store) -> None:
+        assert ids(await store.history("a")) == turns("a")
+
+    run(kept_url, check)
+    run(kept_url, nothing, owner=lambda: "somebody")
+
+
+def test_a_database_of_a_newer_schema_is_refused_and_left_alone(kept_url: str) -> None:
+    run(kept_url, nothing)
+    sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '9999'")
+    with pytest.raises(ConfigError, match="it has schema 9999, this Callwright knows up to 0002"):
+        run(kept_url, nothing)
+    assert sql(kept_url, f"SELECT * FROM {VERSIONS}") == [("9999",)]
+
+
+def test_a_database_with_other_tables_of_these_names_is_refused_and_left_alone(kept_url: str) -> None:
+    if kept_url.startswith("sqlite"):
+        Path(kept_url.removeprefix("sqlite:///")).parent.mkdir()
+    sql(kept_url, "CREATE TABLE items (a INTEGER)")
+    with pytest.raises(ConfigError, match=r"items.* already exists"):
+        run(kept_url, nothing)
+    with pytest.raises(Exception, match="responses"):
+        sql(kept_url, "SELECT * FROM responses")
+
+
+def test_opening_leaves_logging_alone(url: str) -> None:
+    logger = logging.getLogger("somebody.else")
+    before = (list(logging.root.handlers), logging.root.level, logging.root.manager.disable)
+    run(url, nothing)
+    assert (list(logging.root.handlers), logging.root.level, logging.root.manager.disable) == before
+    assert not logger.disabled
+
+
+def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "store.db"
+
+    async def story(store: Store) -> None:
+        await put_chain(store, "a")
+        files = list(path.parent.iterdir())
+        assert {file.name for file in files} == {"store.db", "store.db-shm", "store.db-wal"}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+    run(f"sqlite:///{path}", story)
+    path.chmod(0o640)
+    run(f"sqlite:///{path}", nothing_but_a)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+async def nothing_but_a(store: Store) -> None:
+    assert await store.get("a") is not None
+
+
+def test_a_relative_path_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("sqlite:///here/store.db", nothing)
+    assert (tmp_path / "here" / "store.db").exists()
+
+
+def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
+    """What cannot be tried without cutting the power: that the setting for it is in force."""
+
+    async def story(store: Store) -> None:
+        assert store._writing is not None
+        async with store._writing.connect() as connection:
+            for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
+                assert (await connection.exec_driver_sql(f"PRAGMA {pragma}")).scalar() == value
+
+    run(f"sqlite:///{tmp_path}/store.db", story)
+
+
+# --- what goes wrong ---
+
+SECRET = "s3cr%2Fet"
+SHOWN = ("s3cr/et", "s3cr%2Fet", "s3cr")
+
+BAD_URLS = [
+    ("", "Store: expected sqlite:///file.db or postgresql://user:password@host/name, got no :// in it."),
+    ("store.db", "got no :// in it."),
+    (f"mysql://u:{SECRET}@h/db", "got 'mysql'."),
+    (f"postgres://u:{SECRET}@h/db", "got 'postgres'. Did you mean 'postgresql'?"),
+    (f"postgresql+asyncpg://u:{SECRET}@h/db", "got 'postgresql+asyncpg'. Did you mean 'postgresql'?"),
+    (f"postgresql://u:{SECRET}@h:port/db", "got a postgresql URL that cannot be read."),
+    (f"postgresql://u:pass@{SECRET}@h/db", "more than one @. Within a user's name or a password write %40."),
+    ("sqlite://store.db", "three slashes before a relative path, four before an absolute one."),
+    ("sqlite:///", "sqlite:/// names no file. Write sqlite:///file.db, or sqlite:// for one in memory."),
+    ("sqlite:///a.db?mode=ro&cache=shared", "a SQLite URL takes no parameters, got cache, mode."),
+    ("sqlite:////dev/null/store.db", "Store sqlite:////dev/null/store.db: [Errno"),
+    ("sqlite:////tmp", "Store sqlite:////tmp: unable to open database file."),
+    (f"postgresql://u:{SECRET}@127.0.0.1:CLOSED/db", "Store postgresql://u:***@127.0.0.1:CLOSED/db: connection"),
+    (f"postgresql://u@127.0.0.1/db?password={SECRET}&nonsense=1", 'invalid connection option "nonsense".'),
+    (f"postgresql://u:{SECRET}@{'h' * 70}.invalid/db", "Store postgresql://u:***@hhh"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_URLS, ids=[url for url, _ in BAD_URLS])
+def test_a_url_that_cannot_be_used_is_refused(bad: str, message: str) -> None:
+    if bad.startswith("postgresql:"):
+        pytest.importorskip("psycopg")
+    port = ClosedPort()
+    closed = port.url.split(":")[2].split("/")[0]
+    with pytest.raises(ConfigError) as caught:
+        run(bad.replace("CLOSED", closed), nothing)
+    port.close()
+    assert message.replace("CLOSED", closed) in str(caught.value)
+    text = "".join(traceback.format_exception(caught.value))
+    chain = text + repr(caught.value.__cause__) + repr(caught.value.__context__)
+    assert not [shown for shown in SHOWN if shown in told_by_errors(chain)]
+
+
+def told_by_errors(text: str) -> str:
+    """A traceback without the lines of our own source."""
+    return "\n".join(line for line in text.splitlines() if "run(" not in line)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Not a database, and not empty either.\n" * 100)
+    with pytest.raises(ConfigError, match=r"notes\.txt: file is not a database"):
+        run(f"sqlite:///{path}", nothing)
+    assert path.read_text().startswith("Not a database")
+
+
+@pytest.mark.postgres
+def test_an_unknown_database_is_refused_without_the_password(postgres: Callable[[], str]) -> None:
+    url = postgres().replace("postgres:@", "postgres:s3cret@").replace("/test_", "/nowhere_")
+    with pytest.raises(ConfigError) as caught:
+        run(url, nothing)
+    assert str(caught.value).startswith("Store postgresql://postgres:***@/nowhere_")
+    assert " does not exist" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigError) as caught:
+        run("postgresql://u:s3cret@h/db", nothing)
+    assert "Store postgresql://u:***@h/db: psycopg is missing. Install it: " in str(caught.value)
+    assert "python -m pip install '" in str(caught.value)
+
+
+def test_a_database_that_fails_is_a_store_error_that_tells_no_content(kept_url: str) -> None:
+    async def story(store: Store) -> None:
+        sql(kept_url, "ALTER TABLE items RENAME TO gone")
+        with pytest.raises(StoreError, match=r"^The store failed: .*items") as caught:
+            await store.put(response("a", input=(message("m", "a private word"),)))
+        text = "".join(traceback.format_exception(caught.value))
+        assert "private" not in "\n".join(line for line in text.splitlines() if "await store.put" not in line)
+        assert await store.get("a") is None  # all of it or nothing
+        sql(kept_url, "ALTER TABLE gone RENAME TO items")
+        await store.put(response("a"))
+        assert ids(await store.history("a")) == turns("a")
+
+    run(kept_url, story)
+
+
+@pytest.mark.postgres
+def test_a_server_that_closes_connections_is_asked_again(postgres: Callable[[], str]) -> None:
+    url = postgres()
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+    async def story(store: Store) -> None:
+        await put_chain(store, "a")
+        assert sql(url, f"SELECT pg_terminate_backend(pid) {others}") == [(True,)]
+        assert ids(await store.history("a")) == turns("a")
+
+    run(url, story)

@@ -1,0 +1,99 @@
+"""The files of `deploy/`: what they name is there, and what the image does is done here, without Docker."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.http_client import CHAT, request
+from tests.support.outputs import QUESTION
+from tests.support.paths import ROOT
+from tests.support.processes import served
+
+DEPLOY = ROOT / "deploy"
+STEP = re.compile(r"^([A-Z]+) ((?:.*\\\n)*.*)$", re.MULTILINE)
+INSTALLED = "/opt/callwright"
+
+
+def steps(kind: str) -> list[str]:
+    """The Dockerfile's steps of a kind, each on one line."""
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    return [said.replace("\\\n", "") for name, said in STEP.findall(text) if name == kind]
+
+
+def copied() -> list[tuple[str, str]]:
+    """What is copied from the project, and to where."""
+    own = [step.split() for step in steps("COPY") if not step.startswith("--")]
+    return [(source, words[-1]) for words in own for source in words[:-1]]
+
+
+def test_what_is_copied_into_the_image_is_there_and_nothing_else_goes_in() -> None:
+    assert {source for source, _ in copied()} == {"pyproject.toml", "README.md", "LICENSE", "constraints.txt", "src"}
+    assert all((ROOT / source).exists() for source, _ in copied())
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    (user,) = steps("USER")
+    assert any(step.startswith("useradd") and step.endswith(f" {user}") for step in steps("RUN"))
+
+
+@pytest.mark.clients
+def test_what_the_image_installs_serves_and_is_healthy(tmp_path: Path) -> None:
+    build, env = tmp_path / "build", tmp_path / "installed"
+    build.mkdir()
+    for source, target in copied():
+        place = build / target
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, place, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / source, place)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    for step in steps("RUN"):
+        if INSTALLED in step:
+            command = shlex.split(step.replace(INSTALLED, str(env)))
+            done = subprocess.run(
+                command, cwd=build, env=environment, capture_output=True, encoding="utf-8", check=False
+            )
+            assert done.returncode == 0, done.stderr[-4_000:]
+    config = tmp_path / "callwright.toml"
+    config.write_text('[server]\nworkers = 2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n')
+    (entrypoint,), (given,) = steps("ENTRYPOINT"), steps("CMD")
+    command = [*json.loads(entrypoint), *json.loads(given)]
+    assert command[command.index("--host") + 1] == "0.0.0.0"
+    replaced = {"0.0.0.0": "127.0.0.1", "8080": "0", "/etc/callwright.toml": str(config)}
+    program = [str(env / "bin" / command[0]), *(replaced.get(word, word) for word in command[1:])]
+    with served(*program, env=environment) as (url, process):
+        assert request(url + CHAT, {"model": "m", "messages": [QUESTION]}).status == 200
+        (check,) = steps("HEALTHCHECK")
+        words = json.loads(check[check.index("[") :])
+        program = [str(env / "bin" / words[0]), *(word.replace("http://127.0.0.1:8080", url) for word in words[1:])]
+        assert subprocess.run(program, env=environment, check=False).returncode == 0
+        process.terminate()
+        assert process.wait(60) == 0
+    assert subprocess.run(program, env=environment, stderr=subprocess.DEVNULL, check=False).returncode != 0
+
+
+def test_the_parts_of_the_composition_name_each_other() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    composed: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    services = composed["services"]
+    asked = re.findall(r"server ([\w-]+):8080", (DEPLOY / "nginx.conf").read_text(encoding="utf-8"))
+    assert len(asked) == 2
+    assert set(asked) < set(services)
+    for service in services.values():
+        assert set(service.get("depends_on", ())) < set(services)
+        if "build" in service:
+            assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+        for volume in service.get("volumes", ()):
+            source = volume.partition(":")[0]
+            assert source in composed["volumes"] or source == "./callwright.toml" or (DEPLOY / source).exists()
+    ports = [port for service in services.values() for port in service.get("ports", ())]
+    assert ports == ["127.0.0.1:8080:80"]  # of this machine only, and the way past nginx is closed

@@ -1,0 +1,148 @@
+"""House rules: what keeps the code readable is held by tests."""
+
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import callwright
+from callwright.dialects.base import dialect_names, get_dialect
+from callwright.events import PROBLEM_KINDS
+from callwright.upstreams.simulated.faults import FAULTS
+from tests.support.paths import ROOT
+
+SOURCES = ROOT / "src" / "callwright"
+MAX_LINES = 500
+# What the runtime adds to the package's public names.
+RUNTIME = tuple(callwright._RUNTIME)
+
+NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clients", ".oracle")
+
+
+def modules() -> list[str]:
+    """All modules, by their name inside the package."""
+    found = pkgutil.walk_packages([str(SOURCES)], "callwright.")
+    return [module.name.removeprefix("callwright.") for module in found]
+
+
+def path_of(module: str) -> Path:
+    base = SOURCES / module.replace(".", "/")
+    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+
+
+@pytest.mark.parametrize("module", modules())
+def test_modules_stay_short(module: str) -> None:
+    assert len(path_of(module).read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("module", modules())
+def test_modules_say_what_they_are_for_and_what_is_public(module: str) -> None:
+    loaded = importlib.import_module(f"callwright.{module}")
+    assert loaded.__doc__
+    if path_of(module).name == "__init__.py" and not hasattr(loaded, "__all__"):
+        return
+    assert list(loaded.__all__) == sorted(loaded.__all__, key=natural)
+    assert all(hasattr(loaded, name) for name in loaded.__all__)
+    assert not [name for name in loaded.__all__ if name.startswith("_")]
+
+
+def natural(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, as ruff sorts `__all__`."""
+    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return kind, name
+
+
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [
+        ("callwright", ("msgspec", "llguidance", "jsonschema_rs", "asyncio")),
+        ("callwright.conversation", ("llguidance", "jsonschema_rs", "callwright.grammar", "asyncio")),
+        ("callwright.upstreams.base", ("llguidance", "callwright.dialects", "callwright.calls", "aiohttp")),
+        ("callwright.api", ("llguidance", "callwright.wire", "callwright.response_template", "asyncio", "aiohttp")),
+    ],
+)
+def test_ground_floors_load_nothing_of_upper_ones(module: str, without: tuple[str, ...]) -> None:
+    program = f"import sys, {module}; print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    assert not [name for name in said if name.startswith(tuple(f"{other}." for other in without)) or name in without]
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_every_dialect_has_the_whole_face_and_its_vectors(name: str) -> None:
+    dialect = get_dialect(name)
+    for attribute in ("aliases", "model_families", "source", "stops", "stop_token_ids", "Options"):
+        assert hasattr(dialect, attribute), attribute
+    for function in ("render", "messages", "parse", "write"):
+        assert callable(getattr(dialect, function))
+    assert (ROOT / "tests" / "vectors" / f"{name}.txt").exists()
+    for alias in dialect.aliases:
+        assert get_dialect(alias) is dialect
+
+
+def test_no_two_dialects_share_a_name() -> None:
+    names = [word for name in dialect_names() for word in (name, *get_dialect(name).aliases)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("dialects.md", dialect_names()),
+        ("dialects.md", sorted({o for name in dialect_names() for o in get_dialect(name).Options.__struct_fields__})),
+        ("problems.md", PROBLEM_KINDS),
+        ("simulated.md", tuple(FAULTS)),
+        ("library.md", tuple(name for name in callwright.__all__ if name[0].islower() and name not in RUNTIME)),
+        ("agent.md", RUNTIME),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_docs_name_everything(page: str, names: tuple[str, ...]) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert not [name for name in names if f"`{name}" not in text and f"{name}(" not in text]
+
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+
+def test_the_index_names_every_page_and_the_architecture_every_module() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:] if page.name != "README.md"]
+    assert not [page for page in pages if f"]({page})" not in index]
+    architecture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tops = {module.split(".")[0] for module in modules()}
+    assert not [name for name in tops if f"`{name}`" not in architecture and f"`{name}/`" not in architecture]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`\n]*`", "", text_of(page), flags=re.DOTALL)):
+        if not target.startswith(("http://", "https://")):
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there), target
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    heads = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_no_file_names_a_registry_or_a_path_of_a_machine() -> None:
+    for path in ROOT.rglob("*"):
+        inside = path.relative_to(ROOT).parts
+        if not path.is_file() or inside[0].startswith(NOT_OURS):
+            continue
+        if path.suffix in (".py", ".md", ".toml", ".txt", ".cfg", ""):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r"(?<![\w./])/(?:root|work|home/\w+)/", text.replace("/home/user", "")), path
+            assert not re.search(r"index-url|://[\w.-]+/simple\b", text) or path.name == "test_house.py", path

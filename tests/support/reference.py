@@ -1,0 +1,171 @@
+"""The parts of the documentation that the code says itself: tables of settings, and the page of the commands.
+
+`scripts/reference` writes them; a test compares. A table of settings stands below a line
+`<!-- settings: ServerConfig -->` of any page, and is as long as its lines begin with `|`.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import NODEFAULT, Struct, inspect
+
+from callwright.cli import main
+from callwright.gateway.config.schema import meanings, tables
+from tests.support.paths import ROOT
+
+DOCS = ROOT / "docs"
+TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")
+UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters", "tokens": "tokens"}
+
+
+def pages() -> dict[Path, str]:
+    """The pages that hold such parts, as they should be."""
+    written = {DOCS / "cli.md": command_page()}
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if TABLE.search(text):
+            written[path] = TABLE.sub(lambda found: found["name"] + found["mark"] + settings_table(found["name"]), text)
+    return written
+
+
+def settings_table(name: str) -> str:
+    """The settings of a struct, as Markdown."""
+    struct = tables()[name]
+    told = meanings(struct)
+    rows = [
+        (f"`{field.name}`", takes(field.type, unit_of(field.name)), default(field), told[field.name])
+        for field in fields_of(struct)
+    ]
+    return table(("name", "takes", "default", "meaning"), rows)
+
+
+def fields_of(struct: type[Struct]) -> tuple[inspect.Field, ...]:
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return info.fields
+
+
+def unit_of(name: str) -> str:
+    """The unit of a number, which its name ends with."""
+    return UNITS.get(name.rpartition("_")[2], "number")
+
+
+def takes(type_: inspect.Type, unit: str) -> str:
+    """What can stand there, in words."""
+    match type_:
+        case inspect.BoolType():
+            return "`true` or `false`"
+        case inspect.StrType():
+            return "text"
+        case inspect.IntType(gt, ge, lt, le) | inspect.FloatType(gt, ge, lt, le):
+            words = {"above": gt, "at least": ge, "below": lt, "at most": le}
+            return ", ".join((unit, *(f"{word} {bound}" for word, bound in words.items() if bound is not None)))
+        case inspect.LiteralType(values):
+            return ", ".join(f"`{value}`" for value in sorted(values, key=str))
+        case inspect.DictType():
+            return "table"
+        case inspect.StructType(cls):
+            return f"table, [below](#{anchor(cls)})"
+        case inspect.ListType(inspect.StructType(cls)) | inspect.VarTupleType(inspect.StructType(cls)):
+            return f"tables, [below](#{anchor(cls)})"
+        case inspect.ListType(item) | inspect.VarTupleType(item):
+            return f"list of {'lists of texts' if isinstance(item, inspect.ListType) else 'texts'}"
+        case inspect.UnionType(types):
+            return " or ".join(takes(each, unit) for each in types if not isinstance(each, inspect.NoneType))
+    raise AssertionError(f"no words for {type_}")
+
+
+def anchor(struct: type[Struct]) -> str:
+    """The heading of a struct's section, as links name it: that of the table which its docstring begins with."""
+    found = re.match(r"`\[+([\w.]+)\]+`", struct.__doc__ or "")
+    assert found, f"{struct.__name__} does not begin with its table"
+    return found[1].replace(".", "")
+
+
+def default(field: inspect.Field) -> str:
+    """What counts where nothing stands."""
+    value: Any = field.default
+    if field.default_factory is not NODEFAULT:
+        value = field.default_factory()
+    if field.required:
+        return "required"
+    if value is None or value in ("", (), [], {}):
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return "`[" + ", ".join(f'"{each}"' for each in value) + "]`"
+    size = f" ({value >> 20:,} MiB)" if field.name.endswith("_bytes") else ""
+    return f"`{value}`{size}"
+
+
+def command_page() -> str:
+    """docs/cli.md: every command with what it takes."""
+    lines = [
+        "# Commands",
+        "",
+        "Written by `scripts/reference` from the commands themselves; `callwright COMMAND --help` says the same of the",
+        "version that is installed. The exit status is 0, 2 for what the caller can mend, 1 for the rest.",
+        "",
+        "A shell completes commands, options and the names of dialects after",
+        "",
+        "```sh",
+        *(f'eval "$(_CALLWRIGHT_COMPLETE={shell}_source callwright)"  # in ~/.{shell}rc' for shell in ("bash", "zsh")),
+        "_CALLWRIGHT_COMPLETE=fish_source callwright | source        # in ~/.config/fish/config.fish",
+        "```",
+    ]
+    root = click.Context(main, info_name="callwright", **main.context_settings)
+    for name in main.list_commands(root):
+        _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
+        assert command is not None
+        lines += ["", *described(command, click.Context(command, info_name=name, parent=root))]
+    return "\n".join(lines) + "\n"
+
+
+def described(command: click.Command, context: click.Context) -> Iterator[str]:
+    """A command's section."""
+    text, _, examples = (command.help or "").partition("\b\n")
+    yield f"## `{context.command_path}`"
+    yield ""
+    yield "```"
+    yield " ".join((context.command_path, *command.collect_usage_pieces(context)))
+    yield "```"
+    yield ""
+    yield " ".join(text.split())
+    if examples:
+        yield ""
+        yield "```sh"
+        yield from textwrap.dedent(examples.partition("\n")[2]).strip().splitlines()
+        yield "```"
+    rows = [option(each, context) for each in command.params if isinstance(each, click.Option)]
+    if rows:
+        yield ""
+        yield table(("option", "meaning"), rows).rstrip("\n")
+
+
+def option(given: click.Option, context: click.Context) -> tuple[str, str]:
+    record = given.get_help_record(context)
+    assert record is not None
+    return f"`{record[0]}`", " ".join(record[1].split())
+
+
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+
+
+def write() -> None:
+    """Write what is not as it should be."""
+    for path, text in pages().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"Wrote {path.relative_to(DOCS.parent)}")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,336 @@
+"""A model in this process: real llama.cpp, with random weights."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from callwright.aio import each
+from callwright.cli import main
+from callwright.conversation import Conversation, Message, TextPart
+from callwright.dialects.base import dialect_names
+from callwright.errors import ConfigError, RequestError, UpstreamError
+from callwright.events import Event, Usage
+from callwright.gateway.config.build_models import build_models, with_dialect
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
+from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
+from callwright.upstreams.embedded.gguf import read_gguf
+from tests.conftest import Served
+from tests.support.http_client import CHAT, Live, ask, request
+from tests.support.outputs import QUESTION
+from tests.support.paths import ROOT
+from tests.support.tiny_gguf import write_model
+
+BENCH = ROOT / "bench" / "constrained.py"
+SMALL = EngineOptions(context_tokens=1024, slots=2, threads=1)
+HI = Conversation((Message("user", (TextPart("Hi"),)),))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("models")
+    for dialect in ("hermes", "harmony"):
+        write_model(made / f"{dialect}.gguf", dialect)
+    return made
+
+
+@pytest.fixture(scope="module")
+def engine() -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
+
+
+@pytest.fixture
+def gateway(engine: None, folder: Path, serve: Served) -> str:
+    return serve(ModelConfig(name="tiny", upstream=str(folder / "hermes.gguf"), retries=0, engine=SMALL))
+
+
+# --- the file ---
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_a_file_says_what_its_model_is(tmp_path: Path, dialect: str) -> None:
+    path = tmp_path / "model.gguf"
+    write_model(path, dialect)
+    file = read_gguf(path)
+    assert file.name == f"tiny-{dialect}"
+    assert file.context_tokens == 8192
+    assert len(file.tokens) == len(file.kinds) > 257
+    if file.template.startswith(("{#<", "{%", "<")):  # the dialects without marks are found by name only
+        assert with_dialect(ModelConfig(name="m", upstream=str(path))).dialect == dialect
+
+
+def test_a_file_that_was_cut_is_no_model(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / "hermes.gguf").read_bytes()
+    path = tmp_path / "cut.gguf"
+    for length in (0, 3, 6, 20, 40, 500, 3000, 5000):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ConfigError, match=r"no GGUF file|broken GGUF file"):
+            read_gguf(path)
+
+
+def test_values_of_other_kinds_are_no_model(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / "hermes.gguf").read_bytes()
+    name = b"tokenizer.chat_template"
+    kind = whole.index(name) + len(name)
+    path = tmp_path / "number.gguf"
+    path.write_bytes(whole[:kind] + (4).to_bytes(4, "little") + (7).to_bytes(4, "little") + whole[kind + 12 :])
+    with pytest.raises(ConfigError, match="broken GGUF file"):
+        read_gguf(path)
+
+
+REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "a file that is not there": ('upstream = "nope.gguf"', ("nope.gguf", "No such file")),
+    "a file that is none": ('upstream = "text.gguf"', ("text.gguf", "no GGUF file", "b'GGUF'")),
+    "another mode": ('upstream = "hermes.gguf"\nmode = "native"', ("mode = 'native'", "'raw'")),
+    "a server": ('upstream = "hermes.gguf"\nserver = "vllm"', ("server", "leave it out")),
+    "a time-out": ('upstream = "hermes.gguf"\nidle_timeout_s = 9', ("idle_timeout_s", "leave it out")),
+    "an engine of a server": ('upstream = "http://a/v1"\nengine.slots = 2', ("engine", "model.gguf")),
+    "no slots": ('upstream = "hermes.gguf"\nengine.slots = 0', ("engine.slots", ">= 1")),
+    "an option that is nearly one": (
+        'upstream = "hermes.gguf"\nengine.slot = 1',
+        ("engine.slot", "Did you mean 'slots'?"),
+    ),
+    "options of another dialect": ('upstream = "hermes.gguf"\noptions.channels = 1', ("channels", "hermes")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_configuration_that_cannot_be_is_refused(
+    engine: None, folder: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("text.gguf").write_text("This is no model.")
+    text, words = REFUSED[case]
+    Path("case.toml").write_text(f'[[models]]\nname = "m"\n{text}\n')
+    done = CliRunner().invoke(main, ["serve", "--config", "case.toml"])
+    assert done.exit_code == 2
+    assert not [word for word in words if word not in done.stderr], done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_any_name_is_not_the_name_of_a_file(engine: None, folder: Path) -> None:
+    config = ModelConfig(name="*", upstream=str(folder / "hermes.gguf"))
+    with pytest.raises(ConfigError, match="name = 'hermes'"):
+        build_models(Config(models=(config,)))
+
+
+def test_without_the_package_the_way_to_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(ConfigError, match=r"xllamacpp is missing\. Install it: .* -m pip install '.*\[embedded\]'"):
+        EmbeddedUpstream(read_gguf(folder / "hermes.gguf"))
+
+
+def test_a_file_that_cannot_be_loaded_ends_the_start(engine: None, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "half.gguf"
+    path.write_bytes((folder / "hermes.gguf").read_bytes()[:200_000])
+    done = CliRunner().invoke(main, ["serve", "--upstream", str(path), "--port", "0", "--store", "none"])
+    assert done.exit_code == 2
+    assert "llama.cpp cannot load" in done.stderr
+    assert "half.gguf" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- the gateway ---
+
+
+def test_an_answer_is_the_same_streamed_and_whole_and_counted(gateway: str) -> None:
+    body = {"model": "tiny", "messages": [QUESTION], "seed": 3, "max_tokens": 20}
+    whole, streamed = (ask(gateway, body, stream=stream) for stream in (False, True))
+    assert whole.message["content"] == streamed.message["content"]
+    assert whole.finish_reason == "length"
+    assert whole.usage is not None
+    assert whole.usage["completion_tokens"] == 20
+    assert whole.usage["prompt_tokens"] > 20
+
+
+def test_the_model_is_listed_by_the_name_it_was_given(gateway: str) -> None:
+    listed = request(f"{gateway}/v1/models", method="GET").json
+    assert [entry["id"] for entry in listed["data"]] == ["tiny"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_conversation_that_is_too_long_is_refused_as_openai_does(gateway: str, stream: bool) -> None:
+    long = {"role": "user", "content": "Hi " * 1500}
+    reply = request(gateway + CHAT, {"model": "tiny", "messages": [long], "stream": stream})
+    assert reply.status == 400
+    assert (reply.error["code"], reply.error["param"]) == ("context_length_exceeded", "messages")
+    assert "1024" in reply.error["message"]
+
+
+def test_a_grammar_of_the_clients_own_that_is_none_is_refused(gateway: str) -> None:
+    body = {"model": "tiny", "messages": [QUESTION], "grammar": "root ::= (", "max_tokens": 5}
+    reply = request(gateway + CHAT, body)
+    assert reply.status == 400
+    assert "grammar" in reply.error["message"]
+
+
+def test_a_client_that_leaves_ends_its_generation(engine: None, folder: Path, serve: Served) -> None:
+    options = EngineOptions(slots=1, threads=1, context_tokens=8192)
+    gateway = serve(ModelConfig(name="tiny", upstream=str(folder / "hermes.gguf"), engine=options))
+    body = {"model": "tiny", "messages": [QUESTION], "ignore_eos": True, "stream": True}
+    with Live(gateway + CHAT, json.dumps(body).encode()) as live:
+        next(live.pieces())
+    short = ask(gateway, {"model": "tiny", "messages": [QUESTION], "max_tokens": 3}, stream=False)
+    assert short.usage is not None  # there is one slot, and the first would have had it for 8,000 tokens
+    assert short.usage["completion_tokens"] == 3
+
+
+def test_the_command_line_needs_nothing_but_the_file(engine: None, folder: Path) -> None:
+    talk = CliRunner().invoke(main, ["chat", "--upstream", str(folder / "harmony.gguf")], input="")
+    assert talk.exit_code == 0, talk.output
+
+
+# --- the upstream ---
+
+
+@asynccontextmanager
+async def loaded(path: Path, options: EngineOptions = SMALL) -> AsyncGenerator[Model, None]:
+    upstream = EmbeddedUpstream(read_gguf(path), options)
+    await upstream.open()
+    try:
+        yield Model("tiny", upstream, "tiny", mode="raw", dialect="hermes", retries=0)
+    finally:
+        await upstream.close()
+
+
+async def counted(model: Model, **fields: Any) -> Usage:
+    """What one answer counts."""
+    async with aclosing(each(run_turn(model, HI, fields, today="2026-11-01"))) as events:
+        *_, last = [event async for event in events]
+    assert isinstance(last, Usage)
+    return last
+
+
+async def answered(model: Model, **fields: Any) -> list[Event]:
+    """The events of one answer."""
+    async with aclosing(each(run_turn(model, HI, fields, today="2026-11-01"))) as events:
+        return [event async for event in events if not isinstance(event, Usage)]
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(work())  # type: ignore[arg-type]
+
+
+def test_several_answers_run_at_once_and_the_rest_wait(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            lengths = range(5, 13)
+            fields = [{"seed": n, "max_tokens": n, "ignore_eos": True} for n in lengths]
+            found = await asyncio.gather(*(counted(model, **field) for field in fields))
+            assert [usage.completion_tokens for usage in found] == list(lengths)
+
+    run(work)
+
+
+def test_the_loop_is_free_while_the_engine_works(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            answer = asyncio.create_task(counted(model, max_tokens=100, ignore_eos=True))
+            turns = 0
+            while not answer.done():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 100
+
+    run(work)
+
+
+def test_what_waits_for_a_slot_can_be_given_up(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf", EngineOptions(slots=1, threads=1)) as model:
+            first = asyncio.create_task(counted(model, max_tokens=200, ignore_eos=True))
+            waiting = asyncio.create_task(counted(model, max_tokens=5))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert (await first).completion_tokens == 200
+
+    run(work)
+
+
+def test_closing_ends_what_runs(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf", EngineOptions(context_tokens=8192, threads=1)) as model:
+            events = run_turn(model, HI, {"ignore_eos": True}, today="2026-11-01")
+            await anext(events)
+            await model.upstream.close()
+            with pytest.raises(UpstreamError, match=r"hermes\.gguf ended in the middle"):
+                async for _ in events:
+                    pass
+
+    run(work)
+
+
+def test_a_request_that_the_engine_refuses_is_the_callers_fault(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            with pytest.raises(RequestError, match="grammar"):
+                await counted(model, grammar="root ::= (")
+
+    run(work)
+
+
+# Requests in llama.cpp's own words that would end its process, or mix several answers into one.
+HARMFUL: dict[str, dict[str, Any]] = {
+    "an unknown trigger": {"grammar_lazy": True, "grammar_triggers": [{"type": 99, "value": "x"}]},
+    "several answers": {"n_cmpl": 3},
+}
+
+
+@pytest.mark.parametrize("title", HARMFUL)
+def test_what_would_end_the_engine_does_not_reach_it(engine: None, folder: Path, title: str) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            plain = await answered(model, max_tokens=5, temperature=0)
+            assert plain
+            assert await answered(model, max_tokens=5, temperature=0, **HARMFUL[title]) == plain
+
+    run(work)
+
+
+def test_a_grammar_that_is_too_deep_is_refused(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf") as model:
+            with pytest.raises(RequestError, match="parentheses inside of each other"):
+                await counted(model, grammar=f"root ::= {'(' * 100_000}")
+
+    run(work)
+
+
+# --- demanded calls ---
+
+CASES = ("required", "named", "allowed", "regex", "lark")
+
+
+@pytest.fixture(scope="module")
+def rows(engine: None) -> list[dict[str, Any]]:
+    """The rows of the benchmark, with few seeds."""
+    done = subprocess.run(
+        [sys.executable, str(BENCH), *"--seeds 20 --retries 2 --ours --json --cases".split(), ",".join(CASES)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("dialect", ["harmony", "hermes", "qwen3_coder"])
+@pytest.mark.parametrize("case", CASES)
+def test_random_weights_make_the_call_that_is_demanded(rows: list[dict[str, Any]], dialect: str, case: str) -> None:
+    (row,) = [row for row in rows if (row["dialect"], row["case"]) == (dialect, case)]
+    assert row["wrong"] == []
+    assert row["errors"] == 0
+    assert row["valid"] == row["calls"] == row["answers"]
+    assert row["answers"] + row["cut"] == row["requests"] == 20
+    assert row["answers"] > 10

@@ -1,0 +1,339 @@
+"""What one request may hold, over HTTP: each limit is told in OpenAI's form, and what is just within it goes on."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.schema.size import has_more_parts, pattern_size, patterns
+from callwright.schema.validate import faults
+from callwright.wire.limits import RequestLimits
+from tests.support.http_client import CHAT, request
+from tests.support.outputs import QUESTION
+from tests.support.responses_client import CONVERSATIONS, RESPONSES
+from tests.support.servers import Gateway
+
+LIMITS = RequestLimits(
+    max_depth=40,
+    max_items=5,
+    max_tools=3,
+    max_schema_bytes=3_000,
+    max_schema_parts=100,
+    max_pattern_size=200,
+    max_grammar_chars=50,
+)
+MODEL = ModelConfig(name="simulated", upstream="simulated", mode="raw", dialect="hermes")
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[str]:
+    gateway = Gateway(Config(models=(MODEL,), limits=LIMITS))
+    yield gateway.url
+    gateway.stop()
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+def doubling(times: int, **keywords: Any) -> dict[str, Any]:
+    """A schema of a few lines that stands for two to the power of `times` others."""
+    defs: dict[str, Any] = {
+        f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(times)
+    }
+    defs[f"d{times}"] = {"type": "string"}
+    return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs, **keywords}
+
+
+def of_pattern(pattern: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}
+
+
+def functions(*schemas: Any) -> list[dict[str, Any]]:
+    return [{"name": f"f{n}", "parameters": schema} for n, schema in enumerate(schemas)]
+
+
+def lark(length: int) -> str:
+    head = 'start: "a" // '
+    return head + "x" * (length - len(head))
+
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
+Build = Callable[[int], dict[str, Any]]
+
+
+class Case(Struct, frozen=True):
+    """What is counted, how many there may be, and the fields of a request that has so many, in either API."""
+
+    most: int
+    chat: Build
+    chat_param: str | None
+    responses: Build
+    responses_param: str | None
+    code: str
+
+
+def _tools(count: int) -> list[dict[str, Any]]:
+    return functions(*[OBJECT] * count)
+
+
+def _filled(size: int) -> list[dict[str, Any]]:
+    return [{"name": "f0", "description": "d" * size, "parameters": OBJECT}]
+
+
+def _chat(tools: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"tools": [{"type": "function", "function": tool} for tool in tools]}
+
+
+def _flat(tools: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"tools": [{"type": "function", **tool} for tool in tools]}
+
+
+_BAD = "invalid_function_parameters"
+_EXPONENT = "tools[0].function.parameters"
+CASES: dict[str, Case] = {
+    "levels": Case(
+        40,
+        lambda n: {"metadata": nested(n - 1)},
+        None,
+        lambda n: {"input": [{"role": "user", "content": "hi", "extra": nested(n - 3)}]},
+        None,
+        "invalid_value",
+    ),
+    "messages": Case(
+        5,
+        lambda n: {"messages": [QUESTION] * n},
+        "messages",
+        lambda n: {"input": [QUESTION] * n},
+        "input",
+        "array_above_max_length",
+    ),
+    "tools": Case(
+        3, lambda n: _chat(_tools(n)), "tools", lambda n: _flat(_tools(n)), "tools", "array_above_max_length"
+    ),
+    "functions": Case(
+        3,
+        lambda n: {"functions": _tools(n)},
+        "functions",
+        lambda n: {
+            "input": [QUESTION, {"type": "additional_tools", "role": "developer", "tools": _flat(_tools(n))["tools"]}]
+        },
+        "input[1].tools",
+        "array_above_max_length",
+    ),
+    "bytes of schemas": Case(
+        3_000,
+        lambda n: _chat(_filled(n - len(json.dumps(_chat(_filled(0))["tools"], separators=(",", ":"))))),
+        "tools",
+        lambda n: _flat(_filled(n - len(json.dumps(_flat(_filled(0))["tools"], separators=(",", ":"))))),
+        "tools",
+        "string_above_max_length",
+    ),
+    "characters of a grammar": Case(
+        50,
+        lambda n: {
+            "tools": [
+                {
+                    "type": "custom",
+                    "custom": {
+                        "name": "c",
+                        "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": lark(n)}},
+                    },
+                }
+            ]
+        },
+        "tools[0].custom.format.grammar.definition",
+        lambda n: {
+            "tools": [
+                {
+                    "type": "custom",
+                    "name": "c",
+                    "format": {"type": "grammar", "syntax": "lark", "definition": lark(n)},
+                }
+            ]
+        },
+        "tools[0].format.definition",
+        "string_above_max_length",
+    ),
+    "characters of patterns": Case(
+        200,
+        lambda n: _chat(functions(of_pattern(f"(ab){{{n // 2}}}{'a' * (n % 2)}"))),
+        _EXPONENT,
+        lambda n: _flat(functions(of_pattern(f"(ab){{{n // 2}}}{'a' * (n % 2)}"))),
+        "tools[0].parameters",
+        _BAD,
+    ),
+    "parts of a schema": Case(
+        100,
+        lambda n: _chat(functions(OBJECT | {"properties": {"$ref": {"enum": [{}] * (n - 3)}}})),
+        _EXPONENT,
+        lambda n: _flat(functions(OBJECT | {"properties": {"$ref": {"enum": [{}] * (n - 3)}}})),
+        "tools[0].parameters",
+        _BAD,
+    ),
+    "parts of a schema that refers to none": Case(
+        100,
+        lambda n: _chat(functions(OBJECT | {"properties": {"a": {"enum": [{}] * (n - 3)}}})),
+        _EXPONENT,
+        lambda n: _flat(functions(OBJECT | {"properties": {"a": {"enum": [{}] * (n - 3)}}})),
+        "tools[0].parameters",
+        _BAD,
+    ),
+}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_is_above_a_limit_is_refused_and_what_is_within_goes_on(limited: str, case: Case, api: str) -> None:
+    if api == "chat":
+        path, build, param = CHAT, case.chat, case.chat_param
+        plain: dict[str, Any] = {"model": "simulated", "messages": [QUESTION]}
+    else:
+        path, build, param = RESPONSES, case.responses, case.responses_param
+        plain = {"model": "simulated", "input": "hi"}
+    assert request(limited + path, {**plain, **build(case.most)}).status == 200
+    refused = request(limited + path, {**plain, **build(case.most + 1)})
+    assert refused.status == 400, refused.text
+    error = refused.error
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, case.code)
+    assert str(case.most) in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        (doubling(30), "references"),
+        (doubling(30, strict=True), "references"),
+        ({**OBJECT, "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": doubling(30)["$defs"]}, "references"),
+        (of_pattern(r"^((a{1,100}){1,100}){1,100}$"), "patterns"),
+        ({"type": "object", "patternProperties": {r"(\p{L}{99}){99}": {}}}, "patterns"),
+    ],
+)
+@pytest.mark.parametrize("of", ["a tool", "an answer"])
+def test_a_small_schema_that_stands_for_a_large_one_is_refused_at_once(
+    limited: str, schema: dict[str, Any], where: str, of: str
+) -> None:
+    chat: dict[str, Any] = {"model": "simulated", "messages": [QUESTION], **_chat(functions(schema))}
+    if of == "an answer":
+        form = {"type": "json_schema", "json_schema": {"name": "f0", "schema": schema}}
+        chat = {"model": "simulated", "messages": [QUESTION], "response_format": form}
+    began = time.monotonic()
+    refused = request(limited + CHAT, chat)
+    assert time.monotonic() - began < 5  # it would be hours
+    assert refused.status == 400
+    assert where in refused.error["message"]
+    assert refused.error["code"] == (_BAD if of == "a tool" else "invalid_json_schema")
+
+
+def test_what_came_before_counts(limited: str) -> None:
+    plain: dict[str, Any] = {"model": "simulated"}
+    first = request(limited + RESPONSES, {**plain, "input": [QUESTION] * 4}).json["id"]
+    refused = request(limited + RESPONSES, {**plain, "input": "hi", "previous_response_id": first})
+    assert (refused.status, refused.error["param"]) == (400, "input")
+    assert refused.error["code"] == "array_above_max_length"
+
+
+def test_a_conversation_is_held_to_them_too(limited: str) -> None:
+    refused = request(limited + CONVERSATIONS, {"metadata": nested(40)})
+    assert (refused.status, refused.error["code"]) == (400, "invalid_value")
+
+
+def test_a_connection_is_held_to_them_too(limited: str) -> None:
+    websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    with websockets.connect(f"{limited.replace('http', 'ws')}{RESPONSES}") as connection:
+        for fields, code in (
+            ({"metadata": nested(40)}, "invalid_value"),
+            (_flat(_tools(4)), "array_above_max_length"),
+            (_flat(functions(doubling(30))), _BAD),
+        ):
+            connection.send(json.dumps({"type": "response.create", "model": "simulated", "input": "hi", **fields}))
+            assert json.loads(connection.recv())["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 1_000_000, b'{"a":' * 200_000, b'{"messages":' + b"[" * 90_000 + b"]" * 90_000 + b"}", b"{" * 10 + b"}"],
+    ids=["open arrays", "open objects", "closed arrays", "few"],
+)
+def test_a_deep_body_is_refused(limited: str, body: bytes) -> None:
+    for path in (CHAT, RESPONSES, CONVERSATIONS):
+        reply = request(limited + path, body)
+        assert reply.status == 400
+        assert reply.error["message"].startswith("We could not parse the JSON body")
+
+
+# --- how large is it ---
+
+
+def named(**names: str) -> dict[str, Any]:
+    """A schema whose references go by names instead of paths."""
+    (word, _), *_ = names.items()
+    defs = {f"p{n}": {f"${word}": f"n{n}", "anyOf": [{"$ref": names[word].format(n + 1)}] * 2} for n in range(20)}
+    return {"type": "object", "properties": {"x": {"$ref": names[word].format(0)}}, "$defs": defs}
+
+
+@pytest.mark.parametrize(
+    ("schema", "more"),
+    [
+        (doubling(5), False),
+        (doubling(9), True),
+        (named(anchor="#n{}"), True),
+        (named(id="n{}"), True),
+        (named(id="http://x.test/n{}"), True),
+        ({"$id": "http://a.test/", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": doubling(9)["$defs"]}, True),
+        ({"properties": {"x": {"$ref": "#"}, "y": {"$ref": "#/properties/x"}}}, False),
+        ({"properties": {"x": {"$ref": "#/nowhere"}, "y": {"$ref": "other.json#/a"}, "z": {"$ref": 5}}}, False),
+        ({"$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(200)}, "$ref": "#/$defs/d0"}, True),
+        ({"$defs": {"t": {"anyOf": [{"type": "null"}, {"items": {"$ref": "#/$defs/t"}}]}}, "$ref": "#/$defs/t"}, False),
+    ],
+)
+def test_references_are_followed_as_far_as_they_lead(schema: dict[str, Any], more: bool) -> None:
+    assert has_more_parts(schema, 200) is more
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [
+        ("^abc$", 5),
+        (r"\d{4}-\d{2}-\d{2}", 10),
+        (r"^(a{1,1000}){1,1000}$", 1_000_002),
+        (r"(?:ab|cd){2}", 10),
+        (r"(?<year>\d{4})", 4),
+        (r"(?=a)(?!b)(?<=c)", 3),
+        (r"[a-z(]{3}\({2}[^]]{2}", 7),
+        (r"\p{L}{3}[\p{L}\d]", 200),
+        ("a{,3}a{2,}a{3}?", 9),
+        ("x{99999999999}", 999_999_999),
+        ("(a{9}{9}){9}", 729),
+        ("((((", 0),
+        ("))))", 4),
+        ("{", 1),
+        ("[", 1),
+        ("\\", 1),
+        ("", 0),
+    ],
+)
+def test_counted_repetitions_are_written_out(pattern: str, size: int) -> None:
+    assert pattern_size(pattern) == size
+
+
+def test_patterns_are_found_wherever_they_stand() -> None:
+    schema = {"anyOf": [{"items": [of_pattern("a")]}, {"patternProperties": {"b": of_pattern("c")}}], "pattern": 5}
+    assert sorted(patterns(schema)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^(a+)+$", r"^(a|a)*b$", r"^(?=(a+)+$)b", r"^(a+)+\1$", r"(a+a+)+y", r"^(.*a){20}$"]
+)
+def test_no_pattern_backtracks_for_long(pattern: str) -> None:
+    """Each of them keeps an engine that backtracks busy for years."""
+    began = time.monotonic()
+    faults(of_pattern(pattern), {"x": "a" * 50_000 + "!"})
+    assert time.monotonic() - began < 5
