@@ -318,10 +318,13 @@ def test_a_real_server_is_driven_by_the_simulated_model(background: Background) 
 SILENT = [sys.executable, "-c", "import time; time.sleep(60)"]
 SAYS_WHY = [sys.executable, "-c", "import sys; sys.exit('no token in TOKEN')"]
 REFUSED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
-    "nothing": ("", {}, ("uvx mcp-server-time", "URL")),
+    "nothing": ("", {}, ("python server.py", "URL")),
     "only an assignment": ("KEY=value", {}, ("Got nothing",)),
     "a quote that is open": ("run 'it", {}, ("cannot be read", "quotation")),
-    "a program that is not there": ("no-such-server", {}, ("'no-such-server'", "no such program")),
+    "a program that is not there": ("no-such-server", {}, ("no program 'no-such-server' on the PATH", "its folder")),
+    "a program that uv brings": ("uvx mcp-server-time", {"env": {"PATH": ""}}, ("'uvx'", "uvx comes with uv")),
+    "a file that is not there": ("/no/such/server", {}, ("no program '/no/such/server'.",)),
+    "a folder that is not there": ("run", {"cwd": "/no/such"}, ("no folder '/no/such'",)),
     "a program that ends": (SAYS_WHY, {}, ("Connection closed", "no token in TOKEN")),
     "a program that is silent": (SILENT, {"connect_timeout_s": 0.2}, ("did not answer within 0.2 s",)),
     "a URL with an environment": ("http://a/mcp", {"env": {"A": "b"}}, ("env", "URL")),

@@ -63,6 +63,10 @@ def natural(name: str) -> tuple[int, str]:
         ("callwright.conversation", ("llguidance", "jsonschema_rs", "callwright.grammar", "asyncio")),
         ("callwright.upstreams.base", ("llguidance", "callwright.dialects", "callwright.calls", "aiohttp")),
         ("callwright.api", ("llguidance", "callwright.wire", "callwright.response_template", "asyncio", "aiohttp")),
+        (
+            "callwright.cli.main",
+            ("llguidance", "callwright.gateway.app", "starlette", "sqlalchemy", "aiohttp", "jsonschema_rs", "asyncio"),
+        ),
     ],
 )
 def test_ground_floors_load_nothing_of_upper_ones(module: str, without: tuple[str, ...]) -> None:

@@ -22,13 +22,16 @@ __all__ = ["ENGINES", "Engine", "run"]
 
 Engine: TypeAlias = Literal["local", "ray", "daft"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+# Less than that is done sooner than a second process has started.
+_ALONE_BYTES: Final = 2_000_000
 
 
 def run(job: Job, parts: Sequence[Part], engine: Engine, workers: int | None = None) -> Iterator[Done]:
-    """Do the parts and answer what became of each, as they are done. Raises `ConfigError` for an engine that is not
-    installed, or whose workers died.
+    """Do the parts and answer what became of each, as they are done. Without `workers` there is one for each CPU.
+    Raises `ConfigError` for an engine that is not installed, or whose workers died.
     """
-    return _RUNS[engine](job, parts, workers or os.cpu_count() or 1)
+    alone = sum(part.size for part in parts) < _ALONE_BYTES
+    return _RUNS[engine](job, parts, workers or (1 if alone else os.cpu_count()) or 1)
 
 
 def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
@@ -78,8 +81,8 @@ def _daft(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
         raise missing_package("daft", "The engine daft") from error
 
     @daft.func(return_dtype=daft.DataType.binary(), use_process=True)  # type: ignore[untyped-decorator]
-    def do(number: int, begin: int, end: int) -> bytes:
-        return msgspec.json.encode(job.do(Part(number, begin, end)))
+    def do(number: int, begin: int, end: int, size: int) -> bytes:
+        return msgspec.json.encode(job.do(Part(number, begin, end, size)))
 
     columns: dict[str, Any] = {name: [getattr(part, name) for part in parts] for name in Part.__struct_fields__}
     frame = daft.from_pydict(columns).into_batches(1)

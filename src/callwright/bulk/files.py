@@ -17,22 +17,42 @@ from callwright.errors import ConfigError
 from callwright.extras import missing_package
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["BadLine", "Format", "Part", "format_of", "half_of", "joined", "parts_of", "read_part", "write_part"]
+__all__ = [
+    "BadLine",
+    "Format",
+    "Part",
+    "format_of",
+    "half_of",
+    "has_field",
+    "joined",
+    "part_bytes_of",
+    "parts_of",
+    "read_part",
+    "write_part",
+]
 
 Format: TypeAlias = Literal["jsonl", "parquet"]
 Row: TypeAlias = dict[str, Any]
 
 _FORMATS: Final[Mapping[str, Format]] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+# A JSONL file has about so many parts, none of which is smaller or larger than that: enough for each worker to have its
+# share and to see that it goes on, few enough to be cheap.
+_PARTS: Final = 32
+_MIN_PART_BYTES: Final = 65_536
+_MAX_PART_BYTES: Final = 8_000_000
 # Columns that may hold JSON as text.
 _JSON_COLUMNS: Final = ("messages", "input", "tools", "tool_choice")
 
 
 class Part(Struct, frozen=True):
-    """A part of a file: bytes from `begin` to `end`, or the row group `begin`."""
+    """A part of a file: bytes from `begin` to `end`, or the row group `begin`. `size` counts bytes, of Parquet those of
+    its columns.
+    """
 
     number: int
     begin: int
     end: int
+    size: int
 
 
 def format_of(path: Path) -> Format:
@@ -45,13 +65,22 @@ def format_of(path: Path) -> Format:
     return found
 
 
+def part_bytes_of(path: Path) -> int:
+    """How large the parts of a JSONL file should be. Raises `ConfigError` for one that cannot be read."""
+    try:
+        return max(_MIN_PART_BYTES, min(_MAX_PART_BYTES, path.stat().st_size // _PARTS))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error}.") from error
+
+
 def parts_of(path: Path, size: int) -> list[Part]:
     """The parts of a file, of about `size` bytes in JSONL. Raises `ConfigError` for one that cannot be read."""
     try:
         if format_of(path) == "parquet":
-            groups = _parquet().ParquetFile(path).num_row_groups
-            return [Part(number, number, number + 1) for number in range(groups)]
-        return [Part(number, *span) for number, span in enumerate(_spans(path, size))]
+            file = _parquet().ParquetFile(path)
+            sizes = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
+            return [Part(number, number, number + 1, size) for number, size in enumerate(sizes)]
+        return [Part(number, begin, end, end - begin) for number, (begin, end) in enumerate(_spans(path, size))]
     except (OSError, ValueError) as error:
         raise ConfigError(f"Cannot read {path}: {error}.") from error
 
@@ -72,6 +101,13 @@ class BadLine(Struct, frozen=True):
 
     line: str
     error: str
+
+
+def has_field(path: Path, part: Part, name: str) -> bool:
+    """Whether rows have a field: in JSONL any of a part, in Parquet all."""
+    if format_of(path) == "parquet":
+        return name in _parquet().read_schema(path).names
+    return any(not isinstance(row, BadLine) and row.get(name) for row in read_part(path, part))
 
 
 def read_part(path: Path, part: Part) -> list[Row | BadLine]:

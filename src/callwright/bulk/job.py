@@ -5,6 +5,8 @@ again after it was stopped, goes on with the parts that are missing.
 """
 
 import shutil
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,23 +14,38 @@ import msgspec
 from msgspec import Struct
 
 import callwright
-from callwright.bulk.files import BadLine, Part, format_of, half_of, joined, parts_of, read_part, write_part
+from callwright.bulk.files import (
+    BadLine,
+    Part,
+    format_of,
+    half_of,
+    has_field,
+    joined,
+    part_bytes_of,
+    parts_of,
+    read_part,
+    write_part,
+)
 from callwright.bulk.rows import Batch, Work
 from callwright.errors import ConfigError
 
 __all__ = ["Done", "Job", "Plan"]
 
-# How much of a JSONL file is one part, unless it is told.
-PART_BYTES: Final = 8_000_000
+# So many reasons why rows have an error are kept of a part, the commonest ones.
+_REASONS: Final = 20
+_DOES: Final[Mapping[str, str]] = {"parse": "the outputs are written", "render": "the prompts are to be"}
 
 
 class Done(Struct, frozen=True):
-    """What became of a part: how many rows it has, and how many of them have an error, or problems."""
+    """What became of a part: how many rows it has, and how many of them have an error, or problems. `reasons` counts
+    the commonest errors.
+    """
 
     number: int
     rows: int = 0
     errors: int = 0
     problems: int = 0
+    reasons: Mapping[str, int] = {}
 
 
 class Plan(Struct, frozen=True):
@@ -43,12 +60,14 @@ class Plan(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """Some work on the file `source`, written to `target`. It can be pickled: parts may be done anywhere."""
+    """Some work on the file `source`, written to `target`. It can be pickled: parts may be done anywhere. `part_bytes`
+    is how large they are in JSONL; without it, as the file asks.
+    """
 
     work: Work
     source: Path
     target: Path
-    part_bytes: int = PART_BYTES
+    part_bytes: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -65,8 +84,11 @@ class Job(Struct, frozen=True):
             raise ConfigError(f"{self.target} is the input itself: name another file for the output.")
         if self.target.exists() and not overwrite:
             raise ConfigError(f"{self.target} is there already: remove it, name another, or give --overwrite.")
-        parts = parts_of(self.source, self.part_bytes)
-        self._claim()
+        part_bytes = self.part_bytes or part_bytes_of(self.source)
+        parts = parts_of(self.source, part_bytes)
+        if parts:
+            self._check_dialect(parts[0])
+        self._claim(part_bytes)
         before = [done for part in parts if (done := self._done(part)) is not None]
         numbers = {done.number for done in before}
         return [part for part in parts if part.number not in numbers], before
@@ -77,11 +99,13 @@ class Job(Struct, frozen=True):
         made = iter(Batch(self.work)([row for row in found if not isinstance(row, BadLine)]))
         rows = [msgspec.structs.asdict(row) if isinstance(row, BadLine) else next(made) for row in found]
         write_part(self._path(part.number), rows, self.source, self.work.adds)
+        errors = [str(row["error"]) for row in rows if row.get("error")]
         done = Done(
             part.number,
             rows=len(rows),
-            errors=sum(bool(row.get("error")) for row in rows),
+            errors=len(errors),
             problems=sum(bool(row.get("problems")) for row in rows),
+            reasons=dict(Counter(errors).most_common(_REASONS)),
         )
         _write_json(self._path(part.number).with_suffix(".done"), done)
         return done
@@ -95,6 +119,15 @@ class Job(Struct, frozen=True):
             self.target.write_bytes(b"")
         shutil.rmtree(self.folder)
 
+    def _check_dialect(self, first: Part) -> None:
+        """Raise `ConfigError` where no row could be done, as nothing says its dialect."""
+        does = _DOES.get(self.work.operation)
+        if does and self.work.dialect is None and not has_field(self.source, first, "dialect"):
+            raise ConfigError(
+                f"{self.work.operation}: nothing says how {does}: add --dialect hermes, or another one (`callwright "
+                "dialects` lists them), or give the rows a field `dialect`."
+            )
+
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}{self.target.suffix}"
 
@@ -102,10 +135,10 @@ class Job(Struct, frozen=True):
         path = self._path(part.number).with_suffix(".done")
         return msgspec.json.decode(path.read_bytes(), type=Done) if path.exists() else None
 
-    def _claim(self) -> None:
+    def _claim(self, part_bytes: int) -> None:
         """Make the folder of parts this job's. Raises `ConfigError` where it is another's."""
         found = self.source.stat()
-        plan = Plan(self.work, str(self.source.resolve()), found.st_size, found.st_mtime_ns, self.part_bytes)
+        plan = Plan(self.work, str(self.source.resolve()), found.st_size, found.st_mtime_ns, part_bytes)
         path = self.folder / "plan.json"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from callwright.cli.options import dialect_option
-from callwright.cli.terminal import progress, width
+from callwright.cli.progress import status
+from callwright.cli.terminal import width
 from callwright.dialects.base import get_dialect
 from callwright.doctor.examine import probe
 from callwright.doctor.findings import GROUPS, Findings, Result, Status
@@ -71,7 +72,7 @@ def doctor(
     check_url(url, f"{without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
-    with progress(f"Asking {without_credentials(url)}") as told:
+    with status(f"Asking {without_credentials(url)}") as told:
         findings = asyncio.run(
             probe(
                 url,

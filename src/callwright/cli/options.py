@@ -18,6 +18,7 @@ from callwright.upstreams.base import Server
 from callwright.wire.errors import json_fault
 
 __all__ = [
+    "TOOLS",
     "checked",
     "complete_dialect",
     "dialect_option",
@@ -29,6 +30,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+# What stands in a file with tools, for `read_json`.
+TOOLS: Final = (
+    'a list of tools as JSON, such as [{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
+)
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 # Options that have another name than their setting.
 _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}

@@ -2,23 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import click
 import msgspec
 
 from callwright.api import Parser
-from callwright.cli.options import dialect_option, read_json
+from callwright.cli.options import TOOLS, dialect_option, read_json
 from callwright.collector import collect
 from callwright.errors import ConfigError
 from callwright.events import FinishReason
 from callwright.response_template.template import ResponseTemplate
 
 __all__ = ["parse"]
-
-_TOOLS: Final = (
-    'a list of tools as JSON, such as [{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
-)
 
 
 @click.command()
@@ -56,7 +52,7 @@ def parse(
     if tool_choice not in (None, "none", "auto", "required"):
         choice = {"type": "function", "function": {"name": tool_choice}}
     reads = _reads(dialect, response_template)
-    parser = Parser(reads, tools=read_json(tools, _TOOLS) if tools else None, tool_choice=choice, start=start)
+    parser = Parser(reads, tools=read_json(tools, TOOLS) if tools else None, tool_choice=choice, start=start)
     found = parser.feed(output.read()) + parser.finish(finish_reason)
     if events:
         for event in found:

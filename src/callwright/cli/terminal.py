@@ -2,13 +2,10 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import IO, Final
 
-import click
-
-__all__ = ["counted", "is_terminal", "progress", "shortened", "table", "width"]
+__all__ = ["counted", "is_terminal", "shortened", "table", "width"]
 
 _MAX_WIDTH: Final = 140
 _MIN_WIDTH: Final = 60
@@ -23,21 +20,6 @@ def width() -> int:
 def is_terminal(stream: IO[str]) -> bool:
     """Whether a person sees what is written there, as it is written."""
     return stream.isatty()
-
-
-@contextmanager
-def progress(about: str) -> Iterator[Callable[[str], None]]:
-    """What is done meanwhile is told on standard error: in a terminal on one line that goes at the end, elsewhere each
-    on a line of its own.
-    """
-    if not is_terminal(sys.stderr):
-        click.echo(f"{about} …", err=True)
-        yield lambda text: click.echo(f"  {text}", err=True)
-        return
-    from rich.console import Console  # takes its time, and is for people only
-
-    with Console(stderr=True).status(f"{about} …") as status:
-        yield lambda text: status.update(f"{about} … {text}")
 
 
 def counted(number: int, noun: str) -> str:

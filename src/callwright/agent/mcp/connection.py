@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 
 from msgspec import Struct
@@ -38,6 +39,8 @@ _CLOSING_S: Final = 10.0  # the SDK gives a process 4 s to end
 _MAX_PAGES: Final = 100
 _MAX_EVENT: Final = 64 * 1024 * 1024  # characters of one answer; the SDK's own limit of 1 MiB is less than one image
 _LAST_LINES: Final = 5
+# What brings the programs that servers are usually started by.
+_BRINGS: Final = {"npx": "Node.js", "uvx": "uv"}
 _UNREACHABLE: Final = "The tool's server cannot be reached. The call was not run."
 _BROKE: Final = "The connection to the tool's server broke. The call may still have taken effect."
 
@@ -321,11 +324,22 @@ class _Owner:
 
     def _why(self) -> str:
         error = self._error
-        if isinstance(error, FileNotFoundError):
-            return "there is no such program, or no such folder to start it in"
+        if isinstance(error, FileNotFoundError) and isinstance(self._target, Command):
+            return _missing(self._target)
         if isinstance(error, asyncio.CancelledError) or error is None:
             return "it ended the connection"
         return _words(error).rstrip(".")
+
+
+def _missing(target: Command) -> str:
+    """What is not there of a command, and what to do."""
+    program = target.words[0]
+    if target.cwd is not None and not Path(target.cwd).is_dir():
+        return f"there is no folder {target.cwd!r} to start it in"
+    if os.sep in program:
+        return f"there is no program {program!r}"
+    brings = f" ({program} comes with {_BRINGS[program]})" if program in _BRINGS else ""
+    return f"there is no program {program!r} on the PATH. Install it{brings}, or name it with its folder"
 
 
 @asynccontextmanager

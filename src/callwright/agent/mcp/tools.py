@@ -1,6 +1,6 @@
 """The tools of an MCP server as tools of an agent: over the standard streams of a process, or streamable HTTP.
 
-    async with mcp_tools("uvx mcp-server-time") as tools:
+    async with mcp_tools("python examples/mcp/clock.py") as tools:
         result = await callwright.run(callwright.Agent(model="simulated", tools=tools), "What time is it in Oslo?")
 
 It needs the official SDK: `.venv/bin/python -m pip install '.[mcp]'`. Arguments are checked against the tool's schema
@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, TypeAlias
 
-from callwright.agent.marks import Context
+from callwright.agent.annotations import Context
 from callwright.agent.mcp.connection import Command, Connection, Url
 from callwright.agent.mcp.results import result_of
 from callwright.agent.tools import HiddenParameter, Tool, ToolOptions
@@ -96,7 +96,7 @@ def mcp_command(server: str | Sequence[str], env: Mapping[str, str], cwd: str | 
             env[found[1]] = found[2]
             words.pop(0)
     if not words:
-        raise ConfigError("Expected an MCP server: a command such as 'uvx mcp-server-time', or a URL. Got nothing.")
+        raise ConfigError("Expected an MCP server: a command such as 'python server.py', or a URL. Got nothing.")
     return Command(tuple(words), env, cwd)
 
 

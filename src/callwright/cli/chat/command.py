@@ -75,7 +75,7 @@ def chat(
     \b
     Examples:
       callwright chat --tools tools.py
-      callwright chat --upstream http://localhost:8000/v1 --mcp "uvx mcp-server-time"
+      callwright chat --upstream http://localhost:8000/v1 --mcp "python server.py"
       callwright chat --upstream model.gguf
       echo "What is the weather in Oslo?" | callwright chat --tools tools.py
     """

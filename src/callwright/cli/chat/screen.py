@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from callwright.agent.annotations import Failed, Retry
 from callwright.agent.events import (
     ArgumentsDelta,
     CallEnded,
@@ -28,7 +29,6 @@ from callwright.agent.events import (
     ToolEnded,
     ToolProgress,
 )
-from callwright.agent.marks import Failed, Retry
 
 __all__ = ["Screen", "plain"]
 

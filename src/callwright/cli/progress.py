@@ -1,0 +1,85 @@
+"""What long work tells of itself on standard error: in a terminal by rich, elsewhere in plain lines.
+
+rich is loaded where it is used: it takes its time, and is for people only.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from callwright.cli.terminal import is_terminal
+
+__all__ = ["progress_bar", "status"]
+
+# Where nobody watches, how far the work is stands in a line so often.
+_EVERY_S: Final = 5.0
+
+
+@contextmanager
+def status(about: str) -> Iterator[Callable[[str], None]]:
+    """What is done meanwhile is told: in a terminal on one line that goes at the end, elsewhere each on its own."""
+    if not is_terminal(sys.stderr):
+        click.echo(f"{about} …", err=True)
+        yield lambda text: click.echo(f"  {text}", err=True)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status(f"{about} …") as line:
+        yield lambda text: line.update(f"{about} … {text}")
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[int, str], None]]:
+    """How far some work is: told `(done, text)` when `done` more of the `total` bytes are done. In a terminal it is a
+    bar, elsewhere a line every few seconds, whether or not more was done.
+    """
+    if not is_terminal(sys.stderr):
+        with _Lines(total) as lines:
+            yield lines.advance
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.BarColumn(20),
+        progress.TaskProgressColumn(),
+        progress.DownloadColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True, highlight=False)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done, text: bar.update(task, advance=done, description=text)
+
+
+class _Lines:
+    """A line every few seconds, from a thread of its own."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._text = "nothing yet"
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="callwright progress", daemon=True)
+
+    def __enter__(self) -> "_Lines":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def advance(self, done: int, text: str) -> None:
+        """So many more bytes are done."""
+        self._done += done
+        self._text = text
+
+    def _tell(self) -> None:
+        while not self._is_over.wait(_EVERY_S):
+            share = self._done / max(self._total, 1)
+            click.echo(f"{share:4.0%}  {self._done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB  {self._text}", err=True)
