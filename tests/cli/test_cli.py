@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import callwright
-from callwright.cli import main
+from callwright.cli import main, terminal
 from callwright.gateway.config.config import ModelConfig
 from tests.conftest import Served
 from tests.support.bad_configs import CONFIG, CONFIGS
@@ -82,6 +82,33 @@ def test_the_help_lists_every_command() -> None:
     assert all(re.search(rf"^  {command}  +\w", help_, re.MULTILINE) for command in COMMANDS)
 
 
+def test_what_the_list_of_commands_says_has_room_in_a_narrow_terminal() -> None:
+    help_ = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout
+    assert len(help_.partition("Commands:\n")[2].splitlines()) == len(main.commands)
+    assert "..." not in help_.partition("Commands:\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("callwright do", ["plain,doctor"]),
+        ("callwright parse --dialect harm", ["plain,harmony"]),
+        ("callwright parse --too", ["plain,--tools", "plain,--tool-choice"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_dialects(typed: str, completed: list[str]) -> None:
+    asked = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_CALLWRIGHT_COMPLETE": "bash_complete"}
+    done = subprocess.run(
+        ["callwright"],
+        env={**shell_environment(), **asked},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines() == completed
+
+
 def test_the_version_is_the_packages() -> None:
     assert callwright.__version__ in succeeds("--version")
 
@@ -91,7 +118,7 @@ def test_the_version_is_the_packages() -> None:
     [
         ("parse", ('"name": "get_time"', '\\"tz\\": \\"UTC\\"', '"finish_reason": "tool_calls"', '"problems": []')),
         ("render", ("Reasoning: low", "<|start|>user<|message|>hi<|end|><|start|>assistant")),
-        ("dialects", ("harmony", "hermes", "json", "gpt-oss")),
+        ("dialects", ()),
     ],
 )
 def test_the_examples_of_the_help_work_as_printed(folder: Path, command: str, words: tuple[str, ...]) -> None:
@@ -502,13 +529,42 @@ def test_render_refuses(case: str) -> None:
 # --- the rest ---
 
 
-def test_dialects_lists_every_dialect_with_its_models_and_aliases() -> None:
-    listed = succeeds("dialects")
-    for name in callwright.dialects():
-        assert re.search(rf"^{name}$", listed, re.MULTILINE)
-    assert "gpt-oss-120b" in listed
-    assert "qwen3" in listed
-    assert listed.count("source") >= len(callwright.dialects())
+def test_dialects_are_listed_one_a_line_with_their_models_and_other_names() -> None:
+    head, *lines = succeeds("dialects").splitlines()
+    assert head.split("  ")[0] == "DIALECT"
+    assert [line.split()[0] for line in lines] == list(callwright.dialects())
+    harmony = next(line for line in lines if line.startswith("harmony "))
+    assert "gpt-oss, gpt_oss" in harmony
+    assert "gpt-oss-120b" in harmony
+
+
+@pytest.mark.parametrize("name", ["harmony", "gpt-oss"])
+def test_one_dialect_is_told_whole(name: str) -> None:
+    lines = succeeds("dialects", name).splitlines()
+    assert lines[0] == "harmony"
+    assert [line.split()[0] for line in lines if line[2:3].strip()][1:] == ["models", "source", "aliases", "options"]
+
+
+def test_a_name_that_is_near_to_none_is_not_guessed_at() -> None:
+    result = run("dialects", "nope")
+    is_refused(result, "Unknown dialect 'nope'.", "Known dialects: ")
+    assert "Did you mean" not in result.stderr
+
+
+@pytest.mark.parametrize("columns", [60, 100, 140])
+def test_a_table_has_one_line_for_a_row_in_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [(["harmony"], ["gpt-oss", "gpt_oss", "openai"] * 9, ["gpt-oss-120b"] * 9), (["x"], [], ["any"])]
+    head, first, second = terminal.table(("DIALECT", "OTHER NAMES", "MODELS"), rows)
+    assert max(map(len, (head, first, second))) <= columns
+    assert "…" in first
+    assert second.split() == ["x", "any"]
+
+
+@pytest.mark.parametrize(("number", "told"), [(0, "0 rows"), (1, "1 row"), (1_200, "1,200 rows")])
+def test_things_are_counted_in_words(number: int, told: str) -> None:
+    assert terminal.counted(number, "row") == told
 
 
 def test_a_command_that_is_nearly_one_is_told_what_was_meant() -> None:

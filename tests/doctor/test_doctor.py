@@ -21,8 +21,8 @@ from callwright.doctor.fields import ENDPOINTS, FIELDS
 from callwright.doctor.findings import Findings
 from callwright.doctor.recommend import advice
 from callwright.gateway.config.build_models import build_models
-from callwright.gateway.config.config import load_config
-from tests.conftest import KEY
+from callwright.gateway.config.config import ModelConfig, load_config
+from tests.conftest import KEY, Served
 from tests.support.fake_servers import POSES, Pose, PosingServer, models_of
 from tests.support.servers import Answer, whole
 from tests.support.tiny_llama import HERMES, TinyLlama
@@ -337,6 +337,31 @@ def test_keys_are_sent_and_never_told(posing: PosingServer, in_url: bool) -> Non
     assert KEY not in msgspec.json.encode(findings).decode()
     assert findings.url == posing.url
     assert "Incorrect API key: …" in findings.evidence
+
+
+def test_a_gateway_of_our_own_needs_no_configuration(serve: Served, tmp_path: Path) -> None:
+    url = serve(ModelConfig(name="m", upstream="simulated", mode="raw", dialect="harmony"))
+    page = tmp_path / "page.html"
+    result = doctor(url, "--html", str(page))
+    assert result.exit_code == 0
+    advised = " ".join(result.stdout.split("Advice")[1].split())
+    assert f"It is a Callwright gateway: clients ask it as it is, with the base URL {url}/v1." in advised
+    assert "[[models]]" not in result.stdout
+    assert "It is a Callwright gateway" in page.read_text()
+
+
+# Where tools go into the messages as text, there is often a better way to start the server, or to ask it.
+PARSERS = {"vllm": "--enable-auto-tool-choice --tool-call-parser NAME", "sglang": "--tool-call-parser NAME"}
+
+
+@pytest.mark.parametrize("server", PARSERS)
+def test_where_a_server_makes_no_calls_it_is_said_how_it_would(posing: PosingServer, server: str) -> None:
+    pages = {"/v1/models": models_of("served", owned_by=server, max_model_len=4096)}
+    posing.pose = Pose("served", pages, calls="printed")
+    advised = advice(found(posing.url))
+    assert (advised.mode, advised.dialect) == ("prompt", "json")
+    assert PARSERS[server] in advised.choices["mode"].reason
+    assert "--dialect" in advised.choices["dialect"].reason
 
 
 # --- the command ---

@@ -123,6 +123,17 @@ def test_each_server_is_asked_in_the_way_that_works(
     assert line.startswith(f"model {posing.pose.model!r} is asked in mode {mode}: ")
 
 
+def test_what_the_model_wrote_is_logged_at_debug_alone(posing: PosingServer, log: pytest.LogCaptureFixture) -> None:
+    log.set_level(logging.DEBUG, "callwright.gateway")
+    posing.pose = POSES["calls are printed"]
+    with closing(AutoGateway(posing.url, posing.pose.model)) as gateway:
+        gateway.ask()
+    levels = {record.levelno for record in log.records if "a call stands in the text" in record.getMessage()}
+    assert levels == {logging.DEBUG}
+    (line,) = told(log)
+    assert line.endswith("the server makes no calls of its own (ignored); any chat endpoint takes tools as text")
+
+
 def test_the_server_is_probed_once_before_anybody_asks(posing: PosingServer) -> None:
     posing.pose = POSES["ollama"]
     with closing(AutoGateway(posing.root, posing.pose.model)) as gateway:
