@@ -59,8 +59,8 @@ def body(draw: Choices, request: dict[str, Any]) -> bytes:
 def refused(error: RequestError) -> None:
     """A refusal is one of the client's, in OpenAI's form."""
     assert 400 <= error.status < 500
-    told = error_body(error)["error"]
-    assert told["message"]
+    told = error_body(error)
+    assert told.error.message
     encode(told)
 
 

@@ -26,7 +26,7 @@ from tests.support.http_client import CHAT, Reply, request
 from tests.support.openapi_documents import deepened, with_models
 from tests.support.outputs import QUESTION, TOOLS
 from tests.support.paths import ROOT
-from tests.support.responses_client import CONVERSATIONS, FUNCTIONS, OPEN_RESPONSES, RESPONSES
+from tests.support.responses_client import CONVERSATIONS, FUNCTIONS, OPEN_RESPONSES, RESPONSES, read_events
 
 EXAMPLES: Final = os.environ.get("CALLWRIGHT_API_EXAMPLES")
 KEY: Final = "cw-anna-" + "a" * 40
@@ -101,11 +101,18 @@ def operation(document: Any, method: str, path: str) -> Any:
 def holds(document: Any, method: str, path: str, reply: Reply) -> Any:
     """An answer is one that the document has for this request; answers its value."""
     told = operation(document, method, path)["responses"][str(reply.status)]
-    schema = told["content"][reply.headers["content-type"].partition(";")[0]]["schema"]
+    kind = reply.headers["content-type"].partition(";")[0]
+    schema = told["content"][kind]["schema"]
     components = closed(document["components"])
     components["schemas"]["Item"]["additionalProperties"] = True
-    Draft202012Validator({**schema, "components": components}).validate(reply.json)
     assert reply.headers.keys() >= told["headers"].keys()
+    if kind == EVENTS:
+        done, data = schema["properties"]["data"]["anyOf"]
+        events = reply.events if path == CHAT else read_events(reply, done=path == OPEN_RESPONSES)
+        assert done == {"const": "[DONE]"}
+        Draft202012Validator({"items": data["contentSchema"], "components": components}).validate(events)
+        return events
+    Draft202012Validator({**schema, "components": components}).validate(reply.json)
     return reply.json
 
 
@@ -118,11 +125,25 @@ class Asked(NamedTuple):
     status: int = 200
 
 
+EVENTS: Final = "text/event-stream"
+STREAM: Final = {"stream": True}
+USAGE: Final = {"include_usage": True}
+FORCED: Final = {"tool_choice": "required"}
+CUSTOM: Final = {"type": "custom", "custom": {"name": "note"}}
 STORY: Final[dict[str, tuple[Asked, ...]]] = {
     "chat": (
         Asked("POST", CHAT, {"model": "native", "messages": [QUESTION]}),
         Asked("POST", CHAT, {"model": "raw-hermes", "messages": [QUESTION], "tools": TOOLS}),
         Asked("POST", CHAT, {"model": "raw-harmony", "messages": [QUESTION], "functions": [TOOLS[0]["function"]]}),
+        Asked("POST", CHAT, {"model": "native", "messages": [QUESTION], **STREAM, "stream_options": USAGE}),
+        Asked("POST", CHAT, {"model": "raw-hermes", "messages": [QUESTION], "tools": TOOLS, **STREAM}),
+        Asked("POST", CHAT, {"model": "native", "messages": [QUESTION], "tools": [CUSTOM], **FORCED, **STREAM}),
+        Asked("POST", CHAT, {"model": "native", "messages": [QUESTION], "tools": [CUSTOM], **FORCED}),
+        Asked(
+            "POST",
+            CHAT,
+            {"model": "raw-harmony", "messages": [QUESTION], "functions": [TOOLS[0]["function"]], **STREAM},
+        ),
         Asked("POST", CHAT, {"model": "native", "messages": []}, 400),
         Asked("POST", CHAT, {"model": "nativ", "messages": [QUESTION]}, 404),
     ),
@@ -132,6 +153,18 @@ STORY: Final[dict[str, tuple[Asked, ...]]] = {
         ),
         Asked("GET", f"{RESPONSES}/{{id}}"),
         Asked("GET", f"{RESPONSES}/{{id}}/input_items"),
+        *(
+            Asked("POST", path, {"model": "raw-harmony", "input": "Hi", "tools": tools, **FORCED, **STREAM, **how})
+            for path, tools, how in (
+                (RESPONSES, FUNCTIONS, {}),
+                (RESPONSES, FUNCTIONS, {"reasoning": {"summary": "auto"}, "include": ["reasoning.encrypted_content"]}),
+                (RESPONSES, [{"type": "custom", "name": "note"}], {"max_output_tokens": 16}),
+                (RESPONSES, [{"type": "shell"}], {}),
+                (RESPONSES, [{"type": "local_shell"}], {}),
+                (RESPONSES, [{"type": "apply_patch"}], {}),
+                (OPEN_RESPONSES, FUNCTIONS, {}),
+            )
+        ),
         Asked("POST", f"{RESPONSES}/{{id}}/cancel", {}, 400),
         Asked("DELETE", f"{RESPONSES}/{{id}}"),
         Asked("GET", f"{RESPONSES}/{{id}}", None, 404),
@@ -169,7 +202,8 @@ def test_real_answers_are_as_the_document_says(keyed: str, story: str) -> None:
         reply = request(keyed + asked, body, method=method, headers={"authorization": f"Bearer {KEY}"})
         assert reply.status == status, reply.text
         value = holds(document, method, asked, reply)
-        made = value["id"] if method == "POST" and path in (RESPONSES, CONVERSATIONS) else made
+        if method == "POST" and path in (RESPONSES, CONVERSATIONS) and "id" in value:
+            made = value["id"]
 
 
 def test_who_is_refused_is_told_as_the_document_says(keyed: str) -> None:

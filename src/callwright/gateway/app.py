@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.applications import Starlette
@@ -43,6 +43,7 @@ from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.store.store import Store, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
+from callwright.wire.server import Health, ModelCard, ModelList
 
 __all__ = ["create_app"]
 
@@ -255,8 +256,8 @@ class _Gateway:
     async def healthz(self, _: Request) -> Response:
         """Whether requests are taken."""
         draining = self.admission.drained.is_set()
-        status = {"status": "draining" if draining else "ok", "version": callwright.__version__}
-        return json_response(status, 503 if draining else 200)
+        health = Health(status="draining" if draining else "ok", version=callwright.__version__)
+        return json_response(health, 503 if draining else 200)
 
     async def describe(self, _: Request) -> Response:
         """The OpenAPI document of this gateway."""
@@ -276,7 +277,7 @@ class _Gateway:
                 log.info("the configured models only are listed: the upstream fails (%s)", error.fault)
                 log.debug("the upstream says: %.500r", str(error))
         allowed = filter(caller().may_use, names)
-        return json_response({"object": "list", "data": [self._described(name) for name in allowed]})
+        return json_response(ModelList(data=[self._described(name) for name in allowed]))
 
     async def show_model(self, request: Request) -> Response:
         """A model that can be asked."""
@@ -309,5 +310,5 @@ class _Gateway:
         elsewhere = OPEN_RESPONSES.rstrip("/")
         return encode(document(self.endpoints(), has_keys=bool(self.keys), elsewhere=elsewhere))
 
-    def _described(self, name: str) -> dict[str, Any]:
-        return {"id": name, "object": "model", "created": self._started, "owned_by": "callwright"}
+    def _described(self, name: str) -> ModelCard:
+        return ModelCard(id=name, created=self._started)

@@ -1,8 +1,7 @@
 """MCP servers among the tools of a request: what it says of them, and the tools they have."""
 
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from callwright.conversation import FunctionTool, JsonObject
@@ -82,15 +81,6 @@ class McpServer(Struct, frozen=True):
 
     asked: AskedServer
     tools: tuple[McpTool, ...]
-
-    def listed(self) -> dict[str, Any]:
-        """The item that lists them, without its id."""
-        return {
-            "type": "mcp_list_tools",
-            "server_label": self.asked.server_label,
-            "tools": [msgspec.to_builtins(tool) for tool in self.tools],
-            "error": None,
-        }
 
     def definition(self, tool: McpTool) -> FunctionTool:
         """What a model is told of a tool. Raises `RequestError` for a schema that nobody could read."""

@@ -2,12 +2,13 @@
 
 import json
 import re
-from typing import Any
+
+from msgspec import Struct
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError
 
-__all__ = ["error_body", "json_fault", "upstream_status"]
+__all__ = ["ErrorObject", "ErrorResponse", "error_body", "json_fault", "upstream_status"]
 
 
 # An escape in a JSON text: a surrogate pair, a half of one, or any other.
@@ -40,16 +41,30 @@ def json_fault(body: bytes, error: NotJsonError) -> str:
     return f"holds half of a surrogate pair, {half.group()}, which is no character, at line {line}, column {column}"
 
 
-def error_body(error: RequestError | UpstreamError) -> dict[str, Any]:
-    """`{"error": {…}}` with all four keys."""
-    fields: tuple[str, str, str | None, str | None]
-    if isinstance(error, UpstreamError):
-        fields = (error.message, "server_error", None, f"upstream_{error.fault}")
-        if error.status == 429:
-            fields = (error.message, "rate_limit_error", None, "rate_limit_exceeded")
+class ErrorObject(Struct, kw_only=True):
+    """What was wrong: `message` for people, the rest for programs. `param` is the path of the field in the request."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorResponse(Struct):
+    """The answer to what went wrong."""
+
+    error: ErrorObject
+
+
+def error_body(error: RequestError | UpstreamError) -> ErrorResponse:
+    """An error as the API tells it."""
+    if isinstance(error, RequestError):
+        return ErrorResponse(ErrorObject(message=error.message, type=error.type, param=error.param, code=error.code))
+    if error.status == 429:
+        type_, code = "rate_limit_error", "rate_limit_exceeded"
     else:
-        fields = (error.message, error.type, error.param, error.code)
-    return {"error": dict(zip(("message", "type", "param", "code"), fields, strict=True))}
+        type_, code = "server_error", f"upstream_{error.fault}"
+    return ErrorResponse(ErrorObject(message=error.message, type=type_, param=None, code=code))
 
 
 def upstream_status(error: UpstreamError) -> int:

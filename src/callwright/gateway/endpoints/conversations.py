@@ -20,6 +20,7 @@ from callwright.wire.body import decoded
 from callwright.wire.limits import RequestLimits
 from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.metadata import check_metadata
+from callwright.wire.responses.types import Conversation, DeletedObject
 
 __all__ = ["ConversationsEndpoint", "NewConversation", "NewItems", "NewMetadata"]
 
@@ -75,7 +76,7 @@ class ConversationsEndpoint:
         """Forget a conversation and its items."""
         found = await self._found(request)
         await self._store.delete_conversation(found.id)
-        return json_response({"id": found.id, "object": "conversation.deleted", "deleted": True})
+        return json_response(DeletedObject(id=found.id, object="conversation.deleted"))
 
     async def list_items(self, request: Request) -> Response:
         """The items of a conversation."""
@@ -143,10 +144,5 @@ def _checked(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(item) for item in with_ids(items)]
 
 
-def _described(conversation: StoredConversation) -> dict[str, Any]:
-    return {
-        "id": conversation.id,
-        "object": "conversation",
-        "created_at": conversation.created_at,
-        "metadata": dict(conversation.metadata),
-    }
+def _described(conversation: StoredConversation) -> Conversation:
+    return Conversation(id=conversation.id, created_at=conversation.created_at, metadata=conversation.metadata)

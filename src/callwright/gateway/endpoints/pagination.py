@@ -1,9 +1,10 @@
 """Lists in pages, as OpenAI's API gives them: `after`, `limit` and `order` in the query."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from callwright.errors import RequestError
+from callwright.wire.responses.types import Item, ItemList
 
 __all__ = ["page", "shown"]
 
@@ -16,7 +17,7 @@ _ALWAYS: Final[Mapping[object, Mapping[str, Any]]] = {
 }
 
 
-def page(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+def page(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> ItemList:
     """A page of items, which are given oldest first; the API shows the newest first. Raises `RequestError`."""
     limit = _limit(query.get("limit"))
     order = query.get("order", "desc")
@@ -32,25 +33,24 @@ def page(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[s
             raise RequestError(f"No item with id '{after}' found.", param="after", code="invalid_value")
         ordered = ordered[place + 1 :]
     data = [shown(item) for item in ordered[:limit]]
-    return {
-        "object": "list",
-        "data": data,
-        "first_id": data[0].get("id") if data else None,
-        "last_id": data[-1].get("id") if data else None,
-        "has_more": len(ordered) > limit,
-    }
+    return ItemList(
+        data=data,
+        first_id=data[0].get("id") if data else None,
+        last_id=data[-1].get("id") if data else None,
+        has_more=len(ordered) > limit,
+    )
 
 
-def shown(item: Mapping[str, Any]) -> dict[str, Any]:
+def shown(item: Mapping[str, Any]) -> Item:
     """An item of an input as the API shows it: a message has its type and state, and its content as parts."""
     if item.get("type", "message") != "message":
-        return dict(item)
+        return cast(Item, item)
     content = item.get("content")
     if isinstance(content, str):
         content = [{"type": "output_text" if item.get("role") == "assistant" else "input_text", "text": content}]
     parts = [{**_ALWAYS.get(part.get("type"), {}), **part} for part in content or ()]
     given = {key: value for key, value in item.items() if value is not None}
-    return {"type": "message", "status": "completed", **given, "content": parts}
+    return cast(Item, {"type": "message", "status": "completed", **given, "content": parts})
 
 
 def _limit(given: str | None) -> int:

@@ -3,10 +3,10 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.requests import Request
@@ -35,7 +35,9 @@ from callwright.gateway.responses.service import PreparedResponse, ResponseServi
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.plan import build_generation_request
-from callwright.wire.responses.response import ApiDialect, ResponseEvent, usage_body
+from callwright.wire.responses.event_types import ResponseFailedEvent, ResponseStreamEvent
+from callwright.wire.responses.response import ApiDialect, response_usage
+from callwright.wire.responses.types import CompactedResponse, DeletedObject, InputTokens, Item
 from callwright.wire.sse import DONE, comment, named
 
 __all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "event_bytes", "flavour_of"]
@@ -51,10 +53,10 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _FAILING_S: Final = 5.0
 
 
-def event_bytes(event: ResponseEvent, number: int) -> bytes:
-    """An event as JSON, with its number in the response."""
-    kind, rest = event["type"], {key: value for key, value in event.items() if key != "type"}
-    return encode({"type": kind, "sequence_number": number, **rest})
+def event_bytes(event: ResponseStreamEvent, number: int) -> bytes:
+    """An event as JSON, with its number in the stream."""
+    event.sequence_number = number
+    return encode(event)
 
 
 def flavour_of(path: str, server: ServerConfig) -> ApiDialect:
@@ -113,7 +115,7 @@ class ResponsesEndpoint:
         if (task := self._background.get(stored.id)) is not None:
             await cancel_quietly(task)
         await self._store.delete(stored.id)
-        return json_response({"id": stored.id, "object": "response", "deleted": True})
+        return json_response(DeletedObject(id=stored.id, object="response"))
 
     async def input_items(self, request: Request) -> Response:
         """The items with which a response was asked for."""
@@ -145,7 +147,7 @@ class ResponsesEndpoint:
         )
         sent = generation.prompt.text if generation.prompt else encode([generation.messages, generation.tools]).decode()
         tokens = max(1, len(sent) // _CHARACTERS_PER_TOKEN)
-        return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+        return json_response(InputTokens(input_tokens=tokens))
 
     async def compact(self, request: Request) -> Response:
         """A conversation made short: the latest messages of the user, and a summary of all of it."""
@@ -159,14 +161,14 @@ class ResponsesEndpoint:
         await peeked.begin(request.receive, self._server.heartbeat_s, _is_unmet)
         numbers = itertools.count()
 
-        def written(event: ResponseEvent) -> bytes:
-            return named(event["type"], event_bytes(event, next(numbers)))
+        def written(event: ResponseStreamEvent) -> bytes:
+            return named(event.type, event_bytes(event, next(numbers)))
 
         async def stream() -> AsyncGenerator[list[bytes], None]:
-            async with aclosing(self._turns.streamed(prepared, peeked.events())) as events:
+            async with aclosing(self._turns.streamed(prepared, peeked)) as events:
                 async for batch in events:
                     pieces = [written(event) for event in batch]
-                    is_last = batch[-1]["type"].removeprefix("response.") in ENDED
+                    is_last = batch[-1].type.removeprefix("response.") in ENDED
                     if is_last and (told := problems_told(prepared.problems)):
                         pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
                     yield pieces
@@ -184,8 +186,7 @@ class ResponsesEndpoint:
                 param="background",
                 code="unsupported_parameter",
             )
-        response = prepared.writer.response
-        response["status"] = "queued"
+        prepared.writer.response.status = "queued"
         prepared.queued = True
         stored = prepared.stored()
         await self._store.put(stored)
@@ -222,7 +223,7 @@ class ResponsesEndpoint:
     async def _make_to_its_end(self, prepared: PreparedResponse) -> None:
         async with aclosing(self._turns.streamed(prepared, self._turns.ask(prepared, streamed=False))) as events:
             async for batch in events:
-                if batch[-1]["type"] == "response.failed" and self._store is not None:
+                if isinstance(batch[-1], ResponseFailedEvent) and self._store is not None:
                     await self._store.replace(prepared.stored())
 
     async def _set_status(self, stored: StoredResponse, status: str) -> bool:
@@ -230,23 +231,19 @@ class ResponsesEndpoint:
         assert self._store is not None
         return await self._store.replace(msgspec.structs.replace(stored, body={**stored.body, "status": status}))
 
-    async def _compacted(self, prepared: PreparedResponse) -> dict[str, Any]:
-        output: list[Mapping[str, Any]] = []
+    async def _compacted(self, prepared: PreparedResponse) -> CompactedResponse:
+        output: list[Item] = []
         usage: Usage | None = None
         async with aclosing(each(compacted(prepared.model, prepared.asked, date.today().isoformat()))) as events:
             async for event in events:
                 if isinstance(event, ServerItem):
                     kept = kept_messages([*prepared.history, *prepared.new])
-                    output = [*map(shown, kept), event.item(new_id)]
+                    output = [*map(shown, kept), msgspec.to_builtins(event.item(new_id))]
                 elif isinstance(event, Usage):
                     usage = event
-        return {
-            "id": new_id("resp"),
-            "object": "response.compaction",
-            "created_at": int(time.time()),
-            "output": output,
-            "usage": usage_body(usage or Usage()),
-        }
+        return CompactedResponse(
+            id=new_id("resp"), created_at=int(time.time()), output=output, usage=response_usage(usage or Usage())
+        )
 
     async def _stored(self, request: Request) -> StoredResponse:
         id_ = request.path_params["id"]

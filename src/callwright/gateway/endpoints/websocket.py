@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
+from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from callwright.errors import RequestError, UpstreamError
@@ -22,8 +23,13 @@ from callwright.gateway.responses.service import ConnectionCache, PreparedRespon
 from callwright.openai_format.errors import missing
 from callwright.tolerant_json.codec import encode
 from callwright.wire.body import decoded
-from callwright.wire.errors import error_body, upstream_status
-from callwright.wire.responses.response import ResponseEvent
+from callwright.wire.errors import ErrorObject, error_body, upstream_status
+from callwright.wire.responses.event_types import (
+    ResponseCompletedEvent,
+    ResponseIncompleteEvent,
+    ResponseStreamEvent,
+)
+from callwright.wire.responses.types import ResponseError
 
 __all__ = ["ENDPOINT", "ResponsesSocket"]
 
@@ -31,7 +37,7 @@ log = logging.getLogger("callwright.gateway")
 ENDPOINT: Final = "/v1/responses (websocket)"
 _MAX_WAITING: Final = 32  # requests that wait for the one that is answered
 _LONGEST_S: Final = 3_600.0
-_LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+_STREAM_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TRY_AGAIN: Final = 1013
 _RESTART: Final = 1012
 _LEAVING: Final = RequestError(
@@ -46,6 +52,20 @@ _TOO_MANY: Final = RequestError(
     type_="rate_limit_error",
     code="rate_limit_exceeded",
 )
+
+
+_CANNOT_STEER: Final = ResponseError("steering_not_supported", "This gateway cannot steer a response.")
+
+
+class _ErrorFrame(Struct, tag_field="type", tag="error"):
+    """What was wrong, and the status that it would have over HTTP."""
+
+    status: int
+    error: ErrorObject
+
+
+class _SteerFailedFrame(Struct, tag_field="type", tag="response.steer.failed"):
+    error: ResponseError
 
 
 class ResponsesSocket:
@@ -115,13 +135,13 @@ class _Connection:
             await self.refuse(_LEAVING)
             await self._websocket.close(_RESTART)
 
-    async def refuse(self, error: RequestError | UpstreamError, limit: str | None = None) -> None:
+    async def refuse(self, error: RequestError | UpstreamError, stream_id: str | None = None) -> None:
         """Send an error frame. The connection stays open."""
         status = error.status if isinstance(error, RequestError) else upstream_status(error)
-        body = error_body(error)["error"]
+        told = error_body(error).error
         if self._flavour == "open_responses":  # whose errors always have a code
-            body["code"] = body["code"] or body["type"]
-        await self._send(encode({"type": "error", "status": status, "error": body, **_of_lane(limit)}))
+            told.code = told.code or told.type
+        await self._send(encode(_ErrorFrame(status=status, error=told)), stream_id)
 
     async def _read(self) -> None:
         while True:
@@ -155,14 +175,14 @@ class _Connection:
 
     async def _answered(self, text: str, context: RequestContext) -> int:
         """Answer a frame, or refuse it. The status that it would have over HTTP."""
-        limit: str | None = None
+        stream_id: str | None = None
         error: RequestError | UpstreamError
         try:
             given = decoded(text, self._turns.limits)
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
-            limit = _limit(given)
-            await self._answer(given, text, limit)
+            stream_id = _stream_id(given)
+            await self._answer(given, text, stream_id)
             return 200
         except (RequestError, UpstreamError) as refused:
             log.debug("websocket request refused: %.500r", str(refused))
@@ -173,14 +193,13 @@ class _Connection:
             log.exception("websocket request failed")
             error = OUR_FAULT
         context.failed(error)
-        await self.refuse(error, limit)
+        await self.refuse(error, stream_id)
         return error.status if isinstance(error, RequestError) else upstream_status(error)
 
-    async def _answer(self, given: dict[str, Any], text: str, limit: str | None) -> None:
+    async def _answer(self, given: dict[str, Any], text: str, stream_id: str | None) -> None:
         kind = given.get("type")
         if kind == "response.steer":
-            error = {"code": "steering_not_supported", "message": "This gateway cannot steer a response."}
-            await self._send(encode({"type": "response.steer.failed", "error": error, **_of_lane(limit)}))
+            await self._send(encode(_SteerFailedFrame(error=_CANNOT_STEER)), stream_id)
             return
         if kind is None:
             raise missing("type")
@@ -199,28 +218,28 @@ class _Connection:
             note(prepared.id, prepared.request.conversation_id)
             if given.get("generate") is False:
                 for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
-                    await self._send_event(event, number, limit)
+                    await self._send(event_bytes(event, number), stream_id)
                 completed = True
             else:
-                completed = await self._stream(prepared, limit)
+                completed = await self._stream(prepared, stream_id)
         finally:
             if isinstance(parent, str) and not completed:
                 self._memory.evict(parent)
 
-    async def _stream(self, prepared: PreparedResponse, limit: str | None) -> bool:
+    async def _stream(self, prepared: PreparedResponse, stream_id: str | None) -> bool:
         """Send the events of a turn. Whether it came to its end."""
         numbers = itertools.count()
-        kind = ""
+        last: ResponseStreamEvent | None = None
         events = self._turns.streamed(prepared, self._turns.ask(prepared, streamed=True), self._memory)
         async with aclosing(events), aclosing(self._with_heartbeats(events, prepared)) as beating:
             async for event in beating:
-                kind = event["type"]
-                await self._send_event(event, next(numbers), limit)
-        return kind in ("response.completed", "response.incomplete")
+                last = event
+                await self._send(event_bytes(event, next(numbers)), stream_id)
+        return isinstance(last, ResponseCompletedEvent | ResponseIncompleteEvent)
 
     async def _with_heartbeats(
-        self, batches: AsyncGenerator[list[ResponseEvent], None], prepared: PreparedResponse
-    ) -> AsyncGenerator[ResponseEvent, None]:
+        self, batches: AsyncGenerator[list[ResponseStreamEvent], None], prepared: PreparedResponse
+    ) -> AsyncGenerator[ResponseStreamEvent, None]:
         """The events, and one without news whenever there was none for a while."""
         while True:
             coming = asyncio.ensure_future(anext(batches, None))
@@ -235,10 +254,10 @@ class _Connection:
             for event in batch:
                 yield event
 
-    async def _send_event(self, event: ResponseEvent, number: int, limit: str | None) -> None:
-        await self._send(event_bytes({**event, **_of_lane(limit)}, number))
-
-    async def _send(self, frame: bytes) -> None:
+    async def _send(self, frame: bytes, stream_id: str | None) -> None:
+        """Send a JSON object, with the stream that it belongs to where the client has named one."""
+        if stream_id is not None:
+            frame = b'%b,"stream_id":%b}' % (frame.removesuffix(b"}"), encode(stream_id))
         if self._websocket.application_state is WebSocketState.CONNECTED:
             if (context := current()) is not None and context.first_s is None:
                 context.first_s = time.monotonic()
@@ -250,18 +269,15 @@ class _Connection:
                 raise WebSocketDisconnect from None
 
 
-def _limit(given: dict[str, Any]) -> str | None:
-    limit = given.get("stream_id")
-    if limit is None:
+def _stream_id(given: dict[str, Any]) -> str | None:
+    """What a client calls the stream that it asks for."""
+    named = given.get("stream_id")
+    if named is None:
         return None
-    if not isinstance(limit, str) or not _LANE.fullmatch(limit):
+    if not isinstance(named, str) or not _STREAM_ID.fullmatch(named):
         raise RequestError(
             "Invalid 'stream_id': expected 1 to 256 of the characters A-Z, a-z, 0-9, '_', '.' and '-'.",
             param="stream_id",
             code="invalid_stream_id",
         )
-    return limit
-
-
-def _of_lane(limit: str | None) -> dict[str, str]:
-    return {} if limit is None else {"stream_id": limit}
+    return named

@@ -13,23 +13,21 @@ from msgspec import Struct
 
 import callwright
 from callwright.gateway.endpoints.conversations import NewConversation, NewItems, NewMetadata
-from callwright.gateway.openapi.response_types import (
-    Compaction,
-    Completion,
+from callwright.gateway.openapi.schemas import JsonSchema, reference, schemas
+from callwright.wire.chat.types import ChatCompletion, ChatCompletionChunk, ChatRequestBody
+from callwright.wire.errors import ErrorResponse
+from callwright.wire.responses.event_types import ResponseStreamEvent
+from callwright.wire.responses.request import ResponsesRequest
+from callwright.wire.responses.types import (
+    CompactedResponse,
     Conversation,
-    Deleted,
-    ErrorAnswer,
-    Health,
+    DeletedObject,
     InputTokens,
     Item,
     ItemList,
-    ModelAnswer,
-    ModelList,
-    ResponseAnswer,
+    Response,
 )
-from callwright.gateway.openapi.schemas import JsonSchema, reference, schemas
-from callwright.wire.chat.types import ChatFields
-from callwright.wire.responses.request import ResponsesRequest
+from callwright.wire.server import Health, ModelCard, ModelList
 
 __all__ = ["Endpoint", "document"]
 
@@ -41,13 +39,6 @@ _TEXT: Final[JsonSchema] = {"type": "string"}
 _SCHEME: Final = "key"
 _ID: Final = {"id": "$response.body#/id"}
 _ITEM: Final = {"id": "$request.path.id", "item": "$response.body#/first_id"}
-# Before OpenAPI 3.2 the schema of an event stream is that of one event.
-_EVENT: Final[JsonSchema] = {
-    "type": "object",
-    "description": "`data` is JSON, and where the API has it so, `[DONE]` at the end.",
-    "properties": {"event": _TEXT, "data": _TEXT},
-    "required": ["data"],
-}
 _HEADERS: Final = {"x-request-id": {"description": "By which the log knows the request.", "schema": _TEXT}}
 _PAGE: Final[Mapping[str, JsonSchema]] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
@@ -68,7 +59,8 @@ _CONNECTS: Final = (424,)  # to MCP servers
 
 class _Told(Struct, frozen=True):
     """What nothing else says of an endpoint. `answer`: the type of it, or its media types. `gives`: where in the answer
-    the parameters of other endpoints stand. `is_open`: nobody needs a key, and nobody is refused.
+    the parameters of other endpoints stand. `streams`: what the events of its stream may be. `is_open`: nobody needs a
+    key, and nobody is refused.
     """
 
     answer: type | tuple[str, ...]
@@ -76,32 +68,38 @@ class _Told(Struct, frozen=True):
     errors: tuple[int, ...] = ()
     query: Mapping[str, JsonSchema] = {}
     gives: Mapping[str, str] = {}
-    streams: bool = False
+    streams: tuple[type, ...] = ()
     may_be_empty: bool = False
     is_open: bool = False
 
 
 _TOLD: Final[Mapping[str, _Told]] = {
-    "POST /v1/chat/completions": _Told(Completion, ChatFields, (*_READS, *_ASKS), streams=True),
-    "POST /v1/responses": _Told(
-        ResponseAnswer, ResponsesRequest, (*_READS, *_ASKS, *_CONNECTS), gives=_ID, streams=True
+    "POST /v1/chat/completions": _Told(
+        ChatCompletion, ChatRequestBody, (*_READS, *_ASKS), streams=(ChatCompletionChunk, ErrorResponse)
     ),
-    "POST /v1/responses/compact": _Told(Compaction, ResponsesRequest, (*_READS, *_ASKS, *_CONNECTS)),
+    "POST /v1/responses": _Told(
+        Response,
+        ResponsesRequest,
+        (*_READS, *_ASKS, *_CONNECTS),
+        gives=_ID,
+        streams=(ResponseStreamEvent,),
+    ),
+    "POST /v1/responses/compact": _Told(CompactedResponse, ResponsesRequest, (*_READS, *_ASKS, *_CONNECTS)),
     "POST /v1/responses/input_tokens": _Told(InputTokens, ResponsesRequest, (*_READS, *_FINDS, *_CONNECTS)),
-    "GET /v1/responses/{id}": _Told(ResponseAnswer, errors=_FINDS),
-    "DELETE /v1/responses/{id}": _Told(Deleted, errors=_FINDS),
+    "GET /v1/responses/{id}": _Told(Response, errors=_FINDS),
+    "DELETE /v1/responses/{id}": _Told(DeletedObject, errors=_FINDS),
     "GET /v1/responses/{id}/input_items": _Told(ItemList, errors=(400, *_FINDS), query=_PAGE),
-    "POST /v1/responses/{id}/cancel": _Told(ResponseAnswer, errors=(400, *_FINDS)),
+    "POST /v1/responses/{id}/cancel": _Told(Response, errors=(400, *_FINDS)),
     "POST /v1/conversations": _Told(Conversation, NewConversation, (*_READS, *_FINDS), gives=_ID, may_be_empty=True),
     "GET /v1/conversations/{id}": _Told(Conversation, errors=_FINDS),
     "POST /v1/conversations/{id}": _Told(Conversation, NewMetadata, (*_READS, *_FINDS)),
-    "DELETE /v1/conversations/{id}": _Told(Deleted, errors=_FINDS),
+    "DELETE /v1/conversations/{id}": _Told(DeletedObject, errors=_FINDS),
     "GET /v1/conversations/{id}/items": _Told(ItemList, errors=(400, *_FINDS), query=_PAGE),
     "POST /v1/conversations/{id}/items": _Told(ItemList, NewItems, (*_READS, *_FINDS), gives=_ITEM),
     "GET /v1/conversations/{id}/items/{item}": _Told(Item, errors=_FINDS),
     "DELETE /v1/conversations/{id}/items/{item}": _Told(Conversation, errors=_FINDS),
     "GET /v1/models": _Told(ModelList, errors=(502, 504)),
-    "GET /v1/models/{name}": _Told(ModelAnswer, errors=_FINDS),
+    "GET /v1/models/{name}": _Told(ModelCard, errors=_FINDS),
     "GET /healthz": _Told(Health, is_open=True),
     "GET /metrics": _Told(("text/plain", "application/openmetrics-text")),
     "GET /openapi.json": _Told((_JSON,)),
@@ -168,7 +166,7 @@ def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bo
     else:
         content = {_JSON: {"schema": reference(told.answer)}}
     if told.streams:
-        content["text/event-stream"] = {"schema": _EVENT}
+        content["text/event-stream"] = {"schema": _event(told.streams)}
     good: JsonSchema = {"description": "What was asked for.", "headers": _HEADERS, "content": content}
     if told.gives:
         good["links"] = _links(path, told.gives, routes)
@@ -178,8 +176,19 @@ def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bo
     return {"200": good, **{str(status): _error(status) for status in sorted(refusals)}}
 
 
+def _event(types: Iterable[type]) -> JsonSchema:
+    """An event whose data is one of these types. Before OpenAPI 3.2 the schema of an event stream is that of one."""
+    data = {**_TEXT, "contentMediaType": _JSON, "contentSchema": {"anyOf": [reference(type_) for type_ in types]}}
+    return {
+        "type": "object",
+        "description": "Where the API has it so, `[DONE]` comes behind the last event.",
+        "properties": {"event": _TEXT, "data": {"anyOf": [{"const": "[DONE]"}, data]}},
+        "required": ["data"],
+    }
+
+
 def _error(status: int) -> JsonSchema:
-    content = {_JSON: {"schema": reference(ErrorAnswer)}}
+    content = {_JSON: {"schema": reference(ErrorResponse)}}
     return {"description": HTTPStatus(status).phrase, "headers": _HEADERS, "content": content}
 
 

@@ -1,8 +1,8 @@
 """The schemas of the gateway's OpenAPI document: what is read, and what is answered.
 
-They come from the types that read requests. Where those take any object and a reader looks closer, the object is
-described by the types of that reader. Rules that are in no type, such as which fields go together, are not told: what
-fits may still be refused, what does not fit is refused.
+They come from the types that read requests and from those that answers are made of. Where a request takes any object
+and a reader looks closer, the object is described by the types of that reader. Rules that are in no type, such as which
+fields go together, are not told: what fits may still be refused, what does not fit is refused.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,29 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from callwright.gateway.endpoints.conversations import NewConversation, NewItems, NewMetadata
-from callwright.gateway.openapi import response_types
 from callwright.openai_format.tool_catalog import NamespaceFields
 from callwright.openai_format.tools import CustomFields, FunctionFields
-from callwright.wire.chat.types import ChatFields
+from callwright.wire.chat.types import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatCompletionMessageToolCall,
+    ChatRequestBody,
+)
+from callwright.wire.errors import ErrorResponse
+from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.item_types import BY_TYPE
+from callwright.wire.responses.output_types import OutputItem
 from callwright.wire.responses.request import ResponsesRequest
+from callwright.wire.responses.types import (
+    CompactedResponse,
+    Conversation,
+    DeletedObject,
+    InputTokens,
+    Item,
+    ItemList,
+    Response,
+)
+from callwright.wire.server import Health, ModelCard, ModelList
 
 __all__ = ["JsonSchema", "reference", "schemas"]
 
@@ -24,12 +41,18 @@ JsonSchema: TypeAlias = dict[str, Any]
 
 _AT: Final = "#/components/schemas/"
 _NAMESPACE: Final = "namespace"
+# What answers are, and those of their parts of which there are several kinds, each a subclass.
+_ANSWERS: Final = (
+    *(ErrorResponse, ChatCompletion, ChatCompletionChunk, Response, ResponseStreamEvent, InputTokens),
+    *(CompactedResponse, Conversation, ItemList, Item, DeletedObject, ModelCard, ModelList, Health),
+)
+_BASES: Final = (ChatCompletionMessageToolCall, OutputItem, ResponseStreamEvent)
 # What the names of some types begin with in the document: modules have types that are named alike.
 _GROUPS: Final[tuple[tuple[str, tuple[type, ...]], ...]] = (
-    ("", tuple(getattr(response_types, name) for name in response_types.__all__)),
+    ("", _ANSWERS),
     ("", (FunctionFields, CustomFields, NamespaceFields)),
     ("", (NewConversation, NewItems, NewMetadata)),
-    ("Chat", (ChatFields,)),
+    ("Chat", (ChatRequestBody,)),
     ("Responses", (ResponsesRequest,)),
     ("Input", tuple(BY_TYPE.values())),
 )
@@ -43,15 +66,15 @@ def reference(type_: type) -> JsonSchema:
 
 def schemas() -> dict[str, JsonSchema]:
     """All schemas, by their names."""
-    found: dict[str, JsonSchema] = {}
-    for prefix, types in _GROUPS:
+    found = _answers()
+    for prefix, types in _GROUPS[1:]:
         _, parts = msgspec.json.schema_components(types, ref_template="{name}")
         named = {_named(name, prefix): _renamed(part, prefix) for name, part in parts.items()}
         found = _joined(found, named)
     found = _joined(found, {**_tools(), "InputItem": _item(found["InputMessage"])})
     for owner, field, inner in (
-        ("ChatRequest", "tools", "Tool"),
-        ("ChatRequest", "functions", "FunctionFields"),
+        ("ChatRequestBody", "tools", "Tool"),
+        ("ChatRequestBody", "functions", "FunctionFields"),
         ("ResponsesRequest", "tools", "ResponsesTool"),
         ("ResponsesRequest", "input", "InputItem"),
         ("NamespaceFields", "tools", "NamespaceTool"),
@@ -62,6 +85,40 @@ def schemas() -> dict[str, JsonSchema]:
     ):
         _list_of(found[owner]["properties"][field], _to(inner))
     return found
+
+
+# --- answers ---
+
+
+def _answers() -> dict[str, JsonSchema]:
+    """The schemas of answers and of all that they are made of."""
+    kinds = {base: _kinds(base) for base in _BASES}
+    types = (*_ANSWERS, *(kind for some in kinds.values() for kind in some))
+    _, parts = msgspec.json.schema_components(types, ref_template=f"{_AT}{{name}}")
+    written = {name: _written(part) for name, part in parts.items()}
+    for base, some in kinds.items():
+        told = {written[kind.__name__]["properties"]["type"]["enum"][0]: _AT + kind.__name__ for kind in some}
+        written[base.__name__] = {
+            "title": base.__name__,
+            "description": written[base.__name__]["description"],
+            "anyOf": [_to(kind.__name__) for kind in some],
+            "discriminator": {"propertyName": "type", "mapping": told},
+        }
+    return written
+
+
+def _kinds(base: type) -> list[type]:
+    """The types below a type that nothing is below of."""
+    some: list[type] = base.__subclasses__()
+    return [kind for one in some for kind in _kinds(one) or [one]]
+
+
+def _written(part: JsonSchema) -> JsonSchema:
+    """The schema of what is written: a field that has a default is there, too."""
+    fields = part.get("properties", {})
+    required = {*part.get("required", ()), *(name for name, field in fields.items() if "default" in field)}
+    bare = {name: {key: it for key, it in field.items() if key != "default"} for name, field in fields.items()}
+    return {**part, "properties": bare, "required": [name for name in fields if name in required]}
 
 
 # --- names ---

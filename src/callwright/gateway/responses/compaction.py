@@ -15,6 +15,7 @@ from callwright.gateway.responses.server_items import ServerItem, TurnEvents
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.wire.responses.input_items import sealed
+from callwright.wire.responses.output_types import ResponseCompactionItem
 from callwright.wire.responses.request import ParsedRequest
 
 __all__ = ["compacted", "kept_messages"]
@@ -46,7 +47,7 @@ async def compacted(model: Model, asked: ParsedRequest, today: str) -> TurnEvent
     summary = (collect(kept).content or "").strip()
     if not summary:
         raise UpstreamError("The model wrote no summary.", fault="unmet", upstream=model.upstream.name)
-    yield [ServerItem("cmp", {"type": "compaction", "encrypted_content": sealed(_LEAD + summary)}), Finished("stop")]
+    yield [ServerItem("cmp", ResponseCompactionItem(encrypted_content=sealed(_LEAD + summary))), Finished("stop")]
     if usage is not None:
         yield [usage]
 

@@ -18,13 +18,18 @@ from callwright.gateway.http import cancel_quietly
 from callwright.gateway.request_context import current
 from callwright.gateway.responses.mcp_servers import OpenServer
 from callwright.gateway.responses.server_items import ServerItem
+from callwright.wire.responses.event_types import (
+    ResponseMcpListToolsCompletedEvent,
+    ResponseMcpListToolsInProgressEvent,
+)
 from callwright.wire.responses.mcp import McpEnded, call_words, tool_failure, wrong_call
+from callwright.wire.responses.output_types import McpApprovalRequest, McpListTools
 from callwright.wire.responses.request import ParsedRequest
 
 __all__ = ["McpCall", "McpCalls"]
 
 _PARALLEL: Final = 8
-_LISTED: Final = ("mcp_list_tools.in_progress", "mcp_list_tools.completed")
+_LISTED: Final = (ResponseMcpListToolsInProgressEvent, ResponseMcpListToolsCompletedEvent)
 _TOO_MANY: Final = "This call was not run: the request allows no more calls of tools. Answer with what you have."
 _NOT_ALLOWED: Final = "This call was not run: the request does not allow this tool now."
 Outcomes: TypeAlias = Callable[["McpCall"], Awaitable[McpEnded]]
@@ -76,7 +81,7 @@ class McpCalls:
     def lists(self) -> list[ServerItem]:
         """The tools of the servers, as items, where no response before has told them."""
         return [
-            ServerItem("mcpl", opened.server.listed(), _LISTED, {"tools": []})
+            ServerItem("mcpl", McpListTools(server_label=label, tools=opened.server.tools), _LISTED, {"tools": []})
             for label, opened in self._servers.items()
             if label not in self._asked.listed
         ]
@@ -92,8 +97,9 @@ class McpCalls:
     def request(self, call: McpCall) -> ServerItem:
         """The item that asks a person for approval."""
         tool = self._asked.offer.names.client(call.name)
-        fields = {"server_label": tool.namespace, "name": tool.name, "arguments": call.arguments}
-        return ServerItem("mcpr", {"type": "mcp_approval_request", **fields})
+        return ServerItem(
+            "mcpr", McpApprovalRequest(server_label=tool.namespace, name=tool.name, arguments=call.arguments)
+        )
 
     @asynccontextmanager
     async def running(self, calls: Sequence[McpCall]) -> AsyncGenerator[Outcomes, None]:

@@ -3,27 +3,29 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from callwright.events import Event, Usage
+from callwright.wire.responses.event_types import ItemEvent
 from callwright.wire.responses.mcp import McpEnded, McpStarted
+from callwright.wire.responses.output_types import OutputItem
 
 __all__ = ["ServerItem", "TurnEvent", "TurnEvents"]
 
 
 class ServerItem(Struct, frozen=True):
-    """An output item that this server made: its fields, and the prefix of its id. `steps` are the types of the events
-    between its begin, where it has the fields of `empty`, and its end.
+    """An output item that this server made, and the prefix of the id that it gets. `steps` are the events between its
+    begin, where it has the fields of `empty`, and its end.
     """
 
     prefix: str
-    fields: dict[str, Any]
-    steps: tuple[str, ...] = ()
+    made: OutputItem
+    steps: tuple[type[ItemEvent], ...] = ()
     empty: dict[str, Any] = {}
 
-    def item(self, new_id: Callable[[str], str]) -> dict[str, Any]:
+    def item(self, new_id: Callable[[str], str]) -> OutputItem:
         """The item with an id."""
-        return {"id": new_id(self.prefix), **self.fields}
+        return structs.replace(self.made, id=new_id(self.prefix))
 
 
 TurnEvent: TypeAlias = Event | ServerItem | McpStarted | McpEnded | Usage

@@ -11,8 +11,10 @@ from contextlib import aclosing
 from datetime import date
 from typing import Any, Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
+from callwright.aio import AsyncStream
 from callwright.collector import settled
 from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
@@ -23,14 +25,17 @@ from callwright.gateway.responses.mcp_calls import McpCalls
 from callwright.gateway.responses.mcp_servers import McpServers, OpenServer
 from callwright.gateway.responses.server_items import ServerItem, TurnEvent, TurnEvents
 from callwright.gateway.responses.server_tools import run_server_tools
+from callwright.gateway.responses.truncation import with_truncation
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.errors import error_body
 from callwright.wire.limits import RequestLimits, check_items
+from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
 from callwright.wire.responses.request import ParsedRequest, ResponsesRequest, decode_request, read_request
-from callwright.wire.responses.response import ApiDialect, ResponseEvent, ResponseWriter, response_object
+from callwright.wire.responses.response import ApiDialect, ResponseWriter, response_object
+from callwright.wire.responses.types import Response
 
 __all__ = ["ConnectionCache", "PreparedResponse", "ResponseService", "new_id", "with_ids"]
 
@@ -99,13 +104,13 @@ class PreparedResponse(Struct):
     @property
     def id(self) -> str:
         """The id of the response."""
-        return str(self.writer.response["id"])
+        return self.writer.response.id
 
-    def write(self, batch: Sequence[TurnEvent]) -> list[ResponseEvent]:
+    def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the events of the API for them."""
         return [out for event in batch for out in self._written(event)]
 
-    def _written(self, event: TurnEvent) -> list[ResponseEvent]:
+    def _written(self, event: TurnEvent) -> list[ResponseStreamEvent]:
         if isinstance(event, Usage):
             self.usage = event
             return []
@@ -115,19 +120,20 @@ class PreparedResponse(Struct):
             self.problems.append(event)
         return self.writer.event(event)
 
-    def finish(self) -> list[ResponseEvent]:
+    def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last events."""
         return self.writer.finish(self.usage, int(time.time()))
 
     def stored(self) -> StoredResponse:
         """The response as it is now, for the store."""
-        response = self.writer.response
+        body = msgspec.to_builtins(self.writer.response)
+        output = body.pop("output")
         return StoredResponse(
             id=self.id,
-            created_at=response["created_at"],
-            body={key: value for key, value in response.items() if key != "output"},
+            created_at=self.writer.response.created_at,
+            body=body,
             input=tuple(self.new if self.continues or self.request.conversation_id else [*self.history, *self.new]),
-            output=tuple(response["output"]),
+            output=tuple(output),
             parent=self.continues,
             conversation=self.request.conversation_id,
         )
@@ -193,13 +199,19 @@ class ResponseService:
         if asked.compacts:
             return compacted(prepared.model, asked, today)
         truncates = prepared.request.truncation == "auto"
-        mcp = McpCalls(asked, prepared.servers, prepared.request.max_tool_calls)
-        events = run_server_tools(
-            prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
-        )
+        events: TurnEvents
+        if prepared.servers or asked.offer.search == "server":
+            mcp = McpCalls(asked, prepared.servers, prepared.request.max_tool_calls)
+            events = run_server_tools(
+                prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
+            )
+        else:  # nothing of it is run here
+            events = with_truncation(
+                prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, truncates=truncates
+            )
         return events if streamed else _settled(events)
 
-    async def whole(self, prepared: PreparedResponse) -> dict[str, Any]:
+    async def whole(self, prepared: PreparedResponse) -> Response:
         """The answer at once. Raises what went wrong."""
         async with aclosing(self.ask(prepared, streamed=False)) as events:
             async for batch in events:
@@ -209,13 +221,16 @@ class ResponseService:
         return prepared.writer.response
 
     async def streamed(
-        self, prepared: PreparedResponse, events: TurnEvents, memory: ConnectionCache | None = None
-    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        self,
+        prepared: PreparedResponse,
+        events: AsyncStream[Sequence[TurnEvent]],
+        memory: ConnectionCache | None = None,
+    ) -> AsyncGenerator[list[ResponseStreamEvent], None]:
         """The events of the API: the response begins, goes on, and always ends with one that says how. What comes
         together is one batch.
         """
         writer = prepared.writer
-        ending: list[ResponseEvent] = []
+        ending: list[ResponseStreamEvent] = []
         yield writer.begin()
         try:
             async with aclosing(events):
@@ -232,7 +247,7 @@ class ResponseService:
             ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
         yield ending
 
-    def warm_up(self, prepared: PreparedResponse, memory: ConnectionCache) -> list[ResponseEvent]:
+    def warm_up(self, prepared: PreparedResponse, memory: ConnectionCache) -> list[ResponseStreamEvent]:
         """A response without output, which can be continued on this connection."""
         events = prepared.writer.begin() + prepared.writer.finish(None, int(time.time()))
         memory.keep(prepared.id, [*prepared.history, *prepared.new], stored=False)
@@ -291,7 +306,7 @@ class ResponseService:
         """Keep a finished response, so that it can be continued once its end was told."""
         is_stored = self._store is not None and prepared.request.store is not False
         if memory is not None:
-            items = [*prepared.history, *prepared.new, *prepared.writer.response["output"]]
+            items = [*prepared.history, *prepared.new, *msgspec.to_builtins(prepared.writer.response.output)]
             memory.keep(prepared.id, items, stored=is_stored)
         if self._store is None or not is_stored:
             return
@@ -363,10 +378,10 @@ def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Ma
 
 def _failure(error: RequestError | UpstreamError) -> tuple[str, str]:
     """Code and message of a response that has failed."""
-    body = error_body(error)["error"]
-    code = body["code"] or ""
+    told = error_body(error).error
+    code = told.code or ""
     if isinstance(error, RequestError):
-        return (code if code in ("context_length_exceeded",) else "invalid_prompt"), body["message"]
+        return (code if code in ("context_length_exceeded",) else "invalid_prompt"), told.message
     if error.fault == "unmet":  # asked again often enough: clients try again for any other code
-        return "invalid_prompt", body["message"]
-    return ("rate_limit_exceeded" if error.status == 429 else "server_error"), body["message"]
+        return "invalid_prompt", told.message
+    return ("rate_limit_exceeded" if error.status == 429 else "server_error"), told.message

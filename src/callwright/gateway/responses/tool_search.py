@@ -7,6 +7,7 @@ from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.gateway.responses.server_items import ServerItem
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.wire.responses.input_items import search_id
+from callwright.wire.responses.output_types import ResponseToolSearchCall, ResponseToolSearchOutputItem
 from callwright.wire.responses.request import ParsedRequest
 
 __all__ = ["Search"]
@@ -24,10 +25,9 @@ class Search:
 
     def output(self) -> tuple[ServerItem, ServerItem]:
         """The search as items: the call, and the tools that it found."""
-        common = {"execution": "server", "call_id": None, "status": "completed"}
-        call = {"type": "tool_search_call", **common, "arguments": {"query": self._query}}
-        found = {"type": "tool_search_output", **common, "tools": self._tools}
-        return ServerItem("tsc", call), ServerItem("tso", found)
+        arguments = {"query": self._query}
+        call = ResponseToolSearchCall(call_id=None, status="completed", arguments=arguments, execution="server")
+        return ServerItem("tsc", call), ServerItem("tso", ResponseToolSearchOutputItem(tools=self._tools))
 
     def told(self, before: Sequence[Item]) -> tuple[Item, Item]:
         """The search as the model is shown it, now and, made of its items, in every later turn."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from callwright.calls.history import with_readable_calls
+from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import (
     Conversation,
 )
@@ -30,7 +30,7 @@ from callwright.openai_format.tool_choice import (
 )
 from callwright.openai_format.tools import offered_tools
 from callwright.wire.chat.mend_history import mended
-from callwright.wire.chat.types import ChatFields
+from callwright.wire.chat.types import ChatRequestBody
 
 __all__ = ["CONSUMED", "ChatRequest", "read_request"]
 
@@ -68,7 +68,7 @@ def read_request(given: object, *, mend: bool = False) -> ChatRequest:
     if mend and isinstance(given, dict) and isinstance(given.get("messages"), list):
         given = {**given, "messages": mended(given["messages"])}
     try:
-        request = msgspec.convert(given, ChatFields)
+        request = msgspec.convert(given, ChatRequestBody)
     except msgspec.ValidationError as error:
         if isinstance(given, dict) and "input" in given and "messages" not in given:
             raise missing("messages", " Requests with 'input' are for POST /v1/responses.") from error
@@ -88,7 +88,7 @@ def read_request(given: object, *, mend: bool = False) -> ChatRequest:
             "'tools' parameter instead."
         )
     conversation = _legacy_conversation(request) if legacy else _conversation(request)
-    items = with_readable_calls(read_checked_messages(request.messages, given["messages"]))
+    items = drop_unreadable_calls(read_checked_messages(request.messages, given["messages"]))
     _check_pairing(request.messages)
     fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
     return ChatRequest(
@@ -105,7 +105,7 @@ def read_request(given: object, *, mend: bool = False) -> ChatRequest:
     )
 
 
-def _refuse_unsupported(request: ChatFields, given: dict[str, Any]) -> None:
+def _refuse_unsupported(request: ChatRequestBody, given: dict[str, Any]) -> None:
     for field in _REFUSED:
         if given.get(field) is not None:
             raise RequestError(
@@ -132,7 +132,7 @@ def _refuse_unsupported(request: ChatFields, given: dict[str, Any]) -> None:
         )
 
 
-def _conversation(request: ChatFields) -> Conversation:
+def _conversation(request: ChatRequestBody) -> Conversation:
     tools = offered_tools(request.tools, "tools", "chat")
     conversation = Conversation(
         tools=tools,
@@ -148,7 +148,7 @@ def _conversation(request: ChatFields) -> Conversation:
     return conversation
 
 
-def _legacy_conversation(request: ChatFields) -> Conversation:
+def _legacy_conversation(request: ChatRequestBody) -> Conversation:
     """The API before tools: `functions`, `function_call`, one call at most."""
     tools = offered_tools(request.functions, "functions", "function")
     choice = read_function_call(request.function_call, tools)

@@ -1,19 +1,50 @@
-"""The fields of a Chat Completions request, as they are decoded."""
+"""The objects of the Chat Completions API: what is read of a request, and what answers and chunks are made of.
 
-from typing import Annotated, Any, Literal
+Answers encode in the order of their fields; names are those of OpenAI's library.
+"""
+
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from callwright.openai_format.message_types import ChatMessage
 
-__all__ = ["ChatFields", "StreamOptions"]
+__all__ = [
+    "ChatCompletion",
+    "ChatCompletionChunk",
+    "ChatCompletionMessage",
+    "ChatCompletionMessageCustomToolCall",
+    "ChatCompletionMessageFunctionToolCall",
+    "ChatCompletionMessageToolCall",
+    "ChatFinishReason",
+    "ChatRequestBody",
+    "Choice",
+    "ChoiceDelta",
+    "ChoiceDeltaToolCall",
+    "ChoiceLogprobs",
+    "ChunkChoice",
+    "CompletionTokensDetails",
+    "CompletionUsage",
+    "Custom",
+    "DeltaCustom",
+    "DeltaFunction",
+    "Function",
+    "PromptTokensDetails",
+    "StreamOptions",
+]
+
+ChatFinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "function_call", "content_filter"]
+
+
+# --- requests ---
 
 
 class StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
-class ChatFields(msgspec.Struct):
+class ChatRequestBody(msgspec.Struct):
     model: str
     messages: list[ChatMessage]
     tools: list[dict[str, Any]] | None = None
@@ -38,3 +69,139 @@ class ChatFields(msgspec.Struct):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+
+
+# --- answers ---
+
+
+class PromptTokensDetails(msgspec.Struct):
+    cached_tokens: int
+
+
+class CompletionTokensDetails(msgspec.Struct):
+    reasoning_tokens: int
+
+
+class CompletionUsage(msgspec.Struct, kw_only=True):
+    """Token counts."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails
+
+
+class Function(msgspec.Struct):
+    name: str
+    arguments: str
+
+
+class Custom(msgspec.Struct):
+    name: str
+    input: str
+
+
+class ChatCompletionMessageToolCall(msgspec.Struct, kw_only=True):
+    """A call; `type` says of what kind."""
+
+    id: str
+    type: str  # no tag: tags are written first
+
+
+class ChatCompletionMessageFunctionToolCall(ChatCompletionMessageToolCall, kw_only=True):
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class ChatCompletionMessageCustomToolCall(ChatCompletionMessageToolCall, kw_only=True):
+    type: Literal["custom"] = "custom"
+    custom: Custom
+
+
+class ChatCompletionMessage(msgspec.Struct, kw_only=True):
+    role: Literal["assistant"] = "assistant"
+    content: str | None
+    refusal: None = None
+    reasoning_content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+    tool_calls: list[ChatCompletionMessageToolCall] | UnsetType = UNSET
+    function_call: Function | UnsetType = UNSET
+
+
+class ChoiceLogprobs(msgspec.Struct, kw_only=True):
+    """`content`: one object for each token, as the model's server wrote it."""
+
+    content: list[dict[str, Any]]
+    refusal: None = None
+
+
+class Choice(msgspec.Struct, kw_only=True):
+    index: int = 0
+    message: ChatCompletionMessage
+    logprobs: ChoiceLogprobs | None = None
+    finish_reason: ChatFinishReason
+
+
+class ChatCompletion(msgspec.Struct, kw_only=True):
+    """The answer to a chat request that is not streamed."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: CompletionUsage | UnsetType = UNSET
+
+
+# --- streams ---
+
+
+class DeltaFunction(msgspec.Struct, kw_only=True):
+    name: str | UnsetType = UNSET
+    arguments: str
+
+
+class DeltaCustom(msgspec.Struct, kw_only=True):
+    name: str | UnsetType = UNSET
+    input: str
+
+
+class ChoiceDeltaToolCall(msgspec.Struct, kw_only=True):
+    """More of the call with this index; `id`, `type` and `name` stand in its first piece only."""
+
+    index: int
+    id: str | UnsetType = UNSET
+    type: Literal["function", "custom"] | UnsetType = UNSET
+    function: DeltaFunction | UnsetType = UNSET
+    custom: DeltaCustom | UnsetType = UNSET
+
+
+class ChoiceDelta(msgspec.Struct, kw_only=True):
+    role: Literal["assistant"] | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
+    refusal: UnsetType | None = UNSET
+    reasoning_content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+    tool_calls: list[ChoiceDeltaToolCall] | UnsetType = UNSET
+    function_call: DeltaFunction | UnsetType = UNSET
+
+
+class ChunkChoice(msgspec.Struct, kw_only=True):
+    """`logprobs` are those of the model's server, as they came."""
+
+    index: int = 0
+    delta: ChoiceDelta
+    logprobs: dict[str, Any] | None = None
+    finish_reason: ChatFinishReason | None = None
+
+
+class ChatCompletionChunk(msgspec.Struct, kw_only=True):
+    """A piece of an answer that is streamed. Where token counts are wanted, the last one has them and no choices."""
+
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: CompletionUsage | UnsetType | None = UNSET

@@ -17,12 +17,12 @@ from callwright.calls.tool_search import found_words
 from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
 from callwright.errors import RequestError
 from callwright.openai_format.errors import listed, missing, typed, wrong_type
-from callwright.openai_format.tool_catalog import Offer
+from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.responses import item_types as types
 from callwright.wire.responses.mcp import NOT_OFFERED, call_words, rejected_words
 
-__all__ = ["Found", "ItemReader", "sealed", "search_id", "unsealed"]
+__all__ = ["Found", "InputItemReader", "sealed", "search_id", "unsealed"]
 
 _SEAL: Final = "tw1."
 _MAX_UNSEALED: Final = 16_777_216
@@ -46,7 +46,7 @@ class Found(msgspec.Struct, frozen=True):
     words: str = "function call"
 
 
-class ItemReader:
+class InputItemReader:
     """Reads items in order: `found` are those of the conversation.
 
     Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
@@ -55,7 +55,7 @@ class ItemReader:
     the labels of the MCP servers whose tools a former response has told.
     """
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: ToolCatalog) -> None:
         self.found: list[Found] = []
         self.effort: str | None = None
         self.format: dict[str, Any] | None = None

@@ -5,20 +5,20 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from callwright.calls.history import with_readable_calls
+from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Call, Conversation, Message, NamedTool, TextPart, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.response_format import read_response_format
-from callwright.openai_format.tool_catalog import Offer
+from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
-from callwright.wire.responses.input_items import ItemReader
+from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.metadata import check_metadata
 from callwright.wire.responses.pairing import paired
 
-__all__ = ["Asked", "ResponsesRequest", "decode_request", "read_request"]
+__all__ = ["ParsedRequest", "ResponsesRequest", "decode_request", "read_request"]
 
 
 class _Reasoning(msgspec.Struct):
@@ -104,7 +104,7 @@ _HANDED_ON: Final = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ParsedRequest(msgspec.Struct, frozen=True):
     """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.
 
     `compacts`: it is asked to compact the conversation instead of going on with it. `approved` are calls of MCP tools
@@ -113,7 +113,7 @@ class Asked(msgspec.Struct, frozen=True):
     """
 
     conversation: Conversation
-    offer: Offer
+    offer: ToolCatalog
     fields: dict[str, Any]
     compacts: bool = False
     approved: Mapping[str, Call] = {}
@@ -190,7 +190,7 @@ def read_request(
     *,
     servers: Mapping[str, McpServer] | None = None,
     mend: bool = False,
-) -> Asked:
+) -> ParsedRequest:
     """What a request means behind the items of its history, which were checked when they came. Raises `RequestError`.
 
     `given` is the decoded body, for the fields that go to the upstream as they are; `servers` are the MCP servers that
@@ -198,16 +198,16 @@ def read_request(
     """
     if request.input is None and not history:
         raise missing("input")
-    offer = Offer(servers)
+    offer = ToolCatalog(servers)
     offer.add(request.tools)
-    reader = ItemReader(offer)
+    reader = InputItemReader(offer)
     reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
         reader.read([{"role": "user", "content": request.input}], "input")
     else:
         reader.read(request.input or (), "input")
     reader.finish()
-    items = with_readable_calls(paired(reader.found, mend=mend))
+    items = drop_unreadable_calls(paired(reader.found, mend=mend))
     if request.instructions:
         items = (Message("system", (TextPart(request.instructions),)), *items)
     wanted = _with_mcp_named(request.tool_choice, offer, servers or {})
@@ -221,7 +221,7 @@ def read_request(
         parallel_tool_calls=request.parallel_tool_calls is not False,
         response_format=read_response_format(format_, "text.format", is_flat=True),
     )
-    return Asked(
+    return ParsedRequest(
         conversation,
         offer,
         _fields(request, given, reader),
@@ -232,7 +232,7 @@ def read_request(
     )
 
 
-def _with_mcp_named(given: Any, offer: Offer, servers: Mapping[str, McpServer]) -> Any:
+def _with_mcp_named(given: Any, offer: ToolCatalog, servers: Mapping[str, McpServer]) -> Any:
     """A choice in which tools of MCP servers stand as functions of a namespace: all of them where none is named."""
     if not isinstance(given, Mapping):
         return given
@@ -275,7 +275,7 @@ def _tools_of(given: Mapping[str, Any], servers: Mapping[str, McpServer], param:
     return [{"type": "function", "namespace": label, "name": one} for one in names if name in (None, one)]
 
 
-def _choice(given: Any, offer: Offer) -> ToolChoice:
+def _choice(given: Any, offer: ToolCatalog) -> ToolChoice:
     kind = given.get("type") if isinstance(given, Mapping) else None
     if kind in BUILT_IN:
         given = {"type": "function", "name": kind}
@@ -292,13 +292,13 @@ def _choice(given: Any, offer: Offer) -> ToolChoice:
     return choice
 
 
-def _allowed(given: Any, offer: Offer) -> tuple[str, ...] | None:
+def _allowed(given: Any, offer: ToolCatalog) -> tuple[str, ...] | None:
     """The tools that may be called, also those that a search has to find; the search itself may be."""
     allowed = read_allowed_tools(given, (*offer.tools, *offer.deferred), flat=offer.names.flat)
     return (*allowed, "tool_search") if allowed is not None and offer.search == "server" else allowed
 
 
-def _fields(request: ResponsesRequest, given: Mapping[str, Any], reader: ItemReader) -> dict[str, Any]:
+def _fields(request: ResponsesRequest, given: Mapping[str, Any], reader: InputItemReader) -> dict[str, Any]:
     """What goes to the upstream beside the conversation, in the words of its chat API."""
     fields = {name: given[name] for name in _HANDED_ON if given.get(name) is not None}
     if request.max_output_tokens is not None:

@@ -7,6 +7,9 @@ with its own begin, deltas and end; their ids are the same in every event and in
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
+from msgspec import UNSET, structs
+
+from callwright.conversation import JsonObject
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -20,9 +23,21 @@ from callwright.events import (
     Usage,
 )
 from callwright.openai_format.tool_names import ToolNames
+from callwright.wire.responses.event_types import (
+    ItemEvent,
+    ResponseCompletedEvent,
+    ResponseCreatedEvent,
+    ResponseFailedEvent,
+    ResponseIncompleteEvent,
+    ResponseInProgressEvent,
+    ResponseOutputItemAddedEvent,
+    ResponseOutputItemDoneEvent,
+    ResponseStreamEvent,
+)
 from callwright.wire.responses.mcp import McpEnded, McpStarted
 from callwright.wire.responses.output_items import (
-    OpenCall,
+    OpenCustomCall,
+    OpenFunctionCall,
     OpenItem,
     OpenMcpCall,
     OpenMessage,
@@ -31,75 +46,82 @@ from callwright.wire.responses.output_items import (
     Status,
     WholeCall,
 )
+from callwright.wire.responses.output_types import OutputItem
 from callwright.wire.responses.request import ResponsesRequest
+from callwright.wire.responses.types import (
+    InputTokensDetails,
+    OutputTokensDetails,
+    Response,
+    ResponseConversation,
+    ResponseError,
+    ResponseIncompleteDetails,
+    ResponseReasoning,
+    ResponseTextConfig,
+    ResponseUsage,
+)
 
-__all__ = ["Flavour", "ResponseEvent", "ResponseWriter", "response_object", "usage_body"]
+__all__ = ["ApiDialect", "ResponseWriter", "response_object", "response_usage"]
 
-ResponseEvent: TypeAlias = dict[str, Any]
-Flavour: TypeAlias = Literal["openai", "open_responses"]
-_INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
+ApiDialect: TypeAlias = Literal["openai", "open_responses"]
+_INCOMPLETE: Final[Mapping[str, Literal["max_output_tokens", "content_filter"]]] = {
+    "length": "max_output_tokens",
+    "content_filter": "content_filter",
+}
 _MAX_CALL_ID: Final = 64
+_AnyOpen: TypeAlias = OpenItem[Any]
 
 
-def usage_body(usage: Usage) -> dict[str, Any]:
+def response_usage(usage: Usage) -> ResponseUsage:
     """Token counts as the API writes them."""
-    return {
-        "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-    }
+    return ResponseUsage(
+        input_tokens=usage.prompt_tokens,
+        input_tokens_details=InputTokensDetails(cached_tokens=usage.cached_tokens),
+        output_tokens=usage.completion_tokens,
+        output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
+        total_tokens=usage.prompt_tokens + usage.completion_tokens,
+    )
 
 
-def response_object(
-    request: ResponsesRequest, *, id_: str, created_at: int, tools: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def response_object(request: ResponsesRequest, *, id_: str, created_at: int, tools: Sequence[JsonObject]) -> Response:
     """The response before anything came of it: what was asked, with the defaults of what was not said."""
-    text: dict[str, Any] = {"format": _format((request.text and request.text.format) or {"type": "text"})}
-    if request.text is not None and request.text.verbosity is not None:
-        text["verbosity"] = request.text.verbosity
-    reasoning = request.reasoning
-    answer: dict[str, Any] = {
-        "id": id_,
-        "object": "response",
-        "created_at": created_at,
-        "completed_at": None,
-        "status": "in_progress",
-        "error": None,
-        "incomplete_details": None,
-        "model": request.model,
-        "output": [],
-        "previous_response_id": request.previous_response_id,
-        "instructions": request.instructions,
-        "tools": list(tools),
-        "tool_choice": request.tool_choice or "auto",
-        "parallel_tool_calls": request.parallel_tool_calls is not False,
-        "text": text,
-        "reasoning": {"effort": reasoning and reasoning.effort, "summary": reasoning and reasoning.summary},
-        "temperature": _or(request.temperature, 1.0),
-        "top_p": _or(request.top_p, 1.0),
-        "top_logprobs": request.top_logprobs or 0,
-        "presence_penalty": request.presence_penalty or 0,
-        "frequency_penalty": request.frequency_penalty or 0,
-        "max_output_tokens": request.max_output_tokens,
-        "max_tool_calls": request.max_tool_calls,
-        "truncation": request.truncation or "disabled",
-        "store": request.store is not False,
-        "background": bool(request.background),
-        "service_tier": "default",
-        "metadata": request.metadata or {},
-        "safety_identifier": request.safety_identifier,
-        "prompt_cache_key": request.prompt_cache_key,
-        "user": request.user,
-        "usage": None,
-    }
-    if request.conversation_id is not None:
-        answer["conversation"] = {"id": request.conversation_id}
-    return answer
+    text, reasoning = request.text, request.reasoning
+    conversation = request.conversation_id
+    return Response(
+        id=id_,
+        created_at=created_at,
+        model=request.model,
+        previous_response_id=request.previous_response_id,
+        instructions=request.instructions,
+        tools=tools,
+        tool_choice=request.tool_choice or "auto",
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        text=ResponseTextConfig(
+            format=_format((text and text.format) or {"type": "text"}),
+            verbosity=(text and text.verbosity) or UNSET,
+        ),
+        reasoning=ResponseReasoning(
+            effort=reasoning.effort if reasoning else None,
+            summary=reasoning.summary if reasoning else None,
+        ),
+        temperature=_or(request.temperature, 1.0),
+        top_p=_or(request.top_p, 1.0),
+        top_logprobs=request.top_logprobs or 0,
+        presence_penalty=request.presence_penalty or 0,
+        frequency_penalty=request.frequency_penalty or 0,
+        max_output_tokens=request.max_output_tokens,
+        max_tool_calls=request.max_tool_calls,
+        truncation=request.truncation or "disabled",
+        store=request.store is not False,
+        background=bool(request.background),
+        metadata=request.metadata or {},
+        safety_identifier=request.safety_identifier,
+        prompt_cache_key=request.prompt_cache_key,
+        user=request.user,
+        conversation=UNSET if conversation is None else ResponseConversation(conversation),
+    )
 
 
-def _format(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _format(given: JsonObject) -> JsonObject:
     """The format of the text with all its fields."""
     if given.get("type") != "json_schema":
         return given
@@ -111,6 +133,9 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
+_CALLS: Final = (OpenFunctionCall, OpenCustomCall, WholeCall, OpenMcpCall)
+
+
 class ResponseWriter:
     """Writes the events of one turn as events of the API.
 
@@ -120,13 +145,13 @@ class ResponseWriter:
 
     def __init__(
         self,
-        response: dict[str, Any],
+        response: Response,
         names: ToolNames,
         request: ResponsesRequest,
         *,
         new_id: Callable[[str], str],
         taken: Collection[str] = (),
-        flavour: Flavour = "openai",
+        flavour: ApiDialect = "openai",
     ) -> None:
         self.response = response
         self._taken_ids = set(taken)
@@ -136,32 +161,31 @@ class ResponseWriter:
         summary = request.reasoning and request.reasoning.summary
         self._summarises = summary not in (None, "none")
         self._seals = request.includes("reasoning.encrypted_content")
-        self._events: list[ResponseEvent] = []
-        self._open: OpenItem | None = None
-        self._calls: dict[int, OpenItem] = {}
+        self._events: list[ResponseStreamEvent] = []
+        self._open: _AnyOpen | None = None
+        self._calls: dict[int, _AnyOpen] = {}
         self._later: list[Event] = []  # what came while a call was open
         self._blanks = ""  # with which a message begins, if one does
         self._reason = "stop"
 
-    def begin(self) -> list[ResponseEvent]:
+    def begin(self) -> list[ResponseStreamEvent]:
         """The events before anything came."""
-        self._emit("created", response=self._snapshot())
-        self._emit("in_progress", response=self._snapshot())
+        self._emit(ResponseCreatedEvent(response=self._snapshot()))
+        self._emit(ResponseInProgressEvent(response=self._snapshot()))
         return self._taken()
 
-    def heartbeat(self) -> ResponseEvent:
+    def heartbeat(self) -> ResponseStreamEvent:
         """An event without news."""
-        self._emit("in_progress", response={**self._snapshot(), "output": []})
-        return self._taken()[-1]
+        return ResponseInProgressEvent(response=structs.replace(self.response, output=[]))
 
-    def event(self, event: Event | McpStarted | McpEnded) -> list[ResponseEvent]:
+    def event(self, event: Event | McpStarted | McpEnded) -> list[ResponseStreamEvent]:
         """The events for an event of the turn, or for a call that is run here."""
         self._write(event)
         return self._taken()
 
     def _write(self, event: Event | McpStarted | McpEnded) -> None:
         match event:
-            case ContentDelta() | ReasoningDelta() if isinstance(self._open, OpenCall | WholeCall | OpenMcpCall):
+            case ContentDelta() | ReasoningDelta() if isinstance(self._open, _CALLS):
                 self._later.append(event)  # items do not interleave
             case ContentDelta(text, logprobs):
                 self._text(text, (logprobs or {}).get("content") or ())
@@ -182,7 +206,7 @@ class ResponseWriter:
             case McpEnded(output, error):
                 assert isinstance(self._open, OpenMcpCall)
                 self._open.answer(output, error)
-                self.response["output"].append(self._open.item)
+                self.response.output.append(self._open.item)
                 self._open = None
                 self._catch_up()
             case CallEnded(_, complete):
@@ -195,39 +219,43 @@ class ResponseWriter:
             case _:
                 assert_never(event)
 
-    def add(self, item: dict[str, Any], steps: Sequence[str] = (), **empty: Any) -> list[ResponseEvent]:
-        """A whole item that no model wrote; `steps` are the types of the events between its begin, where it has the
-        fields of `empty`, and its end.
+    def add(self, item: OutputItem, steps: Sequence[type[ItemEvent]] = (), **empty: Any) -> list[ResponseStreamEvent]:
+        """A whole item that no model wrote; `steps` are the events between its begin, where it has the fields of
+        `empty`, and its end.
         """
         index = self._next()
-        self._emit("output_item.added", output_index=index, item={**item, **empty})
+        self._emit(ResponseOutputItemAddedEvent(output_index=index, item=structs.replace(item, **empty)))
         for step in steps:
-            self._emit(step, item_id=item["id"], output_index=index)
-        self._emit("output_item.done", output_index=index, item=item)
-        self.response["output"].append(item)
+            self._emit(step(item_id=item.id, output_index=index))
+        self._emit(ResponseOutputItemDoneEvent(output_index=index, item=item))
+        self.response.output.append(item)
         return self._taken()
 
-    def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseEvent]:
+    def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseStreamEvent]:
         """The turn is over: what ends the open item, and the response."""
         incomplete = _INCOMPLETE.get(self._reason)
         if isinstance(self._open, OpenMessage):
             self._open.phase = "final_answer"
         self._close("incomplete" if incomplete else "completed")
-        self.response["usage"] = usage_body(usage) if usage else None
+        self.response.usage = response_usage(usage) if usage else None
         if incomplete:
-            self.response |= {"status": "incomplete", "incomplete_details": {"reason": incomplete}}
+            self.response.status = "incomplete"
+            self.response.incomplete_details = ResponseIncompleteDetails(incomplete)
+            self._emit(ResponseIncompleteEvent(response=self._snapshot()))
         else:
-            self.response |= {"status": "completed", "completed_at": completed_at}
-        self._emit(self.response["status"], response=self._snapshot())
+            self.response.status = "completed"
+            self.response.completed_at = completed_at
+            self._emit(ResponseCompletedEvent(response=self._snapshot()))
         return self._taken()
 
-    def fail(self, code: str, message: str) -> list[ResponseEvent]:
+    def fail(self, code: str, message: str) -> list[ResponseStreamEvent]:
         """The turn has failed: what is open ends as it is, and so does the response."""
         self._close("abandoned")
         self._catch_up()
         self._close("abandoned")
-        self.response |= {"status": "failed", "completed_at": None, "error": {"code": code, "message": message}}
-        self._emit("failed", response=self._snapshot())
+        self.response.status, self.response.completed_at = "failed", None
+        self.response.error = ResponseError(code, message)
+        self._emit(ResponseFailedEvent(response=self._snapshot()))
         return self._taken()
 
     # --- items ---
@@ -250,8 +278,8 @@ class ResponseWriter:
             if self._summarises:
                 self._begin(OpenSummary(id_, index, self._emit, seals=self._seals))
             else:
-                event = "reasoning" if self._flavour == "open_responses" else "reasoning_text"
-                self._begin(OpenReasoning(id_, index, self._emit, event=event, seals=self._seals))
+                is_open = self._flavour == "open_responses"
+                self._begin(OpenReasoning(id_, index, self._emit, open_responses=is_open, seals=self._seals))
         assert self._open is not None
         self._open.add(text)
 
@@ -259,9 +287,10 @@ class ResponseWriter:
         tool = self._names.client(started.name)
         id_ = self._call_id(started.id)
         index = self._next()
-        if tool.kind in ("function", "custom"):
-            prefix = "ctc" if tool.kind == "custom" else "fc"
-            self._begin(OpenCall(self._new_id(prefix), id_, tool, index, self._emit))
+        if tool.kind == "function":
+            self._begin(OpenFunctionCall(self._new_id("fc"), id_, tool, index, self._emit))
+        elif tool.kind == "custom":
+            self._begin(OpenCustomCall(self._new_id("ctc"), id_, tool, index, self._emit))
         else:
             self._begin(WholeCall(self._new_id, id_, tool, index, self._emit))
         assert self._open is not None
@@ -284,9 +313,9 @@ class ResponseWriter:
         if isinstance(self._open, OpenMessage):
             self._open.phase = "commentary"
         self._close("completed")
-        return len(self.response["output"])
+        return len(self.response.output)
 
-    def _begin(self, item: OpenItem) -> None:
+    def _begin(self, item: _AnyOpen) -> None:
         self._blanks = ""
         self._open = item
         item.begin()
@@ -297,18 +326,18 @@ class ResponseWriter:
                 self._open.abandon()
             else:
                 self._open.end(status)
-            self.response["output"].append(self._open.item)
+            self.response.output.append(self._open.item)
             self._open = None
 
     # --- events ---
 
-    def _emit(self, kind: str, **fields: Any) -> None:
-        self._events.append({"type": f"response.{kind}", **fields})
+    def _emit(self, event: ResponseStreamEvent) -> None:
+        self._events.append(event)
 
-    def _taken(self) -> list[ResponseEvent]:
+    def _taken(self) -> list[ResponseStreamEvent]:
         events, self._events = self._events, []
         return events
 
-    def _snapshot(self) -> dict[str, Any]:
+    def _snapshot(self) -> Response:
         """The response as it is now; what comes later does not change it."""
-        return {**self.response, "output": list(self.response["output"])}
+        return structs.replace(self.response, output=list(self.response.output))

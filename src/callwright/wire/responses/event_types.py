@@ -1,0 +1,221 @@
+"""The events of a streamed response, by OpenAI's names. Each has its number in the stream, given where it is sent."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from callwright.wire.responses.output_types import OutputItem, ReasoningText, ResponseOutputText, SummaryText
+from callwright.wire.responses.types import Response
+
+__all__ = [
+    "ItemEvent",
+    "ResponseCompletedEvent",
+    "ResponseContentPartAddedEvent",
+    "ResponseContentPartDoneEvent",
+    "ResponseCreatedEvent",
+    "ResponseCustomToolCallInputDeltaEvent",
+    "ResponseCustomToolCallInputDoneEvent",
+    "ResponseFailedEvent",
+    "ResponseFunctionCallArgumentsDeltaEvent",
+    "ResponseFunctionCallArgumentsDoneEvent",
+    "ResponseInProgressEvent",
+    "ResponseIncompleteEvent",
+    "ResponseMcpCallArgumentsDeltaEvent",
+    "ResponseMcpCallArgumentsDoneEvent",
+    "ResponseMcpCallCompletedEvent",
+    "ResponseMcpCallFailedEvent",
+    "ResponseMcpCallInProgressEvent",
+    "ResponseMcpListToolsCompletedEvent",
+    "ResponseMcpListToolsInProgressEvent",
+    "ResponseOutputItemAddedEvent",
+    "ResponseOutputItemDoneEvent",
+    "ResponseReasoningDeltaEvent",
+    "ResponseReasoningDoneEvent",
+    "ResponseReasoningSummaryPartAddedEvent",
+    "ResponseReasoningSummaryPartDoneEvent",
+    "ResponseReasoningSummaryTextDeltaEvent",
+    "ResponseReasoningSummaryTextDoneEvent",
+    "ResponseReasoningTextDeltaEvent",
+    "ResponseReasoningTextDoneEvent",
+    "ResponseStateEvent",
+    "ResponseStreamEvent",
+    "ResponseTextDeltaEvent",
+    "ResponseTextDoneEvent",
+]
+
+
+class ResponseStreamEvent(Struct, tag_field="type", kw_only=True):
+    """An event of a stream."""
+
+    sequence_number: int = 0
+
+    @property
+    def type(self) -> str:
+        """The type of the event, as the line `event:` has it."""
+        return str(self.__struct_config__.tag)
+
+
+# --- the response ---
+
+
+class ResponseStateEvent(ResponseStreamEvent, kw_only=True):
+    """How the response stands."""
+
+    response: Response
+
+
+class ResponseCreatedEvent(ResponseStateEvent, tag="response.created"):
+    pass
+
+
+class ResponseInProgressEvent(ResponseStateEvent, tag="response.in_progress"):
+    pass
+
+
+class ResponseCompletedEvent(ResponseStateEvent, tag="response.completed"):
+    pass
+
+
+class ResponseIncompleteEvent(ResponseStateEvent, tag="response.incomplete"):
+    pass
+
+
+class ResponseFailedEvent(ResponseStateEvent, tag="response.failed"):
+    pass
+
+
+# --- any item ---
+
+
+class ResponseOutputItemAddedEvent(ResponseStreamEvent, tag="response.output_item.added", kw_only=True):
+    output_index: int
+    item: OutputItem
+
+
+class ResponseOutputItemDoneEvent(ResponseStreamEvent, tag="response.output_item.done", kw_only=True):
+    output_index: int
+    item: OutputItem
+
+
+class ItemEvent(ResponseStreamEvent, kw_only=True):
+    """Something of one item."""
+
+    item_id: str
+    output_index: int
+
+
+# --- messages and reasoning ---
+
+
+class ContentEvent(ItemEvent, kw_only=True):
+    """Something of the one part that an item's content has."""
+
+    content_index: int = 0
+
+
+class ResponseContentPartAddedEvent(ContentEvent, tag="response.content_part.added", kw_only=True):
+    part: ResponseOutputText | ReasoningText
+
+
+class ResponseContentPartDoneEvent(ContentEvent, tag="response.content_part.done", kw_only=True):
+    part: ResponseOutputText | ReasoningText
+
+
+class ResponseTextDeltaEvent(ContentEvent, tag="response.output_text.delta", kw_only=True):
+    delta: str
+    logprobs: list[Any]
+
+
+class ResponseTextDoneEvent(ContentEvent, tag="response.output_text.done", kw_only=True):
+    text: str
+    logprobs: list[Any]
+
+
+class ResponseReasoningTextDeltaEvent(ContentEvent, tag="response.reasoning_text.delta", kw_only=True):
+    delta: str
+
+
+class ResponseReasoningTextDoneEvent(ContentEvent, tag="response.reasoning_text.done", kw_only=True):
+    text: str
+
+
+class ResponseReasoningDeltaEvent(ContentEvent, tag="response.reasoning.delta", kw_only=True):
+    """`response.reasoning_text.delta`, as the Open Responses specification calls it."""
+
+    delta: str
+
+
+class ResponseReasoningDoneEvent(ContentEvent, tag="response.reasoning.done", kw_only=True):
+    """`response.reasoning_text.done`, as the Open Responses specification calls it."""
+
+    text: str
+
+
+class SummaryEvent(ItemEvent, kw_only=True):
+    """Something of the one part that a summary has."""
+
+    summary_index: int = 0
+
+
+class ResponseReasoningSummaryPartAddedEvent(SummaryEvent, tag="response.reasoning_summary_part.added", kw_only=True):
+    part: SummaryText
+
+
+class ResponseReasoningSummaryPartDoneEvent(SummaryEvent, tag="response.reasoning_summary_part.done", kw_only=True):
+    part: SummaryText
+
+
+class ResponseReasoningSummaryTextDeltaEvent(SummaryEvent, tag="response.reasoning_summary_text.delta", kw_only=True):
+    delta: str
+
+
+class ResponseReasoningSummaryTextDoneEvent(SummaryEvent, tag="response.reasoning_summary_text.done", kw_only=True):
+    text: str
+
+
+# --- calls ---
+
+
+class ResponseFunctionCallArgumentsDeltaEvent(ItemEvent, tag="response.function_call_arguments.delta", kw_only=True):
+    delta: str
+
+
+class ResponseFunctionCallArgumentsDoneEvent(ItemEvent, tag="response.function_call_arguments.done", kw_only=True):
+    name: str
+    arguments: str
+
+
+class ResponseCustomToolCallInputDeltaEvent(ItemEvent, tag="response.custom_tool_call_input.delta", kw_only=True):
+    delta: str
+
+
+class ResponseCustomToolCallInputDoneEvent(ItemEvent, tag="response.custom_tool_call_input.done", kw_only=True):
+    input: str
+
+
+class ResponseMcpCallInProgressEvent(ItemEvent, tag="response.mcp_call.in_progress"):
+    pass
+
+
+class ResponseMcpCallCompletedEvent(ItemEvent, tag="response.mcp_call.completed"):
+    pass
+
+
+class ResponseMcpCallFailedEvent(ItemEvent, tag="response.mcp_call.failed"):
+    pass
+
+
+class ResponseMcpCallArgumentsDeltaEvent(ItemEvent, tag="response.mcp_call_arguments.delta", kw_only=True):
+    delta: str
+
+
+class ResponseMcpCallArgumentsDoneEvent(ItemEvent, tag="response.mcp_call_arguments.done", kw_only=True):
+    arguments: str
+
+
+class ResponseMcpListToolsInProgressEvent(ItemEvent, tag="response.mcp_list_tools.in_progress"):
+    pass
+
+
+class ResponseMcpListToolsCompletedEvent(ItemEvent, tag="response.mcp_list_tools.completed"):
+    pass

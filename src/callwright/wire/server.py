@@ -1,0 +1,30 @@
+"""What a server says of itself: the models that it has, and its health."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ["Health", "ModelCard", "ModelList"]
+
+
+class ModelCard(Struct, kw_only=True):
+    """A model that can be asked."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str = "callwright"
+
+
+class ModelList(Struct, kw_only=True):
+    """The models that can be asked."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+class Health(Struct, kw_only=True):
+    """Whether requests are taken."""
+
+    status: Literal["ok", "draining"]
+    version: str
