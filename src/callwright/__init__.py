@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent, Limits
+    from callwright.agent.annotations import Context, Failed, From, Hidden, Result, Retry
     from callwright.agent.events import RunResult
-    from callwright.agent.marks import Context, Failed, From, Hidden, Result, Retry
     from callwright.agent.mcp.tools import mcp_tools
     from callwright.agent.run import resume, run, run_sync, stream
     from callwright.agent.tools import bind, tool
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # Where the names of the runtime come from, and those of the rest.
 _RUNTIME = {
     **dict.fromkeys(("Agent", "Limits"), "agent.agent"),
-    **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "agent.marks"),
+    **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry"), "agent.annotations"),
     **dict.fromkeys(("resume", "run", "run_sync", "stream"), "agent.run"),
     "RunResult": "agent.events",
     "bind": "agent.tools",

@@ -1,15 +1,18 @@
 """Functions as tools: what a model is told of a signature, and how its arguments come back as values."""
 
 import functools
-import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum, IntEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict
 from uuid import UUID
 
+import attrs
 import msgspec
 import pytest
 
@@ -55,6 +58,27 @@ class Pair(NamedTuple):
     right: float = 1.0
 
 
+class Cut:
+    max_length = 12
+
+
+class Positive:
+    gt = 0
+
+
+@dataclass
+class Booking:
+    nights: Annotated[int, msgspec.Meta(ge=1)]
+    price: Annotated[Decimal, Positive()]
+    until: Annotated[date | str, Cut()] = "later"
+
+
+@attrs.define
+class Size:
+    width: int
+    unit: str = "cm"
+
+
 class Cat(msgspec.Struct, tag="cat"):
     lives: int
 
@@ -77,8 +101,13 @@ INTEGER = {"type": "integer"}
 
 
 def closed(properties: dict[str, Any], *required: str, **more: Any) -> dict[str, Any]:
-    needed = {"required": list(required)} if required else {}
-    return {"type": "object", **more, "properties": properties, **needed, "additionalProperties": False}
+    return {
+        "type": "object",
+        **more,
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 POINT = closed({"x": {**INTEGER, "description": "To the right."}, "y": INTEGER}, "x", description="A place.")
@@ -122,7 +151,7 @@ TYPES: dict[str, tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] =
     "dict": (dict[str, int], {"type": "object", "additionalProperties": INTEGER}, [({"a": 1}, {"a": 1})], [{"a": "1"}]),
     "dict of numbers": (
         dict[int, Any],
-        {"type": "object", "additionalProperties": True},
+        {"type": "object"},
         [({"1": "a"}, {1: "a"})],
         [{"x": 1}],
     ),
@@ -162,6 +191,35 @@ TYPES: dict[str, tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] =
         ["one", True],
     ),
     "new type": (UserId, INTEGER, [(1, 1)], ["1"]),
+    "path": (Path, STRING, [("a/b", Path("a/b"))], [5]),
+    "strings of two types": (
+        date | Literal["today"] | None,
+        {"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "enum": ["today"]}, NULL]},
+        [("2026-01-15", date(2026, 1, 15)), ("today", "today"), (None, None)],
+        ["soon", 5],
+    ),
+    "list of anything": (list, {"type": "array", "items": {}}, [([1.0, "a"], [1.0, "a"])], [{}]),
+    "dict by a literal": (
+        dict[Literal["a", "b"], Point],
+        {"type": "object", "additionalProperties": POINT},
+        [({"a": {"x": 1}}, {"a": Point(1)})],
+        [{"c": {"x": 1}}],
+    ),
+    "bounds within a class": (
+        Booking,
+        closed(
+            {
+                "nights": {**INTEGER, "minimum": 1},
+                "price": {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, STRING]},
+                "until": {"anyOf": [{**STRING, "format": "date", "maxLength": 12}, {**STRING, "maxLength": 12}]},
+            },
+            "nights",
+            "price",
+        ),
+        [({"nights": 2.0, "price": 5}, Booking(2, Decimal(5)))],
+        [{"nights": "2", "price": 5}, {"nights": 2}],
+    ),
+    "attrs": (Size, closed({"width": INTEGER, "unit": STRING}, "width"), [({"width": 1}, Size(1))], [{"unit": "m"}]),
     "described by a bare text": (Annotated[int, "How many"], {**INTEGER, "description": "How many"}, [(1, 1)], []),
     "bounded by msgspec": (
         Annotated[str, msgspec.Meta(min_length=1, pattern="^a", description="A word")],
@@ -212,7 +270,7 @@ def test_a_type_that_contains_itself_is_defined_once() -> None:
 def test_a_misfit_says_where() -> None:
     def draw(points: list[Point]) -> None: ...
 
-    with pytest.raises(msgspec.ValidationError, match=r"^\$\.points\[1\]\.x: expected int, got str$"):
+    with pytest.raises(msgspec.ValidationError, match=r"^Expected `int`, got `str` - at `\$\.points\[1\]\.x`$"):
         tool(draw).read({"points": [{"x": 1}, {"x": "1"}]})
 
 
@@ -233,14 +291,14 @@ def test_pydantic_models_are_taken_without_an_import_of_ours() -> None:
     made = tool(buy)
     order = made.parameters["properties"]["order"]
     assert order["description"] == "An order."
-    assert order["properties"]["count"] == {"default": 1, "minimum": 1, "type": "integer"}
+    assert order["properties"]["count"] == {"default": 1, "minimum": 1, "title": "Count", "type": "integer"}
     assert made.parameters["$defs"]["Inner"]["properties"] == {
-        "the-title": {"description": "Its title", "type": "string"}
+        "the-title": {"description": "Its title", "title": "The-Title", "type": "string"}
     }
     assert made.parameters["properties"]["more"] == {**INTEGER, "minimum": 2, "description": "Others (default: 2)"}
     read = made.read({"order": {"items": [{"the-title": "a"}]}})["order"]
     assert (type(read), read.items[0].title, read.count) == (Order, "a", 1)
-    with pytest.raises(msgspec.ValidationError, match=r"^\$\.order\.items\[0\]\.the-title: "):
+    with pytest.raises(msgspec.ValidationError, match=r"^Field required - at `\$\.order\.items\[0\]\.the-title`$"):
         made.read({"order": {"items": [{}]}})
 
 
@@ -336,7 +394,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str | None, dict[str, Any]]] = {
     ),
     "numpy": (
         numpy,
-        "Weather of a city.\n\nReturns\n-------\nstr",
+        "Weather of a city.\n\nReturns:\n    str",
         closed({"city": {**STRING, "description": "Name of the city."}, "count": COUNT}, "city"),
     ),
     "sphinx": (
@@ -365,6 +423,43 @@ def test_a_function_is_told_to_the_model(case: str) -> None:
 
 def test_a_google_section_begins_a_line() -> None:
     assert read_docstring("Sends it. Args: none of them.") == ("Sends it. Args: none of them.", {})
+
+
+def test_a_section_needs_no_blank_line_before_it() -> None:
+    assert read_docstring("Sends it.\nArgs:\n    to: Whom.") == ("Sends it.", {"to": "Whom."})
+
+
+def test_what_a_docstring_says_beside_parameters_stays() -> None:
+    text = """Sends it.
+
+    Args:
+        to (str, optional): Whom.
+
+    Raises:
+        ValueError: Nobody is there.
+
+    Note:
+        Once only.
+
+    Examples:
+        >>> send("Anna")
+        True
+    """
+    told = "Sends it.\n\nRaises:\n    ValueError: Nobody is there.\n\nNote:\n    Once only.\n\nExamples:\n    "
+    assert read_docstring(text) == (told + '>>> send("Anna")\n    True', {"to": "Whom."})
+
+
+def test_griffe_is_loaded_for_a_docstring_with_sections_only() -> None:
+    code = (
+        "import sys, callwright\n"
+        "def send(to: str) -> None: 'Send it.'\n"
+        "callwright.tool(send)\n"
+        "assert 'griffe' not in sys.modules\n"
+        "send.__doc__ = 'Send it.\\n\\nArgs:\\n    to: Whom.'\n"
+        "assert callwright.tool(send).parameters['properties']['to']['description'] == 'Whom.'\n"
+        "assert 'griffe' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_in_strict_form_what_is_optional_is_required_and_may_be_null() -> None:

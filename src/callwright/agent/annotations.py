@@ -1,94 +1,133 @@
-"""What stands in an `Annotated` beside the type: a description and bounds, by whatever library they were written.
+"""What an author of tools says beside the type of a parameter, and in the place of a result; and how it is read.
 
-`msgspec.Meta`, pydantic's `Field`, annotated-types and plain strings are read by what they have, without importing any
-of them.
+def search(query: str, user: Annotated[str, Hidden], ctx: Context, db: Annotated[Db, From(get_db)]) -> Result: …
 """
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Struct
 
-__all__ = ["Notes", "read_notes"]
+from callwright.conversation import Item
 
-_BOUNDS: Final = {
-    "ge": "minimum",
-    "gt": "exclusiveMinimum",
-    "le": "maximum",
-    "lt": "exclusiveMaximum",
-    "multiple_of": "multipleOf",
-}
-_LENGTHS: Final = {
-    "string": ("minLength", "maxLength"),
-    "array": ("minItems", "maxItems"),
-    "object": ("minProperties", "maxProperties"),
-}
-_NUMBERS: Final = ("integer", "number")
+__all__ = [
+    "Context",
+    "Failed",
+    "From",
+    "Hidden",
+    "Result",
+    "Retry",
+    "constrained",
+    "constraints",
+    "split_annotation",
+]
 
-
-class Notes(Struct, frozen=True):
-    """A description, bounds by their name in Python (`ge`, `max_length`, …), and everything that stood there."""
-
-    description: str = ""
-    bounds: dict[str, Any] = {}
-    all: tuple[Any, ...] = ()
-
-    def applied(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema with them; in a union each branch gets the bounds that it can have."""
-        made = self._bounded(schema) if self.bounds else dict(schema)
-        if self.description:
-            made["description"] = self.description
-        return made
-
-    def _bounded(self, schema: dict[str, Any]) -> dict[str, Any]:
-        if "anyOf" in schema:
-            return {**schema, "anyOf": [self._bounded(branch) for branch in schema["anyOf"]]}
-        kind = schema.get("type")
-        made = dict(schema)
-        for name, bound in self.bounds.items():
-            if name in _BOUNDS and kind in _NUMBERS:
-                made[_BOUNDS[name]] = bound
-            elif name == "pattern" and kind == "string":
-                made["pattern"] = bound
-            elif name in ("min_length", "max_length") and kind in _LENGTHS:
-                made[_LENGTHS[kind][name == "max_length"]] = bound
-        return made
+_BOUNDS: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
+_BOUNDED: Final = {"string": str, "integer": int, "number": float, "array": list, "object": dict}
 
 
-def read_notes(annotation: Any) -> tuple[Any, Notes]:
+class Hidden:
+    """Marks a parameter that the program fills, by its name in `hidden` of a run; the model never hears of it."""
+
+
+class From:
+    """Marks a parameter that a function fills, called for each call: without arguments, or with the `Context` if it
+    takes one. It may be async; else it runs on the event loop and should be quick.
+    """
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+
+class Context:
+    """What a tool may know of its call; a parameter of this type is filled and hidden.
+
+    `turn` counts the model's turns from 1; `attempt` the calls of this tool in a row that had to be made again, from 0.
+    `items` is the conversation up to this call, `hidden` what the run was given. `is_over` becomes true when nobody
+    waits for the call any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        tool: str,
+        call_id: str,
+        turn: int,
+        attempt: int,
+        items: Sequence[Item],
+        hidden: Mapping[str, Any],
+        report: Callable[[Any], None],
+    ) -> None:
+        self.tool = tool
+        self.call_id = call_id
+        self.turn = turn
+        self.attempt = attempt
+        self.items = tuple(items)
+        self.hidden = hidden
+        self.is_over = False
+        self._report = report
+
+    def progress(self, value: Any) -> None:
+        """Say how far the call has come: a `ToolProgress` of the run. From any thread; nothing when it is over."""
+        if not self.is_over:
+            self._report(value)
+
+    def __repr__(self) -> str:
+        return f"Context(tool={self.tool!r}, call_id={self.call_id!r})"  # the hidden values stay hidden
+
+
+class Retry(Exception):  # noqa: N818  # a request to the model, not an error
+    """Raised by a tool: the model reads why and makes the call again, as often as `retries_per_tool` allows."""
+
+
+class Failed(Exception):  # noqa: N818
+    """Raised by a tool that cannot do it: the model reads why."""
+
+
+class Result(Struct, frozen=True):
+    """A result in parts.
+
+    `content` is what the model reads: text, or parts in the Chat shape (`{"type": "image_url", …}`). `data` is the
+    structured value, read by the model where there is no `content`. `app` stays with the program.
+    """
+
+    content: str | Sequence[str | Mapping[str, Any]] | None = None
+    data: Any = None
+    app: Any = None
+
+
+def split_annotation(annotation: Any) -> tuple[Any, list[Any]]:
     """The annotation without its outer `Annotated`, and what was beside it."""
-    metadata: tuple[Any, ...] = ()
-    while typing.get_origin(annotation) is Annotated:
-        annotation, *more = typing.get_args(annotation)
-        metadata = (*more, *metadata)
-    if not metadata:
-        return annotation, Notes()
-    description = ""
-    bounds: dict[str, Any] = {}
-    for note in _spread(metadata):
-        text = note if isinstance(note, str) else _of(note, "description") or _of(note, "documentation")
-        if isinstance(text, str) and text:
-            description = text
-        for name in (*_BOUNDS, "min_length", "max_length"):
-            bound = _of(note, name)
-            if isinstance(bound, int | float) and not isinstance(bound, bool):
-                bounds[name] = bound
-        pattern = _of(note, "pattern")
-        pattern = getattr(pattern, "pattern", pattern)  # a compiled one
-        if isinstance(pattern, str):
-            bounds["pattern"] = pattern
-    return annotation, Notes(description, bounds, metadata)
+    plain, *notes = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else (annotation,)
+    return plain, notes
 
 
-def _spread(notes: tuple[Any, ...]) -> Iterator[Any]:
-    """The notes; pydantic's `Field` keeps its bounds in notes of its own."""
+def constraints(notes: Iterable[Any]) -> dict[str, Any]:
+    """What notes of msgspec, pydantic and annotated-types say: bounds, by msgspec's names for them, and `description`.
+
+    They are read by what they have, without an import of these; a bare text is a description.
+    """
+    found: dict[str, Any] = {}
     for note in notes:
-        yield note
-        inner = _of(note, "metadata")
-        if isinstance(inner, list | tuple):
-            yield from inner
+        inner = getattr(note, "metadata", None)  # where pydantic's `Field` keeps its bounds
+        found |= constraints(inner) if isinstance(inner, list | tuple) else {}
+        found |= {name: bound for name in _BOUNDS if (bound := getattr(note, name, None)) is not None}
+        text = note if isinstance(note, str) else getattr(note, "description", None)
+        found |= {"description": text} if isinstance(text, str) and text else {}
+    return found
 
 
-def _of(note: Any, name: str) -> Any:
-    return None if isinstance(note, str | type) else getattr(note, name, None)
+def constrained(schema: dict[str, Any], bounds: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with those bounds that it can have; in a union each branch with its own."""
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [constrained(branch, bounds) for branch in schema["anyOf"]]}
+    made = dict(schema)
+    for name, bound in bounds.items():
+        try:
+            meta = msgspec.Meta(**{name: getattr(bound, "pattern", bound)})  # a pattern may be compiled
+            made |= msgspec.json.schema(Annotated[_BOUNDED[schema["type"]], meta])
+        except (KeyError, TypeError):  # not a bound of this type
+            continue
+    return made

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from callwright.agent.events import CallReady, ToolEnded
-from callwright.agent.readers import MisfitError
 from callwright.agent.results import cut_text
 from callwright.agent.tools import Tool
 from callwright.calls.custom_tools import INPUT
@@ -66,7 +65,7 @@ def _fitted(ready: CallReady, tool: Tool) -> ReadyCall | str:
             return f"The input does not match the grammar: {wrong}."
     try:
         return ReadyCall(ready, tool, tool.read(ready.arguments))
-    except MisfitError as error:
+    except msgspec.ValidationError as error:
         return cut_text(f"{error}.", _MAX_FAULT)
 
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 import msgspec
 
 from callwright.agent.agent import Limits, OnError
+from callwright.agent.annotations import Context, Failed, From, Result, Retry
 from callwright.agent.calls import ReadyCall
 from callwright.agent.events import RunEvent, Status, ToolEnded, ToolProgress, ToolStarted
-from callwright.agent.marks import Context, Failed, From, Result, Retry
 from callwright.agent.results import cut_text, write_result
 from callwright.agent.state import NOT_RUN
 from callwright.agent.threads import in_thread

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright.agent.marks import Result
+from callwright.agent.annotations import Result
 from callwright.conversation import MediaPart
 from callwright.tolerant_json.codec import encode
 

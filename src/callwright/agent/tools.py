@@ -15,12 +15,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
 from msgspec import Struct
+from msgspec.inspect import Field
 
-from callwright.agent.annotations import Notes, read_notes
-from callwright.agent.docstrings import read_docstring
-from callwright.agent.marks import Context, From, Hidden
-from callwright.agent.readers import Kind, MisfitError, UnknownTypeError, inside
-from callwright.agent.schema import Field, Kinds
+from callwright.agent.annotations import Context, From, Hidden, split_annotation
+from callwright.agent.function_schema import Types, convert, read_docstring
 from callwright.calls.custom_tools import INPUT, custom_tool
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError, did_you_mean
@@ -72,7 +70,7 @@ class Tool:
         self,
         function: Function,
         definition: FunctionTool,
-        kind: Kind | None,
+        arguments: Any,
         hidden: tuple[HiddenParameter, ...],
         options: ToolOptions,
     ) -> None:
@@ -80,7 +78,7 @@ class Tool:
         self.definition = definition
         self.hidden = hidden
         self.options = options
-        self._kind = kind
+        self._arguments = arguments
         functools.update_wrapper(self, _inner(function), updated=())
 
     @property
@@ -100,18 +98,18 @@ class Tool:
         return f"Tool({self.name!r})"
 
     def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of the parameters that these arguments give. Raises `MisfitError`."""
+        """The values of the parameters that these arguments give. Raises `msgspec.ValidationError`."""
         taken = [hidden.name for hidden in self.hidden if hidden.name in arguments]
         if taken:
-            raise MisfitError(f"unknown argument {taken[0]!r}")
+            raise msgspec.ValidationError(f"unknown argument {taken[0]!r}")
         if self.definition.custom is not None:
             (name,) = [name for name in inspect.signature(self.function).parameters if name not in self._filled]
             return {name: arguments[INPUT]}
-        return dict(arguments) if self._kind is None else dict(inside(self._kind.read, dict(arguments), ""))
+        return dict(arguments) if self._arguments is None else dict(convert(dict(arguments), self._arguments))
 
     def invoke(self, values: Mapping[str, Any]) -> Any:
         """Call the function with values by name, hidden ones among them."""
-        if self._kind is None and self.definition.custom is None:
+        if self._arguments is None and self.definition.custom is None:
             return self.function(**values)
         signature = inspect.signature(self.function)
         bound = signature.bind_partial()
@@ -186,10 +184,10 @@ def tool(
             return Tool(function, custom_tool(called, about or None, grammar), None, reader.hidden, own)
         if parameters is not None:
             return Tool(function, FunctionTool(called, about or None, parameters, strict), None, (), own)
-        kind = reader.kind()
-        if strict and (problems := strict_problems(kind.schema)):
+        arguments, schema = reader.arguments()
+        if strict and (problems := strict_problems(schema)):
             raise RequestError(f"The tool {called!r} cannot be strict: {problems[0]}", param="strict")
-        return Tool(function, FunctionTool(called, about or None, kind.schema, strict), kind, reader.hidden, own)
+        return Tool(function, FunctionTool(called, about or None, schema, strict), arguments, reader.hidden, own)
 
     return made if function is None else made(function)
 
@@ -200,7 +198,7 @@ def bind(given: Tool, /, **values: Any) -> Tool:
     For tools whose schema came from outside, such as those of MCP servers. A value may be `Hidden` (it comes from the
     run, by its name) or `From(f)`. Raises `RequestError` for a name that is no parameter.
     """
-    if not isinstance(given, Tool) or given._kind is not None or given.definition.custom is not None:
+    if not isinstance(given, Tool) or given._arguments is not None or given.definition.custom is not None:
         raise RequestError(
             "bind is for tools whose schema was given. In a function of your own annotate the parameter as Hidden or "
             "From(…), or make a tool of functools.partial."
@@ -230,8 +228,7 @@ class _FunctionReader:
 
     def __init__(self, function: Function, name: str, local_names: Mapping[str, Any], *, strict: bool) -> None:
         self._name = name
-        self._kinds = Kinds(strict=strict)
-        self._strict = strict
+        self._types = Types(strict=strict)
         bound = function.keywords if isinstance(function, functools.partial) else {}
         try:
             found = inspect.signature(function).parameters
@@ -249,46 +246,43 @@ class _FunctionReader:
         if self._asked and self._asked[0].name in ("self", "cls") and self._asked[0].name not in self._hints:
             raise self._error("it is a method: make a tool of the bound one, tool(thing.method)")
 
-    def kind(self) -> Kind:
-        """The object of the arguments."""
-        members: list[Field] = []
-        rest: Kind | None = None
+    def arguments(self) -> tuple[Any, JsonObject]:
+        """The object of the arguments: its type, and its schema."""
+        fields: list[Field] = []
+        rest: Any = None
         for one in self._asked:
             if one.kind is one.VAR_POSITIONAL:
                 why = "*args has no names to call its values by. A decorator without functools.wraps leaves one behind"
                 raise self._error(why, one.name)
+            is_optional = one.default is not one.empty
             try:
-                kind = self._kinds.of(self._hints.get(one.name, Any))
-            except UnknownTypeError as error:
+                type_ = self._types.of(
+                    self._hints.get(one.name, Any),
+                    is_optional=is_optional,
+                    documented=self._documented.get(one.name, ""),
+                    default=_default_text(one.default) if is_optional and one.default is not None else "",
+                )
+            except (TypeError, NameError) as error:
                 raise self._error(str(error), one.name) from error
             if one.kind is one.VAR_KEYWORD:
-                rest = kind
-                continue
-            has_default = one.default is not one.empty
-            members.append(Field(one.name, one.name, self._described(kind, one), has_default))
-        kind = self._kinds.closed_object(members, lambda made: made, rest=rest)
-        if self._kinds.definitions:
-            kind.schema["$defs"] = self._kinds.definitions
-        return kind
+                rest = type_
+            else:
+                fields.append(Field(one.name, one.name, type_, required=not is_optional))
+        made = self._types.object(fields, dict, rest=rest)
+        definitions = self._types.definitions
+        return made, {**made.schema, **({"$defs": definitions} if definitions else {})}
 
     def check_custom(self) -> None:
         """Raises when the function does not take one text."""
         if [self._hints.get(one.name, str) for one in self._asked] != [str]:
             raise self._error("a custom tool takes one parameter, a str")
 
-    def _described(self, kind: Kind, one: inspect.Parameter) -> Kind:
-        """With the text of the docstring, unless the annotation has one, and with the default in words."""
-        text = kind.schema.get("description") or self._documented.get(one.name, "")
-        default = "" if one.default in (one.empty, None) else _default_text(one.default)
-        text = " ".join(part for part in (text, default) if part)
-        return self._kinds.noted(kind, Notes(description=text)) if text else kind
-
     def _hidden(self, one: inspect.Parameter) -> HiddenParameter | None:
-        plain, notes = read_notes(self._hints.get(one.name, Any))
+        plain, notes = split_annotation(self._hints.get(one.name, Any))
         is_optional = one.default is not one.empty
         if plain is Context:
             return HiddenParameter(one.name, "context", is_optional)
-        for note in notes.all:
+        for note in notes:
             if note is Hidden or isinstance(note, Hidden):
                 return HiddenParameter(one.name, "value", is_optional)
             if isinstance(note, From):

@@ -6,7 +6,7 @@ Source of the shapes: `CallToolResult` of the Model Context Protocol, 2026-07-28
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from callwright.agent.marks import Failed, Result
+from callwright.agent.annotations import Failed, Result
 from callwright.agent.results import cut_text
 from callwright.tolerant_json.codec import encode
 
