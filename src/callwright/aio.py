@@ -1,12 +1,21 @@
 """Streams in batches: what came together is handed on together, so that a burst costs each layer one step."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-__all__ = ["each"]
+__all__ = ["AsyncStream", "each"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class AsyncStream(Protocol[T_co]):
+    """What is read to its end or closed before it: an asynchronous generator, or something that stands before one."""
+
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+
+    def aclose(self) -> Awaitable[object]: ...
 
 
 async def each(batches: AsyncGenerator[Sequence[T], None]) -> AsyncGenerator[T, None]:

@@ -57,14 +57,15 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
         """
-        texts: list[tuple[type[Piece], str]] = []
+        kinds: list[type[Piece]] = []
+        texts: list[str] = []
         for piece in self.pieces:
             is_json = isinstance(piece, Text) and piece.json
-            text = neutralise_json(piece.text, self.controls) if is_json else piece.text
-            texts.append((type(piece), text))
-        whole = "".join(text for _, text in texts)
-        cuts = [0, *self._cuts(whole, texts), len(whole)]
-        return _BREAK.join(whole[one:other] for one, other in pairwise(cuts))
+            kinds.append(type(piece))
+            texts.append(neutralise_json(piece.text, self.controls) if is_json else piece.text)
+        whole = "".join(texts)
+        cuts = self._cuts(whole, zip(kinds, texts, strict=True))
+        return _BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
 
     def _cuts(self, whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
         """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
@@ -99,33 +100,33 @@ class PromptBuilder:
     """Collects pieces; neighbours of one kind are joined."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[_Make, list[str]]] = []
-        self._make: _Make | None = None  # of the run that goes on
-        self._texts: list[str] = []
+        self._parts: list[tuple[_Make, str]] = []
 
     def control(self, *tokens: str) -> "PromptBuilder":
         """Append control tokens."""
-        return self._append(Control, "".join(tokens))
+        self._parts.append((Control, "".join(tokens)))
+        return self
 
     def text(self, *texts: str) -> "PromptBuilder":
         """Append ordinary text."""
-        return self._append(Text, "".join(texts))
+        self._parts.append((Text, "".join(texts)))
+        return self
 
     def json(self, text: str) -> "PromptBuilder":
         """Append the text of a JSON value."""
-        return self._append(_json_text, text)
-
-    def _append(self, make: _Make, text: str) -> "PromptBuilder":
-        if text:
-            if make is not self._make:
-                self._make, self._texts = make, []
-                self._runs.append((make, self._texts))
-            self._texts.append(text)
+        self._parts.append((_json_text, text))
         return self
 
     def pieces(self) -> tuple[Piece, ...]:
         """What was collected."""
-        return tuple(make("".join(texts)) for make, texts in self._runs)
+        runs: list[tuple[_Make, list[str]]] = []
+        for make, text in self._parts:
+            if not text:
+                continue
+            if not runs or runs[-1][0] is not make:
+                runs.append((make, []))
+            runs[-1][1].append(text)
+        return tuple([make("".join(texts)) for make, texts in runs])
 
 
 def neutralise(text: str, controls: Sequence[str]) -> str:

@@ -48,11 +48,12 @@ MAX_HELD_BLANKS = 256
 class Markers:
     """A set of literals to look for in a stream; without any it is never met, and all text up to the end is read."""
 
-    __slots__ = ("_growing", "_longest", "_nested", "_prefix", "first", "search")
+    __slots__ = ("_growing", "_longest", "_nested", "_prefix", "first", "grows", "search")
 
     def __init__(self, *literals: str) -> None:
         self.search, self.first, self._prefix, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
+        self.grows = self._nested or bool(self._growing)  # whether a literal may be a piece of another one
 
     def is_prefix_of_longer(self, text: str, at: int, found: re.Match[str]) -> bool:
         """Whether the literal found from `at` on is a piece of a longer one that may still come."""
@@ -151,7 +152,7 @@ class StreamReader:
             self.at = len(text)
             return text[at:], ""
         found = markers.search(text, at)
-        if found is not None and (self.ended or not markers.is_prefix_of_longer(text, at, found)):
+        if found is not None and (not markers.grows or self.ended or not markers.is_prefix_of_longer(text, at, found)):
             self.at = found.end()
             return text[at : found.start()], found.group()
         end = len(text) if self.ended else markers.partial_match_start(text, at)
@@ -174,8 +175,8 @@ class StreamReader:
 
     def blanks(self) -> str:
         """Read white space."""
-        end = _BLANKS(self.text, self.at).end()  # type: ignore[union-attr]  # matches always
-        return self.take(end)
+        begin, self.at = self.at, _BLANKS(self.text, self.at).end()  # type: ignore[union-attr]  # matches always
+        return self.text[begin : self.at]
 
     def ahead(self, size: int) -> str:
         """The next characters, at most `size`. Who decides by no more than these decides alike however the text is
@@ -233,7 +234,7 @@ def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Eve
         text, marker = source.scan(markers)
         if text:
             emit(make(text))
-        if marker or source.done:
+        if marker or (source.ended and source.at == len(source.text)):
             return marker
         source.set_fast_path(fast_path)
         yield
@@ -290,6 +291,6 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
             return "".join(pieces) + text[: limit - size], ""
         pieces.append(text)
         size += len(text)
-        if marker or source.done:
+        if marker or (source.ended and source.at == len(source.text)):
             return "".join(pieces), marker
         yield

@@ -55,7 +55,7 @@ def prepared(index: int, call: Call, tools: Mapping[str, Tool]) -> ReadyCall | s
 def _fitted(ready: CallReady, tool: Tool) -> ReadyCall | str:
     if not isinstance(ready.arguments, dict):
         return f"$: expected an object, got {type(ready.arguments).__name__}."
-    faults = validate.faults(tool.parameters, ready.arguments)
+    faults = validate.validator_of(tool.parameters).faults(ready.arguments)
     if faults:
         return " ".join(f"{fault.path}: {cut_text(fault.message, _MAX_FAULT)}." for fault in faults)
     custom = tool.definition.custom

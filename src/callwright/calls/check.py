@@ -139,8 +139,9 @@ class Check:
         return StreamingCustomInput(tool, self._tools) if tool.custom else StreamingArguments(tool.name, self._tools)
 
     def _tell_early(self, call: int | None, out: list[Event]) -> None:
-        out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
-        self._early.clear()
+        if self._early:
+            out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
+            self._early.clear()
 
     def _lets_out(self, name: str) -> bool:
         if isinstance(self._choice, NamedTool) and name != self._choice.name:
@@ -164,7 +165,12 @@ class Check:
             if rest:
                 out.append(ArgumentsDelta(ours, rest))
             complete = complete and call.arguments.complete
-            problems, arguments = call.arguments.problems, call.arguments.text
+            problems = call.arguments.problems
+            if isinstance(call.arguments, StreamingArguments) and call.arguments.is_checked and complete:
+                out.append(CallEnded(ours))
+                out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]
+                return
+            arguments = call.arguments.text
         out.append(CallEnded(ours, complete))
         out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
         if not complete:

@@ -20,7 +20,6 @@ from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, resolve, wanted
-from callwright.schema.validate import unread
 from callwright.stream_reader import Parse, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import TRAILING
@@ -64,6 +63,11 @@ class StreamingArguments:
     def text(self) -> str:
         """All that was sent so far."""
         return "".join(self._written)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether they came whole and were found to fit their schema: nobody has to look again."""
+        return bool(self._passed)
 
     def feed(self, text: str) -> str:
         """Read more of what the model writes; answers what has become certain."""
@@ -121,7 +125,7 @@ class StreamingArguments:
             value.keys() <= properties(self._schema).keys()
             and not any(isinstance(item, dict | list) for item in value.values())
             and not self._tools.faults(self._name, value)
-            and not unread(self._schema)  # which checks nothing, but may still mend
+            and not self._tools.unusable_schema(self._name)  # which checks nothing, but may still mend
         )
 
     def _replay_prefix(self) -> None:
@@ -330,6 +334,9 @@ class StreamingArguments:
             self.complete = False
             self._put(prefix)
             return True
+        if len(choices) == 1 and _fits_as_written(node, choices[0]):
+            self._put(prefix + node.json)
+            return True
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(node, schema, path, 0)
         if droppable is not None and mender.leaves_out(made, droppable):
@@ -359,6 +366,20 @@ class StreamingArguments:
     def _put(self, text: str) -> None:
         self._new.append(text)
         self._size += len(text)
+
+
+def _fits_as_written(node: Node, schema: Schema) -> bool:
+    """Whether a number or a boolean is of the one type that is wanted: most are, and nothing is to be mended."""
+    if "enum" in schema or "const" in schema:
+        return False
+    match schema.get("type"):
+        case "number":
+            return node.kind == "number"
+        case "integer":
+            return node.kind == "number" and node.json.lstrip("-").isdecimal()
+        case "boolean":
+            return node.kind == "literal" and node.json != "null"
+    return False
 
 
 def _takes_any_text(schema: Schema) -> bool:

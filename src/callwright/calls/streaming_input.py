@@ -56,10 +56,10 @@ class StreamingCustomInput:
         self._name = tool.name
         self._tools = tools
         self._grammar = tool.custom.grammar
-        self._way: Literal["open", "plain", "json", "held"] = "open" if self._grammar is None else "held"
+        self._way: Literal["open", "plain", "held"] = "open" if self._grammar is None else "held"
         self._held: list[str] = []
-        self._live = StreamingArguments(tool.name, tools)
-        self._body: _StringBody | None = None
+        self._live: StreamingArguments | None = None  # the arguments, where the input stands in their JSON
+        self._body = _StringBody()
         self._written: list[str] = []
 
     @property
@@ -71,8 +71,8 @@ class StreamingCustomInput:
         """Read more of what the model writes; answers what of the input has become certain."""
         if self._way == "plain":
             return self._sent(text)
-        if self._way == "json":
-            return self._unquoted(self._live.feed(text))
+        if self._live is not None:
+            return self._sent(self._body.feed(self._live.feed(text)))
         self._held.append(text)
         return self._opened() if self._way == "open" else ""
 
@@ -81,25 +81,16 @@ class StreamingCustomInput:
         if self._way == "plain":
             self.complete = not cut
             return ""
-        if self._way == "json":
-            sent = self._unquoted(self._live.finish(cut=cut))
-            self.complete, self.problems = self._live.complete, [*self._live.problems, *self._left_out()]
+        if self._live is not None:
+            sent = self._sent(self._body.feed(self._live.finish(cut=cut)))
+            self.complete = self._live.complete
+            self.problems = [*self._live.problems, *_left_out(self._live.text)]
             return sent
         text = "".join(self._held)
         if cut:
             self.complete = False
             return self._sent(text)
         return self._sent(self._settled(text))
-
-    def _left_out(self) -> list[Problem]:
-        """What stood beside the input in its arguments."""
-        try:
-            value = decode(self._live.text)
-        except NotJsonError:
-            return []
-        others = {key: it for key, it in value.items() if key != INPUT} if isinstance(value, dict) else {}
-        told = f"beside the input: {', '.join(others)}"
-        return [Problem("argument_dropped", told, text=encode(others).decode())] if others else []
 
     def _sent(self, text: str) -> str:
         self._written.append(text)
@@ -109,8 +100,8 @@ class StreamingCustomInput:
         """Decide by its begin how the input is written."""
         begin = "".join(self._held)
         if _HEAD.match(begin):
-            self._way = "json"
-            return self._unquoted(self._live.feed(begin))
+            self._live = StreamingArguments(self._name, self._tools)
+            return self._sent(self._body.feed(self._live.feed(begin)))
         if _MAY_BE_HEAD.match(begin):
             return ""
         if _OTHER_JSON.match(begin):
@@ -118,12 +109,6 @@ class StreamingCustomInput:
             return ""
         self._way = "plain"
         return self._sent(begin)
-
-    def _unquoted(self, arguments: str) -> str:
-        """What the string in the arguments says, as far as it is written."""
-        if self._body is None:
-            self._body = _StringBody()
-        return self._sent(self._body.feed(arguments))
 
     # --- input that is read as a whole ---
 
@@ -146,7 +131,16 @@ class StreamingCustomInput:
 
     def _argument(self, text: str) -> str | None:
         """The input in a JSON text of the arguments; None when there is none."""
-        node = read_json(text.strip()) if text.lstrip()[:1] in ("{", '"') else None
+        if text.lstrip()[:1] not in ("{", '"'):
+            return None
+        try:
+            value = decode(text)
+        except NotJsonError:
+            pass
+        else:
+            if isinstance(value, dict) and value.keys() == {INPUT} and isinstance(value[INPUT], str):
+                return str(value[INPUT])  # as the model was asked to write it
+        node = read_json(text.strip())
         if node is None:
             return None
         (only,) = node.members if len(node.members) == 1 else (None,)
@@ -189,6 +183,17 @@ class StreamingCustomInput:
                 waiting.append((heredoc["text"], "without the shell command around it"))
             if "\r\n" in reading:
                 waiting.append((reading.replace("\r\n", "\n"), how or "with line feeds for its line ends"))
+
+
+def _left_out(arguments: str) -> list[Problem]:
+    """What stood beside the input in its arguments."""
+    try:
+        value = decode(arguments)
+    except NotJsonError:
+        return []
+    others = {key: it for key, it in value.items() if key != INPUT} if isinstance(value, dict) else {}
+    told = f"beside the input: {', '.join(others)}"
+    return [Problem("argument_dropped", told, text=encode(others).decode())] if others else []
 
 
 class _StringBody:

@@ -1,11 +1,11 @@
 """The tools of one request: by name, what their schemas accept, and what the request says about their use."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
-from callwright.schema import validate
 from callwright.schema.keywords import properties, required
+from callwright.schema.validate import Fault, Validator, is_valid, validator_of
 
 __all__ = ["Toolset"]
 
@@ -13,6 +13,26 @@ __all__ = ["Toolset"]
 NO_HINTS = ParameterAliases()
 # Where models have seen their tools live.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
+
+
+class _Spellings:
+    """Names without what models change in them: case, blanks, joints, a `server__` before them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
+        self._tails: dict[str, str | None] = {}  # the same for what stands behind a `server__`
+        for name in names:
+            folded = fold(name)
+            self._folded[folded] = None if folded in self._folded else name
+            _, joint, tail = name.rpartition("__")
+            if joint and tail:
+                folded = fold(tail)
+                self._tails[folded] = None if folded in self._tails else name
+
+    def find(self, name: str) -> str | None:
+        """The one offered name that this may be."""
+        bare = fold(next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name))
+        return self._folded.get(bare) or (None if bare in self._folded else self._tails.get(bare))
 
 
 class Toolset:
@@ -23,9 +43,9 @@ class Toolset:
     """
 
     __slots__ = (
-        "_folded",
-        "_tails",
+        "_spellings",
         "_tools",
+        "_validators",
         "allowed",
         "choice",
         "hints",
@@ -51,14 +71,8 @@ class Toolset:
         self.infer_bare_arguments = infer_bare_arguments
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
-        self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
-        for name in self._tools:
-            self._folded[fold(name)] = None if fold(name) in self._folded else name
-        self._tails: dict[str, str | None] = {}  # the same for what stands behind a `server__`
-        for name in self._tools:
-            _, joint, tail = name.rpartition("__")
-            if joint and tail:
-                self._tails[fold(tail)] = None if fold(tail) in self._tails else name
+        self._spellings: _Spellings | None = None
+        self._validators: dict[str, Validator] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -86,8 +100,9 @@ class Toolset:
             for prefix in _NAMESPACES:
                 if name.removeprefix(prefix) in self._tools:
                     return name.removeprefix(prefix)
-            bare = fold(next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name))
-            return self._folded.get(bare) or (None if bare in self._folded else self._tails.get(bare)) or name
+            if self._spellings is None:
+                self._spellings = _Spellings(self._tools)
+            return self._spellings.find(name) or name
         return name
 
     def is_respelled(self, written: str, name: str) -> bool:
@@ -104,19 +119,24 @@ class Toolset:
         tool = self.get(name)
         return tool is not None and not properties(tool.parameters)
 
-    def faults(self, name: str, arguments: object) -> list[validate.Fault]:
+    def faults(self, name: str, arguments: object) -> list[Fault]:
         """Where these arguments do not fit the tool's schema; a tool without a schema takes any object."""
-        tool = self.get(name)
         if not isinstance(arguments, dict):
-            return [validate.Fault("$", f"expected an object, got {type(arguments).__name__}")]
-        if tool is None or not tool.parameters:
-            return []
-        return validate.faults(tool.parameters, arguments)
+            return [Fault("$", f"expected an object, got {type(arguments).__name__}")]
+        validator = self._validators.get(name) or self._validator(name)
+        return validator.faults(arguments) if validator is not None else []
 
     def unusable_schema(self, name: str) -> str:
         """Why the tool's schema checks nothing, as no validator can read it; empty where it does."""
-        tool = self.get(name)
-        return validate.unread(tool.parameters) if tool is not None and tool.parameters else ""
+        validator = self._validators.get(name) or self._validator(name)
+        return validator.unread if validator is not None else ""
+
+    def _validator(self, name: str) -> Validator | None:
+        tool = self._tools.get(name)
+        if tool is None or not tool.parameters:
+            return None
+        found = self._validators[name] = validator_of(tool.parameters)
+        return found
 
     def fitting(self, arguments: object) -> list[str]:
         """The names of the tools that declare every key of `arguments` and accept them as they are.
@@ -130,7 +150,7 @@ class Toolset:
             for tool in self.ordered
             if tool.parameters
             and arguments.keys() <= properties(tool.parameters).keys()
-            and validate.is_valid(tool.parameters, arguments)
+            and is_valid(tool.parameters, arguments)
         ]
 
     def declares(self, key: str) -> bool:

@@ -20,9 +20,9 @@ It says how one model family is prompted and how its output reads:
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -68,7 +68,7 @@ _NOT_DIALECTS = {"base", "detect", "prompts", "readers"}
 @cache
 def dialect_names() -> tuple[str, ...]:
     """The names of all dialects, sorted."""
-    found = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    found = (module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__))
     return tuple(sorted(name for name in found if name not in _NOT_DIALECTS and not name.startswith("_")))
 
 

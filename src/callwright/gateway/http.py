@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
-from contextlib import aclosing, suppress
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, Self, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -138,33 +138,46 @@ class PeekedStream(Generic[T]):
 
     def __init__(self, events: AsyncGenerator[T, None]) -> None:
         self._events = events
-        self._first: asyncio.Future[T | None] = asyncio.ensure_future(anext(events, None))
+        self._first: asyncio.Future[T | None] | None = asyncio.ensure_future(anext(events, None))
 
     async def begin(
         self, receive: Receive, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
     ) -> None:
         """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientDisconnected`; what
-        the answer `bears` comes out of `events` instead.
+        the answer `bears` comes out of the iteration instead.
         """
+        first = self._first
+        assert first is not None, "it has begun already"
         try:
-            await cancel_on_disconnect(receive, asyncio.wait({self._first}, timeout=patience_s))
-            if self._first.done() and not bears(self._first.exception()):
-                self._first.result()
+            await cancel_on_disconnect(receive, asyncio.wait({first}, timeout=patience_s))
+            if first.done() and not bears(first.exception()):
+                first.result()
         except BaseException:
-            await cancel_quietly(self._first)
-            await self._events.aclose()
+            await self.aclose()
             raise
 
-    async def events(self) -> AsyncGenerator[T, None]:
-        """All of them."""
-        async with aclosing(self._events):
-            try:
-                event = await self._first
-            finally:
-                await cancel_quietly(self._first)
-            while event is not None:
-                yield event
-                event = await anext(self._events, None)
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Awaitable[T]:
+        """The next event. Behind the first one nothing stands between who reads and the generator."""
+        return self._events.__anext__() if self._first is None else self._begun(self._first)
+
+    async def _begun(self, first: "asyncio.Future[T | None]") -> T:
+        try:
+            event = await first
+        finally:
+            await cancel_quietly(first)
+            self._first = None
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def aclose(self) -> None:
+        """Nothing more of it is wanted."""
+        if self._first is not None:
+            await cancel_quietly(self._first)
+        await self._events.aclose()
 
 
 async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
@@ -204,24 +217,22 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        beat = asyncio.ensure_future(self._beat(send))
-        pump = asyncio.ensure_future(cancel_on_disconnect(receive, self._pump(send)))
+        tasks = [asyncio.ensure_future(work) for work in (self._beat(send), self._pump(send), _left(receive))]
         try:
-            await asyncio.wait({beat, pump}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (beat, pump):
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
                 if task.done():
-                    with suppress(ClientDisconnected):
-                        task.result()
+                    task.result()
         finally:
-            await cancel_quietly(beat)
-            await cancel_quietly(pump)
+            for task in tasks:
+                await cancel_quietly(task)
             await self._events.aclose()
 
     async def _pump(self, send: Send) -> None:
         async for batch in self._events:
             async with self._sending:
                 self._sent += 1
-                for piece in packed(batch):
+                for piece in batch if len(batch) == 1 and batch[0] else packed(batch):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
         async with self._sending:
             self._over = True

@@ -102,7 +102,7 @@ class Reader:
         self.usage: Usage | None = None
         self._check = Check(tools)
         self._reason: FinishReason = "stop"
-        self._native = NativeCalls(self._check)
+        self._native_calls: NativeCalls | None = None
         self._tools = tools
         self._parser: OutputParser | None = None
         self._may_print = False
@@ -121,14 +121,18 @@ class Reader:
         else:
             self._may_print = _may_print_calls(conversation, generation.fields)
 
+    @property
+    def _native(self) -> NativeCalls:
+        """What the server has parsed itself: nothing of it in mode raw."""
+        if self._native_calls is None:
+            self._native_calls = NativeCalls(self._check)
+        return self._native_calls
+
     def read(self, delta: Delta) -> list[Event]:
         """Read more of what the upstream sent."""
-        events = self._read(delta)
         if self._early:
-            events, self._early = self._early + events, []
-        return events
-
-    def _read(self, delta: Delta) -> list[Event]:
+            early, self._early = self._early, []
+            return early + self.read(delta)
         match delta:
             case TextDelta(text, logprobs):
                 if self._may_print:
@@ -181,8 +185,10 @@ class Reader:
 
     def finish(self) -> list[Event]:
         """The upstream has sent all of it."""
+        out, self._early = self._early, []
+        if self._native_calls is not None:
+            out += self._native_calls.end(cut=self._reason == "length")
         if self._parser is not None:
-            return self._early + self._native.end(cut=self._reason == "length") + self._parser.finish(self._reason)
-        out = self._native.end(cut=self._reason == "length")
+            return out + self._parser.finish(self._reason)
         self._check.finish(self._reason, out)
         return out

@@ -155,9 +155,7 @@ class RetryPolicy:
         self._told: list[str] = []
 
     def push(self, batch: Sequence[Event]) -> Sequence[Event]:
-        """Events of the attempt that runs; answers those that may go out now."""
-        if not self.holds:
-            return batch
+        """Events of the attempt that runs; answers those that may go out now: all, where nothing `holds`."""
         return [event for event in batch if self._goes_out(event)]
 
     def _goes_out(self, event: Event) -> bool:
@@ -176,9 +174,11 @@ class RetryPolicy:
         `in_time`: the time for another attempt is there.
         """
         attempt = self._attempt
+        if not self.holds or attempt.reason in ("length", "content_filter"):
+            return None
         wrong = self._wrong(attempt)
         told = [problem.detail for problem in wrong]
-        if not self.holds or not wrong or attempt.reason in ("length", "content_filter"):
+        if not wrong:
             return None
         if len(self._earlier) >= self._retries or not in_time or told == self._told:
             return None

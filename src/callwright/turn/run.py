@@ -48,7 +48,7 @@ async def run_turn(
 
         def passed(events: Sequence[Event]) -> Sequence[Event]:
             """What of these goes out now, as the retry policy stands."""
-            certain = retry.push(events)
+            certain = retry.push(events) if retry.holds else events
             if certain and seen is not None:
                 seen.events(certain)
             return certain

@@ -4,7 +4,7 @@ What must be said so that control tokens survive differs from server to server, 
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -60,8 +60,9 @@ class CompletionsUpstream(ConstrainedUpstream):
         body = {**way.body(generation), **constraining}
         async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as batches:
             async for batch in batches:
-                deltas = [delta for chunk in batch for delta in way.read(chunk)]
-                stopped = stopped or any(isinstance(delta, FinishDelta) for delta in deltas)
+                deltas: list[Delta] = []
+                for chunk in batch:
+                    stopped = way.read(chunk, deltas) or stopped
                 if deltas:
                     yield deltas
         if not stopped:
@@ -151,16 +152,20 @@ class _Chunk(Struct):
     usage: CountedTokens | None = None
 
 
-def _read_openai(chunk: _Chunk) -> Iterator[Delta]:
+def _read_openai(chunk: _Chunk, deltas: list[Delta]) -> bool:
+    """Append what is in a chunk; answers whether the answer has ended."""
+    stopped = False
     for choice in chunk.choices or ():
         if choice.index:  # several answers were asked for in the server's own words: one is given
             continue
         if choice.text:
-            yield TextDelta(choice.text)
+            deltas.append(TextDelta(choice.text))
         if choice.finish_reason:
-            yield FinishDelta("length" if choice.finish_reason == "length" else "stop")
+            deltas.append(FinishDelta("length" if choice.finish_reason == "length" else "stop"))
+            stopped = True
     if chunk.usage:
-        yield chunk.usage.usage()
+        deltas.append(chunk.usage.usage())
+    return stopped
 
 
 class _LlamaTimings(Struct):
@@ -177,15 +182,17 @@ class _LlamaChunk(Struct):
     timings: _LlamaTimings | None = None
 
 
-def _read_llamacpp(chunk: _LlamaChunk) -> Iterator[Delta]:
+def _read_llamacpp(chunk: _LlamaChunk, deltas: list[Delta]) -> bool:
+    """The same for llama.cpp's own endpoint."""
     if chunk.index:
-        return
+        return False
     if chunk.content:
-        yield TextDelta(chunk.content)
+        deltas.append(TextDelta(chunk.content))
     if chunk.stop:
         cached = (chunk.timings and chunk.timings.cache_n) or 0
-        yield Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached)
-        yield FinishDelta("length" if chunk.stop_type == "limit" else "stop")
+        deltas.append(Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached))
+        deltas.append(FinishDelta("length" if chunk.stop_type == "limit" else "stop"))
+    return chunk.stop
 
 
 class _Way(Struct, frozen=True):
@@ -194,7 +201,7 @@ class _Way(Struct, frozen=True):
     path: str
     body: Callable[[GenerationRequest], dict[str, Any]]
     chunk: type[Any]
-    read: Callable[[Any], Iterator[Delta]]
+    read: Callable[[Any, list[Delta]], bool]
     spelling: ConstraintEncoding | None = None
 
 

@@ -5,8 +5,8 @@ import os
 import re
 import socket
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.upstreams.sse_lines import SseLines, TooLongLineError
 
 __all__ = [
     "HttpUpstream",
@@ -31,8 +32,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-# A server that sends more than this without a line end does not speak server-sent events.
-_MAX_LINE_BYTES = 16_777_216
 _MAX_ERROR_BYTES = 1_048_576  # in some stands what the model wrote
 _MAX_TOLD = 500
 _SMALL_BYTES = 65_536
@@ -54,7 +53,6 @@ _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
 _SECRET = 6  # header values from this length on are never told
 _LISTING_S = 5.0
-_DONE = b"[DONE]"
 # The paths that OpenAI's API has below its `/v1`.
 _BELOW_V1 = ("/chat/completions", "/completions", "/models")
 
@@ -176,13 +174,19 @@ class HttpUpstream:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
-                    async with aclosing(self._read_events(response)) as batches:
-                        async for batch in batches:
-                            read, failure = self._all_decoded(batch, kind)
-                            if read:
-                                yield read
-                            if failure is not None:
-                                raise failure
+                    lines = SseLines()
+                    async for chunk in response.content.iter_any():
+                        read, failure = self._read(lines, chunk, kind)
+                        if read:
+                            yield read
+                        if failure is not None:
+                            raise failure
+                        if lines.is_over:
+                            with suppress(TimeoutError):
+                                await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                            return
+                    if last := lines.finish():
+                        yield [self._decoded(last[0], kind)]
                 elif response.content_type == "application/json":
                     yield [self._decoded(await response.read(), kind)]
                 else:
@@ -251,41 +255,16 @@ class HttpUpstream:
             )
         return self._session
 
-    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[list[bytes], None]:
-        """The data of the events, in batches of what came together."""
-        begun: list[bytes] = []  # a line without its end: a long one is put together once
-        size = 0
-        async for chunk in response.content.iter_any():
-            begun.append(chunk)
-            size += len(chunk)
-            if b"\n" not in chunk:
-                if size > _MAX_LINE_BYTES:
-                    shown = b"".join(begun[:2])[:_MAX_TOLD]
-                    begun.clear()  # an error keeps what its frames hold, and may live for long
-                    raise self._lied("sent a line of more than 16 MB", shown)
-                continue
-            *lines, rest = b"".join(begun).split(b"\n")
-            begun, size = [rest], len(rest)
-            batch = [line[5:].strip() for line in lines if line.startswith(b"data:")]
-            is_over = _DONE in batch
-            if is_over:
-                del batch[batch.index(_DONE) :]
-            if batch:
-                yield batch
-            if is_over:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(response.content.readany(), _CLOSING_S)
-                return
-        rest = b"".join(begun)
-        if rest.startswith(b"data:") and (last := rest[5:].strip()) != _DONE:
-            yield [last]
-
-    def _all_decoded(self, batch: Sequence[bytes], kind: type[T]) -> tuple[list[T], Exception | None]:
-        """The events of a batch up to the first that is none, and what is wrong with that."""
+    def _read(self, lines: SseLines, chunk: bytes, kind: type[T]) -> tuple[list[T], Exception | None]:
+        """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[T] = []
         try:
-            for data in batch:
-                read.append(self._decoded(data, kind))  # those before the failure are wanted
+            for data in lines.feed(chunk):
+                read.append(decode(data, kind) if b'"error"' not in data else self._decoded(data, kind))
+        except NotJsonError as error:
+            return read, self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD])
+        except TooLongLineError as error:
+            return read, self._lied(f"sent {error}", error.shown)
         except (RequestError, UpstreamError) as error:
             return read, error
         return read, None

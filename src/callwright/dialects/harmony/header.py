@@ -26,6 +26,11 @@ _RECIPIENT = re.compile(
 )
 _FIRST_WORD = re.compile(r"\s*((?:[^\s<]|<(?!\|))*)")
 _GLUED = re.compile(rf"(?:json|code|{'|'.join(CHANNELS)})+$|[^A-Za-z0-9_.\-]")
+# A header as the model was taught it: most are.
+_CLEAN = re.compile(
+    rf"(?P<role>assistant)?(?: to=functions\.(?P<before>[\w.-]+))?<\|channel\|>(?P<channel>{'|'.join(CHANNELS)})"
+    r"(?: to=functions\.(?P<name>[\w.-]+))?(?P<type> ?<\|constrain\|>json)?\Z"
+)
 NO_RECIPIENT = {"assistant", "user", "all", ""}
 # Content types that models glue to the channel word.
 _GLUED_CHANNEL = re.compile(rf"({'|'.join(CHANNELS)})(?:json|code|to=.*)?$")
@@ -50,6 +55,12 @@ class Header(Struct, frozen=True):
 
 def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
     """Read a header; `has_role`: it begins with the role, as behind `<|start|>`."""
+    clean = _CLEAN.match(text)
+    if clean is not None and has_role == bool(clean["role"]):
+        name = clean["before"] or clean["name"] or ""
+        if not name or (name in tools and not (clean["before"] and clean["name"])):
+            is_typed = clean["type"] is not None
+            return Header("", clean["channel"], name, hidden=False, evidence=is_typed, spaced=False, problems=())
     first, *rest = _CONTROL.split(text)
     segments = list(zip(rest[::2], rest[1::2], strict=True))
     problems: list[ProblemKind] = []

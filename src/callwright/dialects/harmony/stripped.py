@@ -32,6 +32,8 @@ _MAY_BE_HEADER = re.compile(may_come([r"\s*", *"to=", _NAME, *_KIND_ATOMS]) + "|
 
 def begins_stripped(source: StreamReader) -> bool | None:
     """Whether an output begins with a header without control tokens; None while more text is needed."""
+    if source.text.startswith("<|", source.at):  # the usual case: the server has left them where they were
+        return False
     begin = source.ahead(_MAX_HEADER)
     unknown = None if source.more(_MAX_HEADER) else False
     found = _BEGIN.match(begin)

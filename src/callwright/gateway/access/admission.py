@@ -5,7 +5,7 @@ goes on; it is over, when every model is told to stop, so that each answer ends 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -35,7 +35,7 @@ class AdmissionControl:
         self.running = 0
         self.drained = asyncio.Event()  # set when nothing new is taken
         self.is_over = False
-        self._waiting: set[asyncio.Task[object]] = set()
+        self.waiting: set[asyncio.Task[object]] = set()  # those that wait for a model just now
 
     @contextmanager
     def under_way(self, *, limited: bool = True) -> Iterator[None]:
@@ -64,32 +64,14 @@ class AdmissionControl:
         self.drained.set()
 
     def end(self) -> None:
-        """Stop every model: `UpstreamError` comes out of `next` wherever it is waited for."""
+        """Stop every model: whoever waits for one gets an `UpstreamError`, see `stopped`."""
         self.drain()
         self.is_over = True
-        for task in self._waiting:
+        for task in self.waiting:
             task.cancel()
 
-    async def next(self, events: AsyncGenerator[T, None], name: str) -> T | None:
-        """The next event of the upstream of this name; None when there is none any more. Raises `UpstreamError` when
-        the gateway ends meanwhile.
-        """
-        if self.is_over:
-            raise _stopped(name)
-        task = asyncio.current_task()
-        assert task is not None
-        self._waiting.add(task)
-        try:
-            return await anext(events, None)
-        except asyncio.CancelledError:
-            # Ours, and nobody else's, as asyncio.timeout finds it out.
-            if self.is_over and task.uncancel() == 0:
-                raise _stopped(name) from None
-            raise
-        finally:
-            self._waiting.discard(task)
 
-
-def _stopped(name: str) -> UpstreamError:
+def stopped(name: str) -> UpstreamError:
+    """The error of an answer of this upstream that ends because the gateway does."""
     message = "The gateway is shutting down: the answer ends here. Please try again."
     return UpstreamError(message, fault="stopped", upstream=name, retry_after_s="1")

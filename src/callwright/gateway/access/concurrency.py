@@ -10,7 +10,7 @@ import msgspec
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
-from callwright.gateway.access.admission import AdmissionControl, busy
+from callwright.gateway.access.admission import AdmissionControl, busy, stopped
 from callwright.gateway.access.keys import caller
 from callwright.turn.model import Model, ModeSelector
 from callwright.upstreams.base import Deltas, GenerationRequest, Upstream
@@ -39,8 +39,25 @@ class ConcurrencyLimit:
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`. Raises `RequestError` (429) when its turn does not come."""
+        waiting = self._admission.waiting
         async with self._place(generation), aclosing(self._upstream.stream(generation)) as deltas:
-            while (batch := await self._admission.next(deltas, self.name)) is not None:
+            while True:
+                if self._admission.is_over:
+                    raise stopped(self.name)
+                task = asyncio.current_task()  # not always the same: the first event is waited for by itself
+                assert task is not None
+                waiting.add(task)
+                try:
+                    batch = await anext(deltas, None)
+                except asyncio.CancelledError:
+                    # Ours, and nobody else's, as asyncio.timeout finds it out.
+                    if self._admission.is_over and task.uncancel() == 0:
+                        raise stopped(self.name) from None
+                    raise
+                finally:
+                    waiting.discard(task)
+                if batch is None:
+                    return
                 for delta in batch:
                     if isinstance(delta, Usage):
                         caller().spend(delta.prompt_tokens + delta.completion_tokens)

@@ -109,9 +109,10 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`[store]`: where responses and conversations are kept."""
 
     url: _Text
-    """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs psycopg:
-    `.venv/bin/python -m pip install '.[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none` to keep
-    nothing.
+    """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs
+    psycopg:
+    `.venv/bin/python -m pip install '.[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none`
+    to keep nothing.
     """
     retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
     """Responses older than this that nothing continues from are erased."""

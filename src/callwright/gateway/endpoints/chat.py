@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from callwright.aio import AsyncStream
 from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Problem, Usage
@@ -64,7 +65,7 @@ class ChatEndpoint:
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
         await peeked.begin(request.receive, self._server.heartbeat_s)
-        stream = _stream(chunks, peeked.events())
+        stream = _stream(chunks, peeked)
         return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 
     async def _whole(self, chat: ChatRequest, events: Events) -> Response:
@@ -105,7 +106,9 @@ class ChatEndpoint:
         }
 
 
-async def _stream(chunks: ChatChunks, events: Events) -> AsyncGenerator[list[bytes], None]:
+async def _stream(
+    chunks: ChatChunks, events: AsyncStream[Sequence[Event | Usage]]
+) -> AsyncGenerator[list[bytes], None]:
     """The chunks of a turn. A failure becomes an event.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.

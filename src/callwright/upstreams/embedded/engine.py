@@ -25,7 +25,7 @@ from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
-from callwright.upstreams.base import Deltas, FinishDelta, GenerationRequest
+from callwright.upstreams.base import Delta, Deltas, GenerationRequest
 from callwright.upstreams.completions import IN_PROCESS
 from callwright.upstreams.constrained import Grammars, constrains_itself
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile
@@ -150,8 +150,8 @@ class EmbeddedUpstream:
             async for piece in pieces:
                 if failure := decode(piece, _Piece).error:
                     raise self._failed(failure)
-                deltas = list(IN_PROCESS.read(decode(piece, IN_PROCESS.chunk)))
-                stopped = stopped or any(isinstance(delta, FinishDelta) for delta in deltas)
+                deltas: list[Delta] = []
+                stopped = IN_PROCESS.read(decode(piece, IN_PROCESS.chunk), deltas) or stopped
                 if deltas:
                     yield deltas
         if not stopped:

@@ -21,10 +21,12 @@ from callwright.grammar.engine import Engine, RefusedError, random_text
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["allows", "sampled_turn"]
+__all__ = ["allows", "sampled_turn", "sampled_value"]
 
 _MOST_CALLS: Final = 3
 _TRIES: Final = 24
+_MOST_ENDLESS: Final = 2
+_MOST_BYTES: Final = 1_500
 _OFTEN: Final = 0.5
 _THOUGHTS: Final = ("Let me see.", "The tool knows.\nIt is < 3 calls away.", 'First "one", then the other.')
 _SAID: Final = "No tool is needed."
@@ -48,13 +50,37 @@ def _arguments(tool: FunctionTool, chooser: Random, fallback: Fallback) -> str:
     """Arguments that fit, as JSON text."""
     if tool.custom is not None and tool.custom.grammar is not None:
         return input_arguments(tool.custom.grammar.sample(chooser.randrange(1 << 20)) or "")
-    schema = {**arguments_schema(tool), "additionalProperties": False}
+    text = _drawn({**arguments_schema(tool), "additionalProperties": False}, chooser)
+    return text if text is not None else encode(fallback(tool)).decode()
+
+
+def sampled_value(schema: Mapping[str, Any], otherwise: object) -> Any:
+    """A value that fits, the same for the same schema; `otherwise` where none is found."""
+    if len(encode(otherwise)) > _MOST_BYTES:  # what needs so much is never drawn
+        return otherwise
+    text = _first_drawn(encode(schema))
+    return otherwise if text is None else decode(text)
+
+
+@functools.lru_cache(256)
+def _first_drawn(schema: bytes) -> str | None:
+    given = decode(schema)
+    closed = {"additionalProperties": False} if "properties" in given else {}
+    return _drawn({**closed, **given}, Random(0))
+
+
+def _drawn(schema: Mapping[str, Any], chooser: Random) -> str | None:
+    """JSON text that fits; None when none was found."""
     grammar = lark(Json(schema))
+    endless = 0
     for _ in range(_TRIES):
         text = _sentence(grammar, chooser.randrange(1 << 30))
         if text is not None and _fits(text, schema):
             return text.decode()
-    return encode(fallback(tool)).decode()
+        endless += text is None
+        if endless == _MOST_ENDLESS:  # each takes long
+            break
+    return None
 
 
 def allows(constraint: Constraint, text: str) -> bool:

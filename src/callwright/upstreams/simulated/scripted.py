@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from callwright.upstreams.base import Delta, Deltas, Generation, Stopped, TextDelta
+from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 
 __all__ = ["ScriptedUpstream"]
 
@@ -18,16 +18,16 @@ class ScriptedUpstream:
 
     def __init__(self, answers: Iterable[str | Sequence[Delta | Exception]]) -> None:
         self._answers = iter(answers)
-        self.asked: list[Generation] = []
+        self.asked: list[GenerationRequest] = []
 
     async def open(self) -> None:
         """Nothing to make ready."""
 
-    async def stream(self, generation: Generation) -> Deltas:
+    async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         self.asked.append(generation)
         answer = next(self._answers)
-        for delta in (TextDelta(answer), Stopped("stop")) if isinstance(answer, str) else answer:
+        for delta in (TextDelta(answer), FinishDelta("stop")) if isinstance(answer, str) else answer:
             if isinstance(delta, Exception):
                 raise delta
             yield [delta]
