@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import callwright
@@ -23,12 +23,13 @@ from fuzz.engine import MAX_BYTES
 from fuzz.words import TRICKY, atoms_of
 from tests.support.cases import TOOLS, tools
 from tests.support.choices import Choices, cut
+from tests.support.examples import examples
 from tests.support.parsing import lost, merged, read
 from tests.support.properties import assert_well_formed
 
 DIALECTS = ("harmony", "hermes", "json")
 
-fuzz = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+fuzz = examples(100)
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 # --- targets ---

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Agent, Grammar, Limits, RequestError, Turn, tool
@@ -17,6 +17,7 @@ from callwright.conversation import Call, CallOutput, Conversation, Message, Nam
 from callwright.events import FinishReason, Usage
 from callwright.openai_format.messages import read_messages
 from callwright.tolerant_json.codec import encode
+from tests.support.examples import examples
 from tests.support.scripted_agents import check_history
 
 # A turn: a text, or calls by name and arguments (JSON text or an object), or the turn itself.
@@ -482,7 +483,7 @@ OUTCOMES: list[Status] = ["ok", "ok", "retry", "failed", "timeout"]
 STATUSES = st.sampled_from(OUTCOMES)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data(), answers=st.lists(TURNS, min_size=1, max_size=6), at=st.integers(0, 40), half=st.booleans())
 def test_whatever_happens_the_history_goes_on(data: st.DataObject, answers: list[Answer], at: int, half: bool) -> None:
     statuses = {name: data.draw(STATUSES) for name in ("get_weather", "poll", "send_email")}

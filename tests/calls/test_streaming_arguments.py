@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.calls.fit import repair_and_validate
@@ -15,9 +15,8 @@ from callwright.conversation import FunctionTool
 from callwright.tolerant_json.codec import decode
 from callwright.tolerant_json.reader import read_json
 from tests.support.choices import cut
+from tests.support.examples import examples
 from tests.tolerant_json.test_reader import MUTATORS, PROGRAMS, STRINGS
-
-fuzz = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 Schema = dict[str, Any]
 TEXT, WHOLE, NUMBER, FLAG = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
@@ -116,7 +115,7 @@ def assert_grows(sent: list[str], final: str) -> None:
 # --- good arguments ---
 
 
-@fuzz
+@examples(100)
 @given(call=CALLS, sizes=SIZES)
 def test_valid_arguments_go_out_byte_for_byte(call: tuple[Schema, str], sizes: list[int]) -> None:
     schema, text = call
@@ -276,7 +275,7 @@ def written(call: tuple[Schema, str], mistakes: tuple[str, str]) -> str:
     return FORM_MISTAKES[mistakes[1]](CONTENT_MISTAKES[mistakes[0]](call[1]))
 
 
-@settings(fuzz, max_examples=250)
+@examples(250)
 @given(call=CALLS, mistakes=MISTAKES, sizes=SIZES)
 def test_mended_arguments_are_the_same_in_every_cut_and_fit(
     call: tuple[Schema, str], mistakes: tuple[str, str], sizes: list[int]
@@ -334,7 +333,7 @@ def test_half_a_value_is_sent_by_no_more_than_was_written(begun: str, sent: str)
 # --- arguments that are cut off ---
 
 
-@settings(fuzz, max_examples=200)
+@examples(200)
 @given(call=CALLS, mistakes=MISTAKES, at=st.integers(0, 10_000), sizes=SIZES)
 def test_what_is_cut_off_is_not_closed(
     call: tuple[Schema, str], mistakes: tuple[str, str], at: int, sizes: list[int]

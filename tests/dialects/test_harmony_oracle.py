@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 
 import openai_harmony as library
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Turn, parse, render, typescript
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from tests.support.cases import tools
+from tests.support.examples import examples
 
 Schema = bool | dict[str, Any]
 Json = dict[str, Any]
 
-checked = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+checked = examples(200)
 
 
 @cache

@@ -4,12 +4,14 @@ import pytest
 
 from callwright import collect
 from tests.support.cases import Case, load_cases
+from tests.support.examples import share
 from tests.support.parsing import lost, merged, pieces, read
 from tests.support.properties import assert_well_formed
 
 CASES = load_cases()
-# An output is cut off at so many places; which ones differs from case to case.
-MOST_ENDS = 40
+# An output is cut off at so many places, and cut into pieces in so many ways; which places differs from case to case.
+MOST_ENDS = share(40)
+WAYS = share(5)
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.dialect}: {case.title}")
 
 
@@ -23,7 +25,7 @@ def test_a_case_means_what_it_says(case: Case) -> None:
 def test_the_cut_of_the_stream_changes_nothing(case: Case) -> None:
     whole = merged(read([case.output], case.finish, **case.request()))
     assert merged(read(case.output, case.finish, **case.request())) == whole
-    for seed in range(5):
+    for seed in range(WAYS):
         assert merged(read(pieces(case.output, seed), case.finish, **case.request())) == whole
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.errors import GrammarError, RequestError
@@ -16,6 +16,7 @@ from callwright.grammar import compile as compiling
 from callwright.grammar import engine
 from callwright.grammar import grammar as user
 from callwright.grammar.grammar import Grammar, Violation
+from tests.support.examples import examples
 
 
 class Sound(NamedTuple):
@@ -397,7 +398,7 @@ def _violation(grammar: Grammar, pieces: list[str]) -> Violation | None:
 def _cuts(text: str) -> Iterator[list[str]]:
     yield [text]
     yield list(text)
-    rng = random.Random(text)
+    rng = random.Random(repr(text))  # a text may hold half of a surrogate pair, which is no seed
     for _ in range(4):
         cuts = sorted(rng.choices(range(len(text) + 1), k=rng.randint(1, 6)))
         yield [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -624,7 +625,7 @@ def _soup(atoms: list[str], most: int) -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(atoms), max_size=most).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_soup(LARK_ATOMS, 12), st.booleans())
 def test_a_soup_of_tokens_is_a_grammar_or_refused(soup: str, within: bool) -> None:
     definition = f'start: {soup}\na: "x" | "(" a ")"\nA: /z/\nb: A?\nB: A "y"\n' if within else soup
@@ -634,7 +635,7 @@ def test_a_soup_of_tokens_is_a_grammar_or_refused(soup: str, within: bool) -> No
         assert text is None or grammar.accepts(text)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_soup(REGEX_ATOMS, 9))
 def test_a_soup_of_regex_parts_is_a_grammar_or_refused(soup: str) -> None:
     grammar = _may_refuse("regex", soup)
@@ -643,7 +644,7 @@ def test_a_soup_of_regex_parts_is_a_grammar_or_refused(soup: str) -> None:
         assert text is None or grammar.accepts(text)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from(SOUND), st.text(st.characters(codec=None), max_size=40), st.integers(0, 99), st.data())
 def test_whatever_a_model_writes_is_answered_alike_in_all_cuts(
     case: Sound, noise: str, seed: int, data: st.DataObject

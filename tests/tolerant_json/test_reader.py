@@ -7,17 +7,18 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import callwright
 from callwright.tolerant_json.reader import MAX_DEPTH, JsonRepair, TooDeepError, read_json
 from callwright.tolerant_json.tree import Node
 from tests.support.choices import cut
+from tests.support.examples import examples
 from tests.support.parsing import pieces
 from tests.support.tolerant import Read, read
 
-fuzz = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+fuzz = examples(50)
 
 
 def read_in_every_cut(text: str) -> Read:
@@ -398,7 +399,7 @@ def is_whole(node: Node) -> bool:
     return all(part.kind not in ("missing", "half") for part in parts)
 
 
-@settings(fuzz, max_examples=400)
+@examples(400)
 @given(
     begin=st.sampled_from(["{", "[", '{"a": ', '{"a": "', '["', "{'a': '", '[{"a": "b', '{"a": "b" "c" ']),
     atoms=st.lists(st.sampled_from(ATOMS), max_size=16),

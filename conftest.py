@@ -1,0 +1,175 @@
+"""Which tests run, and by which of several processes.
+
+    scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs
+    scripts/test --all      everything, with every example of what is sampled
+    scripts/test --quick    the core: some cases of each test and dialect; no process and no server is started
+    scripts/test PATH…      what is named, nothing left out
+
+The last lines of a run tell what was left out, and how to run it.
+"""
+
+import gc
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried.
+settings.register_profile("all", max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("brief", settings.get_profile("all"), max_examples=20, derandomize=True)
+settings.register_profile("quick", settings.get_profile("brief"), max_examples=5)
+
+Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
+
+_CASES: Final = 2  # of each test and dialect, in a quick run
+_TOGETHER: Final = 40  # so many tests go to a worker at once
+_HOW: Final[Mapping[str, str]] = {
+    "slow": "slow (scripts/test --all)",
+    "clients": "with clients and databases (CALLWRIGHT_CLIENTS=1 scripts/test)",
+    "processes": "that start processes (scripts/test)",
+    "servers": "that share servers (scripts/test)",
+    "cases": "further cases (scripts/test)",
+}
+_left_out: Final = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("selection", "which tests run")
+    for name, what in (("all", "everything, with every example"), ("quick", "the core only, without processes")):
+        group.addoption(f"--{name}", dest="selection", action="store_const", const=name, help=what)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_left_out] = {}
+    selection = _selection(config)
+    settings.load_profile("brief" if selection == "named" else selection)
+
+
+def _selection(config: pytest.Config) -> Selection:
+    chosen: Selection | None = config.getoption("selection")
+    return chosen or ("named" if config.args_source is pytest.Config.ArgsSource.ARGS else "brief")
+
+
+# --- which ---
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selection = _selection(config)
+    if selection in ("brief", "quick"):
+        why = {item: _why_not(item, selection) for item in items}
+        if selection == "quick":
+            kept = [item for item in items if not why[item]]
+            sample = set(_sample(kept))
+            why |= {item: "cases" for item in kept if item not in sample}
+        config.stash[_left_out] = dict(Counter(filter(None, why.values())))
+        items[:] = [item for item in items if not why[item]]
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = config.stash[_left_out]
+        _group(items)
+
+
+def _why_not(item: pytest.Item, selection: Selection) -> str:
+    """Why a test is left out; empty when it is not."""
+    if _is_marked(item, "clients", "postgres") and not (os.environ.get("CALLWRIGHT_CLIENTS") and selection != "quick"):
+        return "clients"
+    if _is_marked(item, "slow"):
+        return "slow"
+    if selection == "quick":
+        return "processes" if _is_marked(item, "processes") else "servers" if _shares(item) else ""
+    return ""
+
+
+def _is_marked(item: pytest.Item, *names: str) -> bool:
+    return any(item.get_closest_marker(name) for name in names)
+
+
+def _sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of each test so many cases of each dialect, at equal distances: the same ones in every run."""
+    rows: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        rows[item.nodeid.partition("[")[0], _dialect(item)].append(item)
+    for row in rows.values():
+        yield from row[:: -(-len(row) // _CASES)]
+
+
+def _dialect(item: pytest.Item) -> str:
+    parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    named = [parameters.get("dialect"), *(getattr(value, "dialect", None) for value in parameters.values())]
+    return next((name for name in named if isinstance(name, str)), "")
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether it uses what is made once for several tests, such as a server."""
+    found = getattr(item, "_fixtureinfo", None)
+    fixtures = [each for defined in (found.name2fixturedefs.values() if found else ()) for each in defined]
+    return any(each.scope != "function" and each.func.__module__.startswith("tests.") for each in fixtures)
+
+
+def pytest_collection_finish() -> None:
+    # Many thousand tests stay to the end: nobody has to look through them for garbage.
+    gc.collect()
+    gc.freeze()
+
+
+# --- where ---
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One for each core; none where only files are named, which is sooner done here."""
+    few = _selection(config) == "named" and not any(os.path.isdir(path) for path in config.args)
+    return 0 if few else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _group(items: list[pytest.Item]) -> None:
+    """Tests of a module that share something costly go to one worker; PostgreSQL is started once for all modules.
+
+    Those come first, so that small groups of the others fill the gaps at the end.
+    """
+    first: list[pytest.Item] = []
+    later: list[pytest.Item] = []
+    counts: Counter[str] = Counter()
+    for item in items:
+        module = item.nodeid.partition("::")[0].removesuffix(".py")
+        together = _shares(item) or _is_marked(item, "processes", "clients", "postgres")
+        (first if together else later).append(item)
+        if together:
+            name = "postgres" if _is_marked(item, "postgres") else module
+        else:
+            name = f"{module}-{counts[module] // _TOGETHER}"
+            counts[module] += 1
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(name))
+    items[:] = [*first, *later]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_from_serializable() -> Iterator[Any]:
+    """Reports of workers name tests as people do: xdist adds the group to the name."""
+    report = yield
+    if isinstance(report, pytest.TestReport) and report.nodeid.rfind("@") > report.nodeid.rfind("]"):
+        report.nodeid = report.nodeid.rpartition("@")[0]
+    return report
+
+
+# --- what is told ---
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker has ended: all of them have left out the same."""
+    node.config.stash[_left_out] = getattr(node, "workeroutput", {}).get("left_out", {})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = config.stash[_left_out]
+    left_out = [f"{counts[why]:,} {how}" for why, how in _HOW.items() if why in counts]
+    skipped = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in _skipped(terminalreporter))
+    for line in (*left_out, *(f"{count:,} skipped: {reason}" for reason, count in skipped.most_common())):
+        terminalreporter.write_line(f"left out: {line}")
+
+
+def _skipped(terminalreporter: pytest.TerminalReporter) -> list[Any]:
+    return [report for report in terminalreporter.stats.get("skipped", ()) if isinstance(report.longrepr, tuple)]
