@@ -4,7 +4,6 @@ Reasoning has no official place there; it goes out under the two names that clie
 """
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
@@ -15,6 +14,7 @@ from callwright.conversation import Call
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
+    CallKind,
     CallStarted,
     ContentDelta,
     Event,
@@ -58,9 +58,6 @@ _REASONING_NAMES: Final[dict[ReasoningField, tuple[str, ...]]] = {
     "none": (),
 }
 _CUT: Final = ("length", "content_filter")
-# Stands in a chunk for a text that comes later: no JSON has this byte.
-_HOLE: Final = b"\0"
-_LATER: Final[Any] = msgspec.Raw(_HOLE)
 
 
 def completion_usage(usage: Usage) -> CompletionUsage:
@@ -122,12 +119,46 @@ def _logprobs(turn: Turn) -> ChoiceLogprobs | None:
     return ChoiceLogprobs(content=[token for piece in turn.logprobs for token in piece.get("content") or ()])
 
 
-class ChatChunks:
-    """Writes the events of one turn as chunks, each a whole server-sent event.
+# --- chunks ---
 
-    The chunks of a stream differ in a text each. So one of each kind is encoded with holes for the text, and what
-    stands around the holes is kept.
-    """
+# Stands for a value that comes later. Texts of JSON have no such byte.
+_HOLE: Final = b"\0"
+_LATER: Final[Any] = msgspec.Raw(_HOLE)
+
+
+def _cut(delta: ChoiceDelta, **rest: Any) -> list[bytes]:
+    """What stands around the holes of a choice in a chunk."""
+    return encode(ChunkChoice(delta=delta, **rest)).split(_HOLE)
+
+
+def _cut_call(**fields: Any) -> list[bytes]:
+    return _cut(ChoiceDelta(tool_calls=[ChoiceDeltaToolCall(index=_LATER, **fields)]))
+
+
+# The chunks of a stream differ in a few values each. So they are encoded once, with holes for these.
+_NO_NEWS: Final = _cut(ChoiceDelta())
+_ROLE: Final = _cut(ChoiceDelta(role="assistant", content=_LATER, refusal=None))
+_CONTENT: Final = _cut(ChoiceDelta(content=_LATER))
+_CONTENT_AND_LOGPROBS: Final = _cut(ChoiceDelta(content=_LATER), logprobs=_LATER)
+_REASONING: Final = {
+    field: _cut(ChoiceDelta(**dict.fromkeys(names, _LATER))) for field, names in _REASONING_NAMES.items() if names
+}
+# How a call begins: its index, id and name; and how it goes on: its index and more of its text.
+_CALL_BEGINS: Final[dict[CallKind, list[bytes]]] = {
+    "function": _cut_call(id=_LATER, type="function", function=DeltaFunction(name=_LATER, arguments="")),
+    "custom": _cut_call(id=_LATER, type="custom", custom=DeltaCustom(name=_LATER, input="")),
+}
+_CALL_GOES_ON: Final[dict[CallKind, list[bytes]]] = {
+    "function": _cut_call(function=DeltaFunction(arguments=_LATER)),
+    "custom": _cut_call(custom=DeltaCustom(input=_LATER)),
+}
+_LEGACY_CALL_BEGINS: Final = _cut(ChoiceDelta(function_call=DeltaFunction(name=_LATER, arguments="")))
+_LEGACY_CALL_GOES_ON: Final = _cut(ChoiceDelta(function_call=DeltaFunction(arguments=_LATER)))
+_FINISH: Final = _cut(ChoiceDelta(), finish_reason=_LATER)
+
+
+class ChatChunks:
+    """Writes the events of one turn as chunks, each a whole server-sent event."""
 
     def __init__(
         self,
@@ -140,96 +171,83 @@ class ChatChunks:
         legacy: bool = False,
         reasoning: ReasoningField = "both",
     ) -> None:
-        self._blank = ChatCompletionChunk(id=id_, created=created, model=model, choices=[_LATER])
-        self._blank.usage = None if include_usage else UNSET
-        self._around_choice = data(encode(self._blank)).split(_HOLE)
-        self._around_arguments: dict[int, list[bytes]] = {}  # by the index of the call
+        self._empty = ChatCompletionChunk(
+            id=id_, created=created, model=model, choices=[_LATER], usage=None if include_usage else UNSET
+        )
+        self._head, self._tail = data(encode(self._empty)).split(_HOLE)
+        self._content = self._around(_CONTENT)
+        self._reasoning = self._around(_REASONING[reasoning]) if reasoning in _REASONING else None
+        self._arguments: dict[int, list[bytes]] = {}  # by the index of the call
         self._call_id = call_id
         self._legacy = legacy
-        self._reasoning = _REASONING_NAMES[reasoning]
         self._begun = False
 
     def heartbeat(self) -> bytes:
         """A chunk without news; before any other it says who speaks."""
-        return self._chunk(ChoiceDelta()) if self._begun else self._begin(None)
+        return self._chunk(_NO_NEWS) if self._begun else self._begin(None)
 
     def event(self, event: Event) -> bytes:
         """The chunk for an event, behind one that says who speaks where it is the first; empty where clients are not
         told.
         """
-        chunk = self._written(event)
-        if self._begun or not chunk:
-            return chunk
-        return self._begin("" if isinstance(event, ContentDelta) else None) + chunk
-
-    def _begin(self, content: str | None) -> bytes:
-        self._begun = True
-        return self._chunk(ChoiceDelta(role="assistant", content=content, refusal=None))
-
-    def _written(self, event: Event) -> bytes:
+        if not self._begun:
+            return self._first(event)
         match event:
             case ArgumentsDelta(index, text):
-                around = self._around_arguments.get(index)
+                around = self._arguments.get(index)
                 return encode(text).join(around) if around and text else b""
             case ContentDelta(text, None):
-                return encode(text).join(self._around_content)
+                return encode(text).join(self._content)
             case ContentDelta(text, logprobs):
-                before, between, behind = self._around_logprobs
-                return before + encode(text) + between + encode(logprobs) + behind
+                return self._chunk(_CONTENT_AND_LOGPROBS, text, logprobs)
             case ReasoningDelta(text):
-                return encode(text).join(self._around_reasoning) if self._reasoning else b""
+                return encode(text).join(self._reasoning) if self._reasoning else b""
             case CallStarted():
                 return self._started(event)
             case Finished(reason):
                 is_legacy = self._legacy and reason == "tool_calls"
-                return self._chunk(ChoiceDelta(), finish_reason="function_call" if is_legacy else reason)
+                return self._chunk(_FINISH, "function_call" if is_legacy else reason)
             case CallEnded() | Markup() | Problem():
                 return b""
             case _:
                 assert_never(event)
 
+    def _first(self, event: Event) -> bytes:
+        begin = self._begin("" if isinstance(event, ContentDelta) else None)
+        chunk = self.event(event)
+        self._begun = bool(chunk)
+        return begin + chunk if chunk else b""
+
+    def _begin(self, content: str | None) -> bytes:
+        self._begun = True
+        return self._chunk(_ROLE, content)
+
     def usage(self, usage: Usage | None) -> bytes:
         """The chunk with the token counts; empty where they are not wanted or not known."""
-        if usage is None or self._blank.usage is UNSET:
+        if usage is None or self._empty.usage is UNSET:
             return b""
-        return data(encode(msgspec.structs.replace(self._blank, choices=[], usage=completion_usage(usage))))
-
-    @cached_property
-    def _around_content(self) -> list[bytes]:
-        return self._around(ChoiceDelta(content=_LATER))
-
-    @cached_property
-    def _around_logprobs(self) -> list[bytes]:
-        return self._around(ChoiceDelta(content=_LATER), logprobs=_LATER)
-
-    @cached_property
-    def _around_reasoning(self) -> list[bytes]:
-        return self._around(ChoiceDelta(**dict.fromkeys(self._reasoning, _LATER)))
-
-    def _chunk(self, delta: ChoiceDelta, **rest: Any) -> bytes:
-        return encode(ChunkChoice(delta=delta, **rest)).join(self._around_choice)
-
-    def _around(self, delta: ChoiceDelta, **rest: Any) -> list[bytes]:
-        """What stands around the holes of a chunk."""
-        return self._chunk(delta, **rest).split(_HOLE)
+        return data(encode(msgspec.structs.replace(self._empty, choices=[], usage=completion_usage(usage))))
 
     def _started(self, call: CallStarted) -> bytes:
-        begun, goes_on = _delta_calls(call, call.id or self._call_id())
+        id_ = call.id or self._call_id()
         if not self._legacy:
-            self._around_arguments[call.index] = self._around(ChoiceDelta(tool_calls=[goes_on]))
-            return self._chunk(ChoiceDelta(tool_calls=[begun]))
+            self._arguments[call.index] = self._around(_CALL_GOES_ON[call.kind], call.index)
+            return self._chunk(_CALL_BEGINS[call.kind], call.index, id_, call.name)
         if call.index:
             return b""
-        self._around_arguments[0] = self._around(ChoiceDelta(function_call=goes_on.function))
-        return self._chunk(ChoiceDelta(function_call=begun.function))
+        self._arguments[0] = self._around(_LEGACY_CALL_GOES_ON)
+        return self._chunk(_LEGACY_CALL_BEGINS, call.name)
 
+    def _chunk(self, cut: list[bytes], *values: object) -> bytes:
+        """A chunk with these values in its holes."""
+        (chunk,) = self._around(cut, *values)
+        return chunk
 
-def _delta_calls(call: CallStarted, id_: str) -> tuple[ChoiceDeltaToolCall, ChoiceDeltaToolCall]:
-    """How a call begins in a stream, and how it goes on."""
-    begun = ChoiceDeltaToolCall(index=call.index, id=id_, type=call.kind)
-    goes_on = ChoiceDeltaToolCall(index=call.index)
-    if call.kind == "custom":
-        begun.custom, goes_on.custom = DeltaCustom(name=call.name, input=""), DeltaCustom(input=_LATER)
-    else:
-        begun.function, goes_on.function = DeltaFunction(name=call.name, arguments=""), DeltaFunction(arguments=_LATER)
-    return begun, goes_on
+    def _around(self, cut: list[bytes], *values: object) -> list[bytes]:
+        """What stands around the holes of a chunk, when its first ones hold these values."""
+        head = self._head + cut[0]
+        for value, behind in zip(values, cut[1:], strict=False):
+            head += encode(value) + behind
+        around = [head, *cut[len(values) + 1 :]]
+        around[-1] += self._tail
+        return around
