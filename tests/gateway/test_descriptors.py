@@ -20,6 +20,7 @@ def hard() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.processes
 def test_a_gateway_may_open_what_its_requests_need(hard: int) -> None:
     if not hasattr(resource, "prlimit"):
         pytest.skip("the limit of another process cannot be seen")

@@ -15,8 +15,8 @@ from tests.support.http_client import CHAT, Reply, request
 from tests.support.outputs import TOOLS, block
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import Gateway, ModelServer, call_deltas, chat, completion, said, whole
+from tests.support.waiting import PATIENCE_S
 
-_PATIENCE_S = 10.0
 SECRET = "zebra-4711"
 QUESTION = {"role": "user", "content": f"What is the weather in {SECRET}?"}
 ARGUMENTS = json.dumps({"city": SECRET})
@@ -55,7 +55,7 @@ class Lines(logging.Handler):
     def requests(self, number: int = 1) -> list[dict[str, Any]]:
         """The lines of so many requests: one is written when its answer is over, which the client may hear before."""
         with self._written:
-            assert self._written.wait_for(lambda: len(self._requests()) == number, _PATIENCE_S), self.texts
+            assert self._written.wait_for(lambda: len(self._requests()) == number, PATIENCE_S), self.texts
             return self._requests()
 
 

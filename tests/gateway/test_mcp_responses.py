@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.support.responses_client import (
     text_of,
 )
 from tests.support.servers import Answer, Gateway, ModelServer, call_deltas, calling, chat, completion, said
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.clients
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -503,13 +503,6 @@ def test_an_answer_that_is_cut_off_ends_with_what_was_called(ask: Ask, model: Mo
 
 
 # --- the end of a request ---
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Look until it is so: another process has its own pace."""
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
 
 
 def test_a_client_that_leaves_cancels_the_call_in_the_server(url: str, model: ModelServer, folder: Path) -> None:

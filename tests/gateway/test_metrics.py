@@ -222,6 +222,7 @@ def test_applications_count_for_themselves_and_it_can_be_switched_off(gateway: s
         off.stop()
 
 
+@pytest.mark.processes
 def test_processes_that_serve_one_port_answer_for_all_of_them(tmp_path: Path) -> None:
     counts = (
         "from callwright.gateway.observability.metrics import Metrics\n"

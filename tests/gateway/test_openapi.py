@@ -22,6 +22,7 @@ from callwright.gateway.access.keys import hash_of
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import KeyConfig, ModelConfig, ServerConfig, simulated_config
 from tests.conftest import WAYS, Served
+from tests.support.examples import share
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.openapi_documents import deepened, with_models
 from tests.support.outputs import QUESTION, TOOLS
@@ -245,6 +246,7 @@ LONG: Final = "chat|responses|items$"
 NOT_CHECKED: Final = ("unsupported_method", "positive_data_acceptance")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("look", LOOKS)
 def test_schemathesis_finds_no_fault(serve: Served, tmp_path: Path, look: str) -> None:
     options, changed, unchecked, history = LOOKS[look]
@@ -266,7 +268,7 @@ def test_schemathesis_finds_no_fault(serve: Served, tmp_path: Path, look: str) -
                 "--suppress-health-check",
                 "all",
             ),
-            *("--max-examples", EXAMPLES or "6", *(() if EXAMPLES else brief), *options),
+            *("--max-examples", EXAMPLES or str(share(6)), *(() if EXAMPLES else brief), *options),
         ],
         cwd=tmp_path,
         env={

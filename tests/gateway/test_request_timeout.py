@@ -16,10 +16,10 @@ from tests.support.outputs import QUESTION
 from tests.support.processes import gateway as process
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import Answer, Gateway, ModelServer, said
+from tests.support.waiting import PATIENCE_S
 
 BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
 WRITTEN = json.dumps(BODY).encode()
-_PATIENCE_S = 15.0
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
         parts = urlsplit(url)
 
         def send(sent: bytes) -> bytes:
-            with closing(socket.create_connection((parts.hostname, parts.port), timeout=_PATIENCE_S)) as client:
+            with closing(socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE_S)) as client:
                 client.sendall(sent)
                 came = b""
                 while piece := client.recv(65_536):
@@ -99,11 +99,13 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
 HEAD = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("sent", [b"", b"PO", HEAD], ids=["nothing", "a word", "half a head"])
 def test_a_connection_on_which_no_request_comes_is_closed(closed: Closed, sent: bytes) -> None:
     assert closed(sent) == b""
 
 
+@pytest.mark.processes
 def test_so_is_one_on_which_the_second_request_does_not_come(closed: Closed) -> None:
     came = closed(HEAD + b"\r\n" + HEAD)
     assert came.startswith(b"HTTP/1.1 200 OK")

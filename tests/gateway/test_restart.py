@@ -25,6 +25,7 @@ def contents(body: Any) -> list[Any]:
     return [message["content"] for message in body["messages"]]
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_chain_goes_on_from_the_last_completed_response_after_a_kill(model: ModelServer, tmp_path: Path) -> None:
     gate = model.gate()

@@ -18,9 +18,9 @@ from tests.support.outputs import QUESTION
 from tests.support.processes import gateway
 from tests.support.responses_client import RESPONSES, checked, read_events
 from tests.support.servers import Answer, Gate, ModelServer, said
+from tests.support.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
-_PATIENCE_S = 10.0
+pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")]
 LONG_S, SHORT_S = 60.0, 0.2
 CHAT_BODY: dict[str, Any] = {"model": "any", "messages": [QUESTION], "stream": True}
 BODY: dict[str, Any] = {"model": "any", "input": "Tell me.", "stream": True}
@@ -51,7 +51,7 @@ def rest(live: Live) -> Reply:
 
 def when_draining(url: str) -> Reply:
     """What `/healthz` answers once the gateway ends."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         reply = request(f"{url}/healthz", method="GET")
         if reply.status != 200:
@@ -77,14 +77,14 @@ def test_what_is_under_way_goes_on_to_its_end_and_nothing_new_is_taken(model: Mo
         assert request(f"{url}/metrics", method="GET").status == 200
         gate.open()
         assert contents(rest(live).events) == "The first half and the second."
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_gateway_with_nothing_to_do_ends_at_once(model: ModelServer, tmp_path: Path) -> None:
     with serving(tmp_path, model, LONG_S) as (url, process):
         assert request(f"{url}/healthz", method="GET").status == 200  # it heeds signals from here on
         process.send_signal(signal.SIGTERM)
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("signals", [1, 2], ids=["after a while", "at a second signal"])
@@ -110,7 +110,7 @@ def test_what_is_left_then_ends_with_its_last_event(model: ModelServer, tmp_path
             failed = checked(read_events(rest(response)))
             assert (failed["status"], failed["error"]["code"]) == ("failed", "server_error")
             assert failed["output"][0]["content"][0]["text"] == "The first half"
-            assert process.wait(_PATIENCE_S) == 0
+            assert process.wait(PATIENCE_S) == 0
     model.wait_until_left()
     with serving(tmp_path, model, LONG_S) as (url, _):
         stored = request(f"{url}{RESPONSES}/{queued['id']}", method="GET").json
@@ -149,7 +149,7 @@ def frames(socket: Any) -> list[Any]:
     code = None
     while code is None:
         try:
-            found.append(json.loads(socket.recv(_PATIENCE_S)))
+            found.append(json.loads(socket.recv(PATIENCE_S)))
         except exceptions.ConnectionClosedError as closed:
             code = closed.rcvd.code
     assert code == 1012
@@ -171,4 +171,4 @@ def test_a_connection_ends_with_the_turn_that_is_answered(model: ModelServer, tm
             assert events[0]["type"] == "response.created"
             assert (failed["type"], failed["response"]["status"]) == ("response.failed", "failed")
             assert (last["type"], last["status"], last["error"]["code"]) == ("error", 503, "shutting_down")
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0

@@ -20,10 +20,9 @@ from callwright.gateway.store.store import Store, StoredConversation, StoreError
 from callwright.gateway.store.tables import TABLES, VERSIONS
 from tests.support.servers import ClosedPort
 from tests.support.store_helpers import Story, ids, message, put_chain, response, run, sql, turns, with_store
+from tests.support.waiting import PATIENCE_S
 
 pytest_plugins = ["tests.support.databases"]
-
-_PATIENCE_S = 60.0
 
 
 # --- at the same time ---
@@ -202,6 +201,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.processes
 def test_what_was_stored_outlives_a_process_that_is_killed(kept_url: str) -> None:
     child = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", _PUTS_UNTIL_KILLED, kept_url], stdout=subprocess.PIPE, text=True
@@ -211,7 +211,7 @@ def test_what_was_stored_outlives_a_process_that_is_killed(kept_url: str) -> Non
     child.kill()
     told += child.stdout.read().split()
     child.stdout.close()
-    assert child.wait(_PATIENCE_S) < 0
+    assert child.wait(PATIENCE_S) < 0
     assert told[:25] == [f"r{number}" for number in range(25)]
 
     async def story(store: Store) -> None:
@@ -237,6 +237,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.processes
 def test_processes_that_open_a_new_database_at_the_same_time_all_can(kept_url: str) -> None:
     names = ["a", "b", "c"]
     children = [
@@ -257,7 +258,7 @@ def test_processes_that_open_a_new_database_at_the_same_time_all_can(kept_url: s
         child.stdin.write("\n")
         child.stdin.flush()
     for child in children:
-        _, said = child.communicate(timeout=_PATIENCE_S)
+        _, said = child.communicate(timeout=PATIENCE_S)
         assert (child.returncode, said) == (0, "")
     assert sorted(sql(kept_url, "SELECT id FROM responses")) == [(name,) for name in names]
     assert len(sql(kept_url, f"SELECT * FROM {VERSIONS}")) == 1
@@ -267,7 +268,7 @@ def test_many_threads_that_open_a_new_database_at_the_same_time_all_can(new_kept
     failed: list[BaseException] = []
 
     def opens(url: str, name: str, barrier: threading.Barrier) -> None:
-        barrier.wait(_PATIENCE_S)
+        barrier.wait(PATIENCE_S)
         try:
             run(url, lambda store: put_chain(store, name))
         except Exception as error:
@@ -280,7 +281,7 @@ def test_many_threads_that_open_a_new_database_at_the_same_time_all_can(new_kept
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(_PATIENCE_S)
+            thread.join(PATIENCE_S)
         assert not failed
         assert len(sql(url, "SELECT id FROM responses")) == 6
 

@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +23,13 @@ from tests.support.outputs import QUESTION
 from tests.support.processes import gateway
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import HOST, Answer, ModelServer, said
+from tests.support.waiting import PATIENCE_S, until
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no workers on Windows")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform == "win32", reason="there are no workers on Windows"),
+]
 proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
-_PATIENCE_S = 20.0
 COUNT = 2
 KEY = "cw-anna-" + "a" * 40
 BODY: dict[str, Any] = {"model": "any", "messages": [QUESTION], "stream": True}
@@ -41,12 +42,6 @@ def options(folder: Path, model: ModelServer, more: str = "") -> tuple[str, ...]
         f'[[models]]\nname = "*"\nupstream = "{model.url}"\n{more}'
     )
     return "--config", str(config)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + _PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end
 
 
 def workers_of(pid: int) -> set[int]:
@@ -97,7 +92,7 @@ def test_they_share_the_store_and_the_numbers_and_one_that_dies_is_started_again
         assert all(request(f"{url}{RESPONSES}/{previous}", method="GET").status == 200 for _ in range(10))
         assert requests_counted(url) == 5
         process.send_signal(signal.SIGTERM)
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 @proc
@@ -122,7 +117,7 @@ def test_all_of_them_drain(model: ModelServer, tmp_path: Path, signals: tuple[si
             assert (b" halves." in text) is (len(signals) == 1)
             assert (b"upstream_stopped" in text) is (len(signals) == 2)
             live.close()
-        assert process.wait(_PATIENCE_S) == 0
+        assert process.wait(PATIENCE_S) == 0
     for gate in gates:
         gate.open()
 

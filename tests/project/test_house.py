@@ -56,6 +56,7 @@ def natural(name: str) -> tuple[int, str]:
     return kind, name
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("module", "without"),
     [

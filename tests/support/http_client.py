@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from tests.support.waiting import PATIENCE_S
+
 CHAT: Final = "/v1/chat/completions"
-_PATIENCE_S: Final = 15.0
 
 
 class Live:
@@ -25,7 +26,7 @@ class Live:
         if body is not None and "transfer-encoding" not in fields:
             fields["content-length"] = str(len(body))
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        self._socket = socket.create_connection((parts.hostname, parts.port), timeout=_PATIENCE_S)
+        self._socket = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE_S)
         self._socket.sendall(f"{method} {parts.path} HTTP/1.1\r\n{head}\r\n".encode() + (body or b""))
         self._file = self._socket.makefile("rb")
         self._status: int | None = None

@@ -14,9 +14,9 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.servers import HOST
+from tests.support.waiting import PATIENCE_S
 
 _CONFIG = ROOT / "deploy" / "nginx.conf"
-_PATIENCE_S = 10.0
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
@@ -34,7 +34,7 @@ def nginx(folder: Path, gateways: Sequence[str]) -> Iterator[str]:
     process = subprocess.Popen([program, "-p", str(folder), "-c", str(config), "-g", settings], stderr=subprocess.PIPE)
     assert process.stderr is not None
     try:
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + PATIENCE_S
         while not _listens(port):
             assert process.poll() is None, process.stderr.read().decode()
             assert time.monotonic() < until, "nginx does not listen"

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config
+from tests.support.waiting import PATIENCE_S
 
 HOST: Final = "127.0.0.1"
 EVENTS: Final = "text/event-stream"
 JSON: Final = "application/json"
-_PATIENCE_S: Final = 10.0
 
 
 # --- the gateway ---
@@ -51,11 +51,11 @@ class Gateway:
         self._left_over: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, args=(listener,), name="gateway")
         self._thread.start()
-        assert self._server.ready.wait(_PATIENCE_S), "the gateway did not start"
+        assert self._server.ready.wait(PATIENCE_S), "the gateway did not start"
 
     def stop(self) -> None:
         self._server.should_exit = True
-        self._thread.join(_PATIENCE_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "the gateway did not stop"
         assert not self._left_over, f"tasks were left over: {self._left_over}"
 
@@ -83,7 +83,7 @@ class Gate:
         self._loop.call_soon_threadsafe(self._opened.set)
 
     def wait_until_reached(self) -> None:
-        assert self._reached.wait(_PATIENCE_S), "the server did not come to the gate"
+        assert self._reached.wait(PATIENCE_S), "the server did not come to the gate"
 
     async def pass_(self) -> None:
         self._reached.set()
@@ -226,7 +226,7 @@ class ModelServer:
         self.port = port
         self._thread = threading.Thread(target=self._run, name="model server")
         self._thread.start()
-        assert self._ready.wait(_PATIENCE_S), "the model server did not start"
+        assert self._ready.wait(PATIENCE_S), "the model server did not start"
         self.url = f"http://{HOST}:{self.port}/v1"
 
     def plays(self, *answers: Answer | Callable[[Any], Answer]) -> None:
@@ -244,11 +244,11 @@ class ModelServer:
         return self.asked[0].body
 
     def wait_until_left(self) -> None:
-        assert self.left.wait(_PATIENCE_S), "the client did not go away"
+        assert self.left.wait(PATIENCE_S), "the client did not go away"
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(_PATIENCE_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "the model server did not stop"
 
     def _run(self) -> None:

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION, TOOLS, block
 from tests.support.responses_client import FUNCTIONS, RESPONSES
 from tests.support.servers import Answer, Gateway, ModelServer, chunk, completion, said, sse
+from tests.support.waiting import until
 
 Recording = Callable[..., str]
 PATCH = {"type": "grammar", "syntax": "lark", "definition": 'start: "on" | "off"'}
@@ -234,10 +234,9 @@ def test_a_file_that_another_process_has_erased_is_not_written_to(record: Any, f
     url = begin(ModelConfig(name="m", upstream="simulated"))
     for _ in range(2):
         assert asked(url, "m") == 200
-        until = time.monotonic() + 10
-        while not (found := [*folder.glob("*")]) or not found[0].stat().st_size:
-            assert time.monotonic() < until
-        found[0].unlink()
+        until(lambda: any(path.stat().st_size for path in folder.glob("*")))
+        (found,) = folder.glob("*")
+        found.unlink()
     assert asked(url, "m") == 200
     assert len(end()) == 1
 

@@ -253,6 +253,7 @@ def test_the_tool_of_a_server_says_where_it_is_run(
     assert [span.parent for span in (add, refuse, *turns)] == [outer.context] * 5
 
 
+@pytest.mark.processes
 def test_without_opentelemetry_nothing_of_it_is_looked_for_twice_and_everything_runs() -> None:
     program = (
         "import sys, asyncio\n"
@@ -266,6 +267,7 @@ def test_without_opentelemetry_nothing_of_it_is_looked_for_twice_and_everything_
     assert (ran.stdout.strip(), ran.stderr) == ("Noon.", "")
 
 
+@pytest.mark.processes
 def test_the_package_imports_nothing_of_it() -> None:
     program = "import sys, callwright, callwright.gateway.app; print([n for n in sys.modules if 'opentelemetry' in n])"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, encoding="utf-8")

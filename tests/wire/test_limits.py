@@ -224,9 +224,9 @@ def test_a_small_schema_that_stands_for_a_large_one_is_refused_at_once(
     if of == "an answer":
         form = {"type": "json_schema", "json_schema": {"name": "f0", "schema": schema}}
         chat = {"model": "simulated", "messages": [QUESTION], "response_format": form}
-    began = time.monotonic()
+    began = time.process_time()
     refused = request(limited + CHAT, chat)
-    assert time.monotonic() - began < 5  # it would be hours
+    assert time.process_time() - began < 5  # it would be hours
     assert refused.status == 400
     assert where in refused.error["message"]
     assert refused.error["code"] == (_BAD if of == "a tool" else "invalid_json_schema")
@@ -334,6 +334,6 @@ def test_patterns_are_found_wherever_they_stand() -> None:
 )
 def test_no_pattern_backtracks_for_long(pattern: str) -> None:
     """Each of them keeps an engine that backtracks busy for years."""
-    began = time.monotonic()
+    began = time.process_time()
     validator_of(of_pattern(pattern)).faults({"x": "a" * 50_000 + "!"})
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
