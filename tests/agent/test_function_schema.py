@@ -449,6 +449,7 @@ def test_what_a_docstring_says_beside_parameters_stays() -> None:
     assert read_docstring(text) == (told + '>>> send("Anna")\n    True', {"to": "Whom."})
 
 
+@pytest.mark.processes
 def test_griffe_is_loaded_for_a_docstring_with_sections_only() -> None:
     code = (
         "import sys, callwright\n"

@@ -122,6 +122,7 @@ def test_a_forced_tool_is_called_once_and_then_the_model_answers() -> None:
     assert ([call.name for call in result.calls], result.stop) == (["get_weather"], "completed")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_runs_as_it_stands(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) < 60
@@ -255,6 +256,7 @@ print(json.dumps([result.stop, result.text, result.to_messages()]))
 """
 
 
+@pytest.mark.processes
 def test_a_run_is_resumed_from_json_in_another_process() -> None:
     made = [("send_email", {"email": "a@b.c", "subject": "Hi"}), ("get_weather", {"city": "Oslo"})]
     first = run_sync(agent(made, tools=TOOLS), "Send it")
@@ -586,6 +588,7 @@ def test_run_sync_works_inside_an_event_loop() -> None:
     assert asyncio.run(main()).text == "Hi"
 
 
+@pytest.mark.processes
 def test_the_package_brings_no_event_loop_until_it_is_used() -> None:
     code = "import sys, callwright; assert 'asyncio' not in sys.modules; "
     code += "callwright.Agent; assert 'aiohttp' not in sys.modules"

@@ -202,6 +202,7 @@ def test_what_cannot_be_bound_is_told() -> None:
         callwright.bind(mine, a=1)
 
 
+@pytest.mark.processes
 def test_the_core_is_imported_without_the_extra() -> None:
     code = "import sys; sys.modules['mcp'] = None; import callwright; callwright.mcp_tools; callwright.bind"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], check=False, cwd=ROOT)

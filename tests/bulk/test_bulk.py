@@ -228,6 +228,7 @@ def test_work_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     assert target.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.processes
 def test_a_killed_process_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
     source, target, other = outputs(tmp_path / "in.jsonl"), tmp_path / "out.jsonl", tmp_path / "other.jsonl"
     asked = ["parse", str(source), str(target), "--dialect", "json", "--part-mb", "0.0001", "--workers", "1"]
@@ -246,6 +247,7 @@ def test_a_killed_process_loses_nothing_and_does_nothing_twice(tmp_path: Path) -
     assert target.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
 def test_no_worker_outlives_a_killed_command(tmp_path: Path) -> None:
     source = outputs(tmp_path / "in.jsonl")

@@ -105,6 +105,7 @@ def test_each_line_is_a_turn_of_one_conversation(file: Path, tmp_path: Path) -> 
     running.check_history(kept)
 
 
+@pytest.mark.processes
 def test_as_a_command_of_its_own_it_writes_plain_text_only(file: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).parent / "callwright", "chat", "--tools", str(file)],
@@ -325,6 +326,7 @@ class Terminal:
         os.close(self._own)
 
 
+@pytest.mark.processes
 def test_in_a_terminal_people_approve_interrupt_and_leave(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "talk.jsonl"
     ready = "> \x1b[0m"
