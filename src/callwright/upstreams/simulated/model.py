@@ -1,8 +1,7 @@
 """A simulated model: no weights, no network, the same answer to the same request.
 
-It picks a tool by the words of the last user message, fills the arguments from the tool's schema and from what the
-message says, writes the call in the dialect or in the way of a chat server, whichever it is asked in, and answers
-from the outputs. It can be told to misbehave in the ways that real models and servers do
+What it means to say or call is `callwright.upstreams.simulated.answer`; here it is written in the dialect or in the way
+of a chat server, whichever it is asked in. It can be told to misbehave in the ways that real models and servers do
 (`callwright.upstreams.simulated.faults`), and to make random calls where its answer is constrained.
 """
 
