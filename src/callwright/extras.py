@@ -15,6 +15,7 @@ __all__ = ["EXTRAS", "install_command", "missing_package"]
 # The extra of pyproject.toml that brings a package, by the name that it is imported by.
 EXTRAS: Final[Mapping[str, str]] = {
     "daft": "daft",
+    "google-re2": "templates",
     "mcp": "mcp",
     "psycopg": "postgres",
     "pyarrow": "parquet",

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import callwright
 from callwright import ConfigError, Parser, ResponseTemplate, collect
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.response_template.pattern import PatternError, compile_pattern
-from callwright.response_template.search import Matcher, Search
+from callwright.response_template.expression import PatternError
+from callwright.response_template.pattern import Pattern, compile_pattern
+from callwright.response_template.watch import Watch
+from callwright.stream_reader import silent_reader
 from tests.conftest import Served
 from tests.support.cases import Case, read_cases, tools
 from tests.support.http_client import ask
@@ -217,7 +220,7 @@ def test_what_goes_on_for_too_long_is_no_marker() -> None:
 
 # --- expressions ---
 
-ATOMS = ("a", "b", "<", r"\s", ".", "[^a]", "[ab]", r"\w", " ")
+ATOMS = ("a", "b", "<", r"\s", ".", "[^a]", "[ab]", r"\w", " ", "é", r"\S", r"[^\s<]", r"[\w-]", r"\x61", r"[\S\d]")
 
 
 def _expression(chance: random.Random, depth: int = 0) -> str:
@@ -231,9 +234,17 @@ def _expression(chance: random.Random, depth: int = 0) -> str:
     return f"(?:{_expression(chance, depth + 1)})" + chance.choice(("*", "+", "?", "{1,2}", "*?", "+?", "??"))
 
 
-def _found(search: Search) -> object:
-    match = search.match
-    return None if match is None else (match.start, match.end, match.groups.get("x"))
+def _found(pattern: Pattern, text: list[str]) -> object:
+    """Where the first match stands in a text that comes in pieces, and its group."""
+    source, watching, before = silent_reader(), Watch([(None, pattern)]).begin(start=True), 0
+    for piece in [*text, None]:
+        source.ended = piece is None
+        source.push(piece or "")
+        said, found = watching.scan(source)
+        before += len(said)
+        if found is not None:
+            return before, before + len(found.text), found.groups.get("x")
+    return None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -248,14 +259,55 @@ def test_an_expression_matches_what_it_does_in_python(seed: int) -> None:
             pattern = compile_pattern(written)
         except PatternError:  # a repetition of what may be empty
             continue
-        text = "".join(chance.choice("abc< ") for _ in range(chance.randint(0, 12)))
-        search = Search(Matcher(pattern), start=True, limit=100)
-        for piece in pieces(text, seed):
-            search.feed(piece, 0, len(piece))
-        search.finish()
+        text = "".join(chance.choice("abc< é中\0") for _ in range(chance.randint(0, 12)))
         found = re.search(written, text, re.DOTALL)
-        assert _found(search) == (found and (*found.span(), found.span("x"))), (written, text)
+        wanted = found and (*found.span(), found["x"])
+        assert _found(pattern, pieces(text, seed)) == wanted, (written, text)
+        assert _found(pattern, list(text)) == wanted, (written, text)
         compared += 1
+
+
+# The begin of each may go on for longer than a delimiter may be, end for good in between, or begin everywhere.
+LONG = (r"[^<]*<x>", r"a[ab ]*?c", r"(?:a|ab)+c|b c", r"\s*</x>\s*", r"<[^>]*>")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_long_text_is_searched_alike_however_it_is_cut(seed: int) -> None:
+    chance = random.Random(seed)
+    watch = Watch([(written, compile_pattern(written)) for written in chance.sample(LONG, 2)])
+    atoms = ("a", "ab", " ", "c", "<", ">", "<x>", "</x>", "é", "b c")
+    text = "".join(chance.choice(atoms) * chance.choice((1, 1, 2, 90, 400, 700)) for _ in range(15))
+
+    def found(cut: list[str]) -> list[tuple[int, str, str]]:
+        source, watching, at = silent_reader(), watch.begin(), 0
+        places: list[tuple[int, str, str]] = []
+        for piece in [*cut, ""]:
+            source.ended = not piece
+            source.push(piece)
+            while True:
+                said, delimiter = watching.scan(source)
+                at += len(said)
+                if delimiter is None:
+                    break
+                places.append((at, delimiter.kind, delimiter.text))
+                at, watching = at + len(delimiter.text), watch.begin()
+        assert at == len(text)
+        return places
+
+    whole = found([text])
+    assert whole
+    assert found(pieces(text, seed)) == whole
+    assert found([text[at : at + 300] for at in range(0, len(text), 300)]) == whole
+
+
+def test_half_of_a_character_is_text() -> None:
+    assert callwright.parse("\ud800<think>a\udc00</think>b", dialect=TEMPLATES["tags"]).reasoning == "a\udc00"
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(ConfigError, match=r"google-re2 is missing\. Install it: .*\[templates\]"):
+        ResponseTemplate(declared({"open_pattern": "<never seen before>"}))
 
 
 # Each of these takes Python's own engine longer than anybody waits.
@@ -266,6 +318,8 @@ def test_an_expression_matches_what_it_does_in_python(seed: int) -> None:
         (r"(?:a|a|aa)+b", "a" * 5_000),
         (r"(?:.*?x){12}y", "x" * 5_000),
         (r"<\s*(?:\s|\n)*(?:\s|\t)*>", "<" + " " * 5_000),
+        (r"[ab]*a[ab]{300}c", "abaababbab" * 500),
+        (r"(?:(?:[ab]{1,30}){1,30}c)", "ab" * 1_000),
     ],
 )
 def test_no_expression_hangs(pattern: str, output: str) -> None:
@@ -329,6 +383,10 @@ BAD: dict[str, tuple[Any, tuple[str, ...]]] = {
             ("(?i)a", "flags"),
             (r"\ba", "\\b"),
             ("(?:a{400}){400}", "too large"),
+            (r"\w{100}", "too large"),
+            ("a" * 5_000, "too large"),
+            (r"[\W]", r"\W"),
+            ("[[a]", "backslash"),
             ("(?:a?)*b", "may be empty"),
         )
     },

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from callwright.calls.json_forms import read_forms
+from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.json_block import MarkedJson
@@ -24,8 +24,8 @@ from callwright.response_template.values import (
     text_in,
 )
 from callwright.response_template.watch import Found, Watch
-from callwright.stream_reader import MAX_HELD_BLANKS, Markers, Source, Steps, gather
-from callwright.tolerant_json.passthrough import JsonStops, json_text
+from callwright.stream_reader import MAX_HELD_BLANKS, Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.tree import Node
 
 __all__ = ["MAX_HELD", "CallReader", "hold"]
@@ -45,7 +45,7 @@ class CallReader:
     `refused` is the text of a field in which there is no call.
     """
 
-    def __init__(self, source: Source, tools: Toolset, plan: Plan, field: Field, calls: int) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset, plan: Plan, field: Field, calls: int) -> None:
         self.calls = calls
         self.refused = ""
         self._source = source
@@ -55,7 +55,7 @@ class CallReader:
         self._field = field
         self._closes = field.close.texts if field.close else ()
 
-    def read(self, opening: Found[Mark]) -> Steps[None]:
+    def read(self, opening: Found[Mark]) -> Parse[None]:
         """Read up to and with the end of the field."""
         field = self._field
         if field.form == "made":
@@ -80,17 +80,17 @@ class CallReader:
 
     # --- JSON ---
 
-    def _json(self, opening: Found[Mark]) -> Steps[None]:
+    def _json(self, opening: Found[Mark]) -> Parse[None]:
         """JSON up to its end; where that is no literal the field is held up to it."""
         stops = self._plan.stops[self._field.name]
         if stops is not None:
             yield from self._json_here(opening, stops)
             return
         body, closing = yield from hold(self._source, self._plan.closes[self._field.name])
-        outer, self._source = self._source, Source(self._emit)
+        outer, self._source = self._source, StreamReader(self._emit)
         self._source.push(body)
         self._source.end(cut=outer.cut and closing is None)
-        for _ in self._json_here(opening, JsonStops()):
+        for _ in self._json_here(opening, JsonTerminators()):
             raise AssertionError("held text is whole")
         rest = self._source.take(len(self._source.text))
         self._source = outer
@@ -100,7 +100,7 @@ class CallReader:
             outer.markup(rest)
         outer.markup(closing.text if closing else "")
 
-    def _json_here(self, opening: Found[Mark], stops: JsonStops) -> Steps[None]:
+    def _json_here(self, opening: Found[Mark], stops: JsonTerminators) -> Parse[None]:
         if self._field.form == "object":
             yield from self._object(opening, stops)
             return
@@ -114,11 +114,11 @@ class CallReader:
         elif args.string_delims or args.unquoted_keys:
             yield from self._notation(index, name, stops)
         else:
-            closed, stop = yield from json_text(self._source, stops, partial(ArgumentsDelta, index))
+            closed, stop = yield from pass_json(self._source, stops, partial(ArgumentsDelta, index))
             self._emit(CallEnded(index, complete=closed or not self._source.cut))
             yield from self._behind(index, stops, stop)
 
-    def _object(self, opening: Found[Mark], stops: JsonStops) -> Steps[None]:
+    def _object(self, opening: Found[Mark], stops: JsonTerminators) -> Parse[None]:
         """Name and arguments in the JSON."""
         ends_itself = self._field.close is None or not stops.literals
         block = MarkedJson(self._source, self._tools, stops, self.calls, ends_itself=ends_itself)
@@ -132,9 +132,9 @@ class CallReader:
             self._source.markup(closing)
         self._source.unread(rest + ("" if closing else stop))
 
-    def _no_object(self, index: int, name: str, stops: JsonStops) -> Steps[None]:
+    def _no_object(self, index: int, name: str, stops: JsonTerminators) -> Parse[None]:
         """Arguments that are no object, or none at all."""
-        text, stop = yield from gather(self._source, Markers(*stops.literals), MAX_HELD)
+        text, stop = yield from read_until(self._source, Markers(*stops.literals), MAX_HELD)
         bare = text.strip()
         blanks = text.partition(bare) if bare else (text, "", "")
         self._source.markup(blanks[0] + blanks[2])
@@ -145,7 +145,7 @@ class CallReader:
         self._emit(CallEnded(index, complete=bool(stop) or not self._source.cut))
         self._closed(stop)
 
-    def _notation(self, index: int, name: str, stops: JsonStops) -> Steps[None]:
+    def _notation(self, index: int, name: str, stops: JsonTerminators) -> Parse[None]:
         """An object whose keys or strings are not written as in JSON."""
         self._emit(Markup(self._source.take(self._source.at + 1)))
         writer = ArgumentsWriter(self._emit, index, name, self._tools)
@@ -162,10 +162,10 @@ class CallReader:
         self._emit(CallEnded(index, complete=whole))
         yield from self._behind(index, stops, "")
 
-    def _behind(self, index: int, stops: JsonStops, stop: str) -> Steps[None]:
+    def _behind(self, index: int, stops: JsonTerminators, stop: str) -> Parse[None]:
         """Up to the end of the field, which a `stop` may have been."""
         if not stop and stops.literals and self._closes:
-            rest, stop = yield from gather(self._source, Markers(*stops.literals), MAX_HELD)
+            rest, stop = yield from read_until(self._source, Markers(*stops.literals), MAX_HELD)
             if not stop:  # the end is missing: what comes is no part of the field
                 surplus = _SURPLUS.match(rest)
                 assert surplus is not None  # it matches always
@@ -184,7 +184,7 @@ class CallReader:
         else:
             self._source.unread(stop)
 
-    def _blanks(self) -> Steps[None]:
+    def _blanks(self) -> Parse[None]:
         source = self._source
         while True:
             source.markup(source.blanks())
@@ -194,7 +194,7 @@ class CallReader:
 
     # --- arguments one by one ---
 
-    def _members(self, name: str) -> Steps[None]:
+    def _members(self, name: str) -> Parse[None]:
         field = self._field
         index = self._start(name)
         writer = ArgumentsWriter(self._emit, index, name, self._tools)
@@ -231,7 +231,7 @@ class CallReader:
         else:
             writer.cut(body[at:])
 
-    def _tags(self, index: int, writer: ArgumentsWriter, before: Watch[Mark], inside: Watch[Mark]) -> Steps[bool]:
+    def _tags(self, index: int, writer: ArgumentsWriter, before: Watch[Mark], inside: Watch[Mark]) -> Parse[bool]:
         """Tags as they come, up to the end of the field; False when the output was cut in them."""
         source = self._source
         while True:
@@ -254,7 +254,7 @@ class CallReader:
                 return False
             self._value(writer, key, "".join(pieces))
 
-    def _upto(self, watch: Watch[Mark], put: Callable[[str], object]) -> Steps[bool]:
+    def _upto(self, watch: Watch[Mark], put: Callable[[str], object]) -> Parse[bool]:
         """Pass on a value up to its end, or that of its field; False when the output was cut in it."""
         source, watching = self._source, watch.begin()
         around = self._field.tag.around if self._field.tag else None
@@ -287,7 +287,7 @@ class CallReader:
                 put(held + found.text)
                 watching, held = watch.begin(), ""
 
-    def _ends_field(self) -> Steps[bool]:
+    def _ends_field(self) -> Parse[bool]:
         """Whether the end of the field in a value is one: the answer ends behind it, or another field begins."""
         source = self._source
         while True:
@@ -352,7 +352,7 @@ class CallReader:
         if isinstance(value, Mapping):
             value = value.get("function", value)
         if isinstance(value, Node):
-            forms = read_forms(value, self._tools)
+            forms = find_json_calls(value, self._tools)
             return [(form.name, form.arguments.text() if form.arguments else "") for form in forms] if forms else None
         name = text_in(value.get("name")) if isinstance(value, Mapping) else None
         if name is None or not isinstance(value, Mapping):
@@ -375,7 +375,7 @@ class CallReader:
         return "".join(out)
 
 
-def hold(source: Source, watch: Watch[Mark]) -> Steps[tuple[str, Found[Mark] | None]]:
+def hold(source: StreamReader, watch: Watch[Mark]) -> Parse[tuple[str, Found[Mark] | None]]:
     """Hold text up to the next delimiter and answer both; None when the output ended, or too much came, before one."""
     pieces: list[str] = []
     size, watching = 0, watch.begin()

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError, did_you_mean
-from callwright.response_template.pattern import Pattern, PatternError, compile_literals, compile_pattern
-from callwright.response_template.search import Matcher
+from callwright.response_template.expression import PatternError
+from callwright.response_template.pattern import Pattern, compile_literals, compile_pattern
 
 __all__ = ["Delimiter", "Field", "FieldArgs", "Form", "Role", "Template", "read_template"]
 
@@ -174,12 +174,12 @@ def _field(name: str, raw: object) -> Field:
         given = read_settings(raw, _Declared)
         begins = _delimiter(given.open, given.open_pattern, "open")
         ends = _delimiter(given.close, given.close_pattern, "close")
-        groups = {group for each in (begins, ends) if each and each.pattern for group in each.pattern.program.names}
+        groups = {group for each in (begins, ends) if each and each.pattern for group in each.pattern.names}
         if given.join is not None and not given.repeats:
             raise SlipError("join", "it stands between several: add repeats = true, or leave it out.")
         _check_transform(given, groups)
         tag = _tag(given)
-        opened = set(begins.pattern.program.names) if begins and begins.pattern else set()
+        opened = set(begins.pattern.names) if begins and begins.pattern else set()
         return Field(
             name=name,
             role=_ROLES.get(name, "other"),
@@ -217,7 +217,7 @@ def _compiled(written: str, path: str) -> Pattern:
         pattern = compile_pattern(written)
     except PatternError as error:
         raise SlipError(path, f"{error}: {written!r}.") from error
-    if Matcher(pattern).may_be_empty:
+    if pattern.may_be_empty:
         raise SlipError(path, f"it matches anywhere, because it may be empty: {written!r}.")
     return pattern
 
@@ -230,7 +230,7 @@ def _tag(given: _Declared) -> Pattern | None:
     if written is None:
         raise SlipError("content_args.tag_pattern", "xml-inline needs one, with the groups key and value.")
     pattern = _compiled(written, "content_args.tag_pattern")
-    missing = {"key", "value"} - set(pattern.program.names)
+    missing = {"key", "value"} - set(pattern.names)
     if missing:
         raise SlipError("content_args.tag_pattern", f"it needs a group (?P<{min(missing)}>…): {written!r}.")
     return pattern

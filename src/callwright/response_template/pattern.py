@@ -1,404 +1,206 @@
-"""Regular expressions that cannot hang: a part of Python's syntax, for matching in linear time.
+"""Regular expressions of templates, run by RE2: the time is linear in the text whatever the expression is.
 
-An expression becomes a short program, which `search` runs over a stream with all its threads side by side. What such
-a program cannot say (backreferences, looking behind, looking ahead in the middle) is refused by name. Line feeds match
-`.`, and `^` and `$` are the begin and the end of the whole text, as transformers compiles its expressions.
+RE2 searches texts, not streams. Where more text may come, a character that is none of it stands behind what is there
+(`END`), and each piece of the expression takes it for what it wants, and all that follow want nothing more. RE2's own
+choice between the ways of an expression then says what is certain: a match that reaches that character may still become
+another one, or none; any other match stands, whatever comes.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-import msgspec
+from callwright.extras import missing_package
+from callwright.response_template.expression import (
+    END,
+    Behind,
+    PatternError,
+    Token,
+    Tokens,
+    beginning,
+    depths,
+    end_of_group,
+    is_blanks,
+    literal,
+    literals,
+    re2_of,
+    tokens_of,
+)
 
-__all__ = ["Op", "Pattern", "PatternError", "Program", "compile_literals", "compile_pattern"]
+__all__ = ["Around", "Match", "Pattern", "compile_literals", "compile_pattern", "either"]
 
-# A program of more steps is refused: counted repetitions multiply.
-MAX_STEPS: Final = 1_000
-_MAX_DEPTH: Final = 50
-
-_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+\]", re.DOTALL)
-_GROUP = re.compile(r"\((?:\?(?:(?P<plain>:)|(?P<ahead>=)|P?<(?P<name>[A-Za-z_]\w*)>|(?P<other>[^)]{0,3})))?")
-_COUNT = re.compile(r"\{(?:(?P<exact>\d+)|(?P<least>\d*),(?P<most>\d*))\}")
-_REPEATED: Final = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
-_ANY: Final = r"[\s\S]"
-_REFUSED: Final = {
-    "!": "a negative lookahead",
-    "<=": "a lookbehind",
-    "<!": "a negative lookbehind",
-    ">": "an atomic group",
-    "P=": "a backreference",
-    "(": "a condition",
-    "#": "a comment",
-}
-
-
-class PatternError(ValueError):
-    """The expression cannot be used; the message says what of it."""
+_MAX_WRITTEN: Final = 4_000
+# Counted repetitions multiply, and what RE2 makes of an expression decides what a character costs. `\w` is 1,500 steps.
+_MAX_STEPS: Final = 20_000
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")  # what is no text for RE2
 
 
-class Single(NamedTuple):
-    """One character: as `re` writes it, and itself where it is one literal character."""
+class Match(NamedTuple):
+    """Where it begins and ends, and what the named groups are.
 
-    atom: str
-    literal: str = ""
-
-
-class Row(NamedTuple):
-    """One behind the other."""
-
-    parts: "Sequence[Node]"
-
-
-class Either(NamedTuple):
-    """The first that goes."""
-
-    parts: "Sequence[Node]"
-
-
-class Repeat(NamedTuple):
-    """`most` is None for no end."""
-
-    part: "Node"
-    least: int
-    most: int | None
-    greedy: bool
-
-
-class Group(NamedTuple):
-    """A named group, or one that remembers nothing."""
-
-    part: "Node"
-    name: str
-
-
-class Edge(NamedTuple):
-    """The begin or the end of the text."""
-
-    kind: Literal["start", "end"]
-
-
-class Ahead(NamedTuple):
-    """What must follow and is not read."""
-
-    part: "Node"
-
-
-Node: TypeAlias = Single | Row | Either | Repeat | Group | Edge | Ahead
-
-
-class Op(NamedTuple):
-    """A step of a program: `char` reads one character of class `x`, `split` tries `x` before `y`, `save` remembers the
-    place in slot `x`.
+    `open`: the text ends in it, so that it may become another match, or none.
     """
 
-    kind: Literal["char", "split", "save", "start", "end", "match"]
-    x: int = 0
-    y: int = 0
-
-
-class Program(msgspec.Struct, frozen=True):
-    """What `search` runs. `atoms` are the classes of characters; slots 0 and 1 are the span, then two for each name."""
-
-    ops: tuple[Op, ...]
-    atoms: tuple[str, ...]
-    names: tuple[str, ...]
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """A compiled expression.
-
-    `literals` are all texts that it matches, apart from white space around them; None when it is no such list.
-    `begins` is the text with which each match begins, apart from white space before it, as far as it is known.
-    `around`: where its group `value` is any text, as short as it goes, what stands before it and behind it.
-    """
-
-    written: str
-    program: Program
-    literals: tuple[str, ...] | None = None
-    begins: str = ""
-    around: "Around | None" = None
+    start: int
+    end: int
+    groups: Mapping[str, tuple[int, int]]
+    open: bool
 
 
 class Around(NamedTuple):
     """What stands before and behind a value. `trims`: white space at the end of the value is no part of it."""
 
-    before: Pattern
-    behind: Pattern
+    before: "Pattern"
+    behind: "Pattern"
     trims: bool
 
 
-def compile_literals(literals: Iterable[str]) -> Pattern:
+class Pattern:
+    """A compiled expression.
+
+    `names` are its named groups. `literals` are all texts that it matches, apart from white space around them; None
+    when it is no such list. `begins` is the text with which each match begins, apart from white space before it, as far
+    as it is known. `around`: where its group `value` is any text, as short as it goes, what stands on both its sides.
+    """
+
+    __slots__ = ("_compiled", "_groups", "_kinds", "around", "begins", "literals", "names", "tokens", "written")
+
+    def __init__(self, written: str, tokens: Tokens) -> None:
+        self.written = written
+        self.tokens = tokens
+        # What RE2 captures, in order: named groups, and without a name what is looked at ahead.
+        self._groups = tuple(token.name for token in tokens if token.name or token.kind == "(?=")
+        self.names = tuple(filter(None, self._groups))
+        self.literals = literals(tokens)
+        self.begins = beginning(tokens)
+        self.around = _around(written, tokens)
+        self._kinds = {token.kind for token in tokens}
+        self._compiled: dict[tuple[Behind, bool], Any] = {}
+        self._engine("more", first=True)  # the largest: if it can be, all can
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether it matches anywhere."""
+        return self.find("", "other", here=True) is not None
+
+    def find(self, text: str, behind: Behind, *, first: bool = False, here: bool = False) -> Match | None:
+        """The first match in a text, or the one that begins `here`. `first`: nothing stands before the text.
+
+        It is the match that Python's `re.search` finds: the leftmost, and of those the one the expression prefers.
+        """
+        engine = self._engine(behind, first=first)
+        whole = text + END if behind == "more" else text
+        # Of bytes RE2 answers places in bytes, which is faster, and of ASCII the same.
+        searched = whole.encode() if whole.isascii() else _SURROGATES.sub("\ufffd", whole)
+        found = engine.match(searched) if here else engine.search(searched)
+        if found is None:
+            return None
+        start, end = found.span()
+        if end > len(text):
+            return Match(start, end, {}, open=True)
+        groups: dict[str, tuple[int, int]] = {}
+        for number, name in enumerate(self._groups, 1):
+            span = found.span(number)
+            if name and span[0] >= 0:
+                groups[name] = span
+            elif not name:
+                end = span[0] if span[0] >= 0 else end
+        return Match(start, end, groups, open=False)
+
+    @property
+    def steps(self) -> int:
+        """How large it is."""
+        return int(self._engine("more", first=True).programsize)
+
+    def _engine(self, behind: Behind, *, first: bool) -> Any:
+        """What RE2 makes of it, once for all that comes to the same."""
+        first = first and "^" in self._kinds
+        behind = "nothing" if behind == "other" and "$" not in self._kinds else behind
+        found = self._compiled.get((behind, first))
+        if found is None:
+            written = "".join(re2_of(self.tokens, behind, first=first))
+            found = self._compiled[behind, first] = _compiled(written)
+        return found
+
+
+def _compiled(written: str) -> Any:
+    try:
+        import re2
+    except ModuleNotFoundError as error:
+        raise missing_package("google-re2", "response_template") from error
+    options = re2.Options()
+    options.dot_nl, options.log_errors = True, False
+    try:
+        return re2.compile(written, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise PatternError(f"too large, or nothing that RE2 can read ({error})") from error
+
+
+def compile_literals(texts: Iterable[str]) -> Pattern:
     """Matches one of these texts, the longest first."""
-    known = tuple(sorted(dict.fromkeys(literals), key=len, reverse=True))
-    node = Either([Row([_literal(char) for char in text]) for text in known])
-    return Pattern("|".join(known), _Compiler().program(node), known)
+    known = sorted(dict.fromkeys(texts), key=len, reverse=True)
+    choices = [tuple(literal(char, char) for char in text) for text in known]
+    return Pattern("|".join(known), _joined(choices))
+
+
+def either(patterns: Iterable[Pattern]) -> Pattern:
+    """Matches what one of them does. It has no groups."""
+    plain = [
+        tuple(Token("(", token.written) if token.kind in ("(", "(?=") else token for token in pattern.tokens)
+        for pattern in patterns
+    ]
+    return Pattern("", _joined([(Token("(", "(?:"), *tokens, Token(")", ")")) for tokens in plain]))
 
 
 def compile_pattern(written: str) -> Pattern:
     """Compile an expression. Raises `PatternError`."""
+    if len(written) > _MAX_WRITTEN:
+        raise PatternError(f"too large: it has more than {_MAX_WRITTEN:,} characters")
+    tokens = tuple(tokens_of(written))
     try:
         re.compile(written, re.DOTALL)
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(f"no regular expression: {error}") from error
-    node = _Parser(written).whole()
-    return Pattern(written, _Compiler().program(node), _literals(node), _begins(node), _around(written, node))
+    _check(tokens)
+    pattern = Pattern(written, tokens)
+    if pattern.steps > _MAX_STEPS:
+        raise PatternError(f"too large: it has more than {_MAX_STEPS:,} steps, repetitions multiplied out")
+    return pattern
 
 
-def _literal(char: str) -> Single:
-    return Single(re.escape(char), char)
+def _joined(choices: Sequence[Tokens]) -> Tokens:
+    joined = [token for choice in choices for token in (Token("|", "|"), *choice)]
+    return tuple(joined[1:])
 
 
-class _Parser:
-    """Reads an expression that `re` has taken, so what stands in it is well-formed."""
-
-    def __init__(self, written: str) -> None:
-        self._text = written
-        self._at = 0
-        self._depth = 0
-
-    def whole(self) -> Node:
-        node = self._either()
-        if self._at < len(self._text):
-            raise PatternError(f"an unmatched ) at {self._at}")
-        return node
-
-    def _either(self) -> Node:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise PatternError(f"groups nested more deeply than {_MAX_DEPTH}")
-        parts = [self._sequence()]
-        while self._text.startswith("|", self._at):
-            self._at += 1
-            parts.append(self._sequence())
-        self._depth -= 1
-        return parts[0] if len(parts) == 1 else Either(parts)
-
-    def _sequence(self) -> Node:
-        parts: list[Node] = []
-        while self._at < len(self._text) and self._text[self._at] not in "|)":
-            parts.append(self._repeated(self._one()))
-        return parts[0] if len(parts) == 1 else Row(parts)
-
-    def _one(self) -> Node:
-        mark = self._text[self._at]
-        if mark == "(":
-            return self._group()
-        if mark == "[":
-            return self._class()
-        if mark == "\\":
-            return self._escape()
-        self._at += 1
-        if mark == ".":
-            return Single(_ANY)
-        if mark in "^$":
-            return Edge("start" if mark == "^" else "end")
-        return _literal(mark)
-
-    def _group(self) -> Node:
-        found = _GROUP.match(self._text, self._at)
-        assert found is not None
-        if found["other"] is not None:
-            kind = next((name for mark, name in _REFUSED.items() if found["other"].startswith(mark)), "flags")
-            raise PatternError(f"{kind} at {self._at} cannot be read in linear time; leave it out")
-        self._at = found.end()
-        inner = self._either()
-        self._at += 1
-        return Ahead(inner) if found["ahead"] else Group(inner, found["name"] or "")
-
-    def _class(self) -> Node:
-        found = _CLASS.match(self._text, self._at)
-        if found is None or "[" in found.group()[1:].replace("\\[", ""):
-            raise PatternError(f"the class at {self._at} is not understood: write [ in it as \\[")
-        self._at = found.end()
-        return Single(_ANY if found.group() == r"[\S\s]" else found.group())
-
-    def _escape(self) -> Node:
-        found = _ESCAPE.match(self._text, self._at)
-        assert found is not None
-        self._at = found.end()
-        escape, kind = found.group(), found.group()[1]
-        if kind in "dDsSwW":
-            return Single(escape)
-        if kind in "AZz":
-            return Edge("start" if kind == "A" else "end")
-        if len(escape) > 2:
-            return _literal(chr(int(escape[2:], 16)))
-        if kind in _NAMED:
-            return _literal(_NAMED[kind])
-        if kind.isalnum():
-            what = "a backreference" if kind.isdigit() else f"\\{kind}"
-            raise PatternError(f"{what} at {found.start()} cannot be read in linear time; leave it out")
-        return _literal(kind)
-
-    def _repeated(self, node: Node) -> Node:
-        while self._at < len(self._text):
-            mark = self._text[self._at]
-            least, most = 0, None
-            if mark in _REPEATED:
-                least, most = _REPEATED[mark]
-                self._at += 1
-            elif mark == "{" and (found := _COUNT.match(self._text, self._at)):
-                least = int(found["exact"] or found["least"] or 0)
-                most = int(found["exact"]) if found["exact"] else int(found["most"]) if found["most"] else None
-                self._at = found.end()
-            else:
-                break
-            follows = self._text[self._at : self._at + 1]
-            if follows == "+":
-                raise PatternError(f"the possessive {mark}+ at {self._at - 1} cannot be read; leave out the second +")
-            self._at += follows == "?"
-            node = Repeat(node, least, most, greedy=follows != "?")
-        return node
-
-
-class _Compiler:
-    def __init__(self) -> None:
-        self._ops: list[Op] = []
-        self._atoms: dict[str, int] = {}
-        self._names: list[str] = []
-
-    def program(self, node: Node) -> Program:
-        self._add(Op("save", 0))
-        self._node(node, last=True)
-        self._add(Op("save", 1))
-        self._add(Op("match"))
-        return Program(tuple(self._ops), tuple(self._atoms), tuple(self._names))
-
-    def _add(self, op: Op) -> int:
-        if len(self._ops) == MAX_STEPS:
-            raise PatternError(f"too large: it has more than {MAX_STEPS:,} steps, counted repetitions multiplied out")
-        self._ops.append(op)
-        return len(self._ops) - 1
-
-    def _node(self, node: Node, *, last: bool) -> None:
-        """`last`: nothing follows, so that what is looked at ahead may end the program."""
-        match node:
-            case Single(atom):
-                self._add(Op("char", self._atoms.setdefault(atom, len(self._atoms))))
-            case Edge(kind):
-                self._add(Op(kind))
-            case Row(parts):
-                for number, part in enumerate(parts):
-                    self._node(part, last=last and number == len(parts) - 1)
-            case Either(parts):
-                self._either(parts, last=last)
-            case Group(part, ""):
-                self._node(part, last=last)
-            case Group(part, name):
-                if name not in self._names:
-                    self._names.append(name)
-                slot = 2 + 2 * self._names.index(name)
-                self._add(Op("save", slot))
-                self._node(part, last=False)
-                self._add(Op("save", slot + 1))
-            case Ahead(part):
-                if not last:
-                    raise PatternError("a lookahead is read at the end of an expression only")
-                self._add(Op("save", 1))
-                self._node(part, last=False)
-                self._add(Op("match"))
-            case Repeat():
-                self._repeat(node)
-
-    def _either(self, parts: Sequence[Node], *, last: bool) -> None:
-        ends: list[int] = []
-        for part in parts[:-1]:
-            split = self._add(Op("split"))
-            self._node(part, last=last)
-            ends.append(self._add(Op("split")))
-            self._ops[split] = Op("split", split + 1, len(self._ops))
-        self._node(parts[-1], last=last)
-        for end in ends:
-            self._ops[end] = Op("split", len(self._ops), len(self._ops))
-
-    def _repeat(self, repeat: Repeat) -> None:
-        part, least, most, greedy = repeat
-        if _may_be_empty(part):
-            raise PatternError("a repetition of what may be empty: repeat it once")
-        if least > MAX_STEPS or (most or 0) > MAX_STEPS:
-            raise PatternError(f"a repetition of more than {MAX_STEPS:,} times")
-        for _ in range(least):
-            self._node(part, last=False)
-        splits: list[int] = []
-        for _ in range((most or 0) - least):
-            splits.append(self._add(Op("split")))
-            self._node(part, last=False)
-        if most is None:
-            splits.append(self._add(Op("split")))
-            self._node(part, last=False)
-            self._add(Op("split", splits[0], splits[0]))
-        end = len(self._ops)
-        for split in splits:
-            self._ops[split] = Op("split", split + 1, end) if greedy else Op("split", end, split + 1)
-
-
-def _may_be_empty(node: Node) -> bool:
-    match node:
-        case Single():
-            return False
-        case Row(parts):
-            return all(map(_may_be_empty, parts))
-        case Either(parts):
-            return any(map(_may_be_empty, parts))
-        case Repeat(part, least):
-            return not least or _may_be_empty(part)
-        case Group(part):
-            return _may_be_empty(part)
-        case Edge() | Ahead():
-            return True
-
-
-def _literals(node: Node) -> tuple[str, ...] | None:
-    """All texts that an expression matches, without the white space around them and the end of the text."""
-    while isinstance(node, Group) and not node.name:
-        node = node.part
-    found: list[str] = []
-    for part in node.parts if isinstance(node, Either) else (node,):
-        while isinstance(part, Group) and not part.name:
-            part = part.part
-        if part == Edge("end"):
+def _check(tokens: Tokens) -> None:
+    """What RE2 would read otherwise than Python is refused: a lookahead is only where it can be read behind the match,
+    and a repeated group is never empty.
+    """
+    for at, depth in depths(tokens):
+        if tokens[at].kind not in ("(", "(?="):
             continue
-        parts = list(part.parts) if isinstance(part, Row) else [part]
-        while parts and _is_blanks(parts[0]):
-            del parts[0]
-        while parts and _is_blanks(parts[-1]):
-            del parts[-1]
-        text = "".join(each.literal for each in parts if isinstance(each, Single))
-        if not text or len(text) < len(parts):
-            return None
-        found.append(text)
-    return tuple(found) or None
+        end = end_of_group(tokens, at)
+        behind = tokens[end + 1] if end + 1 < len(tokens) else None
+        if tokens[at].kind == "(?=" and (depth or (behind and behind.kind != "|")):
+            raise PatternError("a lookahead is read at the end of an expression only")
+        if behind and behind.kind == "repeat" and not behind.written.startswith("?"):
+            group = Pattern("", (Token("(", "(?:"), *tokens[at + 1 : end + 1]))
+            if group.find("", "nothing", first=True, here=True):
+                raise PatternError("a repetition of what may be empty: repeat it once")
 
 
-def _begins(node: Node) -> str:
-    """See `Pattern.begins`."""
-    begins = ""
-    for part in node.parts if isinstance(node, Row) else (node,):
-        if isinstance(part, Single) and part.literal:
-            begins += part.literal
-        elif begins or not _is_blanks(part):
-            break
-    return begins
-
-
-def _is_blanks(node: Node) -> bool:
-    return isinstance(node, Repeat) and isinstance(node.part, Single) and node.part.atom in (r"\s", r"\n", "\\\n")
-
-
-def _around(written: str, node: Node) -> Around | None:
+def _around(written: str, tokens: Tokens) -> Around | None:
     """See `Pattern.around`."""
-    if not isinstance(node, Row):
-        return None
-    for number, part in enumerate(node.parts):
-        if isinstance(part, Group) and part.name == "value":
-            if part.part != Repeat(Single(_ANY), 0, None, greedy=False):
+    for at, depth in depths(tokens):
+        if depth == 0 and tokens[at].kind == "|":
+            return None
+    for at, depth in depths(tokens):
+        if depth == 0 and tokens[at].name == "value":
+            end = end_of_group(tokens, at)
+            value, behind = tokens[at + 1 : end], tokens[end + 1 :]
+            if [token.re2 for token in value] != [".", "*?"] or (behind and behind[0].kind == "repeat"):
                 return None
-            behind = node.parts[number + 1 :]
-            trims = bool(behind) and _is_blanks(behind[0])
-            sides = [Row(node.parts[:number]), Row(behind[trims:])]
-            before, after = (Pattern(written, _Compiler().program(side)) for side in sides)
-            return Around(before, after, trims)
+            trims = is_blanks(behind)
+            return Around(Pattern(written, tokens[:at]), Pattern(written, behind[2 * trims :]), trims)
     return None

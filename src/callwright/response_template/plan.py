@@ -1,22 +1,20 @@
 """What to look for in an output, worked out once for a template: outside all fields, and in each of them."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from callwright.response_template.declaration import Delimiter, Field, Template
 from callwright.response_template.pattern import Pattern, compile_pattern
-from callwright.response_template.search import Matcher
 from callwright.response_template.watch import Watch
 from callwright.tolerant_json.markers import END_TOKENS
-from callwright.tolerant_json.passthrough import JsonStops
+from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["Mark", "Plan"]
 
 # `open` begins a field and `close` ends it; `lone` is the end of one that has not begun, `end` the end of the answer;
 # a `token` is structure that belongs to no field.
 _Kind: TypeAlias = Literal["open", "close", "lone", "end", "token"]
-_ENDS = compile_pattern(r"(?:(?:" + "|".join(token.replace("|", r"\|") for token in END_TOKENS) + r")\s*)+$")
-_CONTROL = compile_pattern(r"<\|[\w.:-]+\|>")
 
 
 class Mark(NamedTuple):
@@ -24,6 +22,18 @@ class Mark(NamedTuple):
 
     kind: _Kind
     field: Field | None = None
+
+
+@cache
+def _ends() -> Pattern:
+    """Tokens that end an answer."""
+    return compile_pattern(r"(?:(?:" + "|".join(token.replace("|", r"\|") for token in END_TOKENS) + r")\s*)+$")
+
+
+@cache
+def _control() -> Pattern:
+    """A control token of whatever meaning."""
+    return compile_pattern(r"<\|[\w.:-]+\|>")
 
 
 _What: TypeAlias = tuple[Mark, Pattern | Sequence[str]]
@@ -34,7 +44,7 @@ class Plan:
 
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.anchor = Matcher(template.anchor.pattern)
+        self.anchor: Watch[None] = Watch([(None, template.anchor.what)])
         self.outside: Watch[Mark] = Watch(list(_outside(template)))
         self.inside = {field.name: Watch(list(_inside(template, field))) for field in template.fields}
         self.closes = {field.name: Watch(list(_close(field))) for field in template.fields}
@@ -61,10 +71,10 @@ def _outside(template: Template) -> Iterator[_What]:
         assert field.close is not None
         own = [text for text in field.close.texts if shared.count(text) == 1 and text not in known]
         yield Mark("lone", field), own
-    yield Mark("end"), _ENDS
+    yield Mark("end"), _ends()
     if implicit is None:
         yield Mark("token"), (*shared, *template.anchor.texts, *END_TOKENS)
-        yield Mark("token"), _CONTROL
+        yield Mark("token"), _control()
 
 
 def _inside(template: Template, field: Field) -> Iterator[_What]:
@@ -76,7 +86,7 @@ def _inside(template: Template, field: Field) -> Iterator[_What]:
             assert other.open is not None
             if not set(own) & set(other.open.texts):
                 yield Mark("open", other), other.open.what
-    yield Mark("end"), _ENDS
+    yield Mark("end"), _ends()
 
 
 def _close(field: Field) -> Iterator[_What]:
@@ -87,15 +97,15 @@ def _close(field: Field) -> Iterator[_What]:
 def _tags(field: Field) -> tuple[Watch[Mark], Watch[Mark]] | None:
     """Before and in the values of a field's tags; None when the tags must be read as a whole."""
     around = field.tag.around if field.tag else None
-    if around is None or "key" not in around.before.program.names:
+    if around is None or "key" not in around.before.names:
         return None
-    if any(Matcher(pattern).may_be_empty for pattern in (around.before, around.behind)):
+    if any(pattern.may_be_empty for pattern in (around.before, around.behind)):
         return None
     before, inside = (Watch([(Mark("open"), pattern), *_close(field)]) for pattern in (around.before, around.behind))
     return before, inside
 
 
-def _stops(template: Template, field: Field) -> JsonStops | None:
+def _stops(template: Template, field: Field) -> JsonTerminators | None:
     """Where JSON in a field ends that does not end itself; None when that cannot be told while it comes."""
     if field.close and field.close.stops is None:
         return None
@@ -103,6 +113,6 @@ def _stops(template: Template, field: Field) -> JsonStops | None:
     opens = [other.open for other in template.fields if other.open]
     literals = tuple(text for each in [*delimiters, *opens] for text in each.stops or ())
     if not field.close:
-        return JsonStops(*literals)
+        return JsonTerminators(*literals)
     begins = tuple(text for text in (*literals, *END_TOKENS) if text not in (field.close.stops or ()))
-    return JsonStops(*literals, then=begins)
+    return JsonTerminators(*literals, then=begins)

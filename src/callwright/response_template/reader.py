@@ -15,7 +15,7 @@ from callwright.response_template.calls import CallReader, hold
 from callwright.response_template.declaration import Field, Role
 from callwright.response_template.plan import Mark, Plan
 from callwright.response_template.watch import Found
-from callwright.stream_reader import MAX_HELD_BLANKS, Source, Steps
+from callwright.stream_reader import MAX_HELD_BLANKS, Parse, StreamReader
 
 __all__ = ["TemplateReader"]
 
@@ -26,7 +26,7 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 class TemplateReader:
     """Reads one answer."""
 
-    def __init__(self, source: Source, tools: Toolset, plan: Plan) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset, plan: Plan) -> None:
         self._source = source
         self._emit = source.emit
         self._tools = tools
@@ -35,7 +35,7 @@ class TemplateReader:
         self._said: set[Role] = set()
         self._code = CodeContext()
 
-    def read(self, start: str) -> Steps[None]:
+    def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start`: `reasoning` when the prompt left it open."""
         thought = next(self._plan.template.of("reasoning"), None)
         begins = True
@@ -47,7 +47,7 @@ class TemplateReader:
             yield from self._outside(start=begins)
             begins = False
 
-    def _skip_again(self, field: Field) -> Steps[None]:
+    def _skip_again(self, field: Field) -> Parse[None]:
         """Some models repeat the begin of a thought that their prompt has begun."""
         assert field.open is not None
         source, literals = self._source, field.open.texts
@@ -59,7 +59,7 @@ class TemplateReader:
         again = next((text for text in literals if source.text.startswith(text, source.at)), "")
         source.markup(source.take(source.at + len(again)))
 
-    def _outside(self, *, start: bool) -> Steps[None]:
+    def _outside(self, *, start: bool) -> Parse[None]:
         """Text that stands in no field, up to the one that begins next and through it."""
         text = _Text(self._say, self._source, self._plan.template.implicit)
         watching = self._plan.outside.begin(start=start)
@@ -105,7 +105,7 @@ class TemplateReader:
             self._said.discard("content")
             self._code = CodeContext()
 
-    def _field(self, field: Field) -> Steps[None]:
+    def _field(self, field: Field) -> Parse[None]:
         """A field of text, up to its end."""
         source, watch = self._source, self._plan.inside[field.name]
         text, watching = _Text(self._say, source, field), watch.begin()
@@ -127,7 +127,7 @@ class TemplateReader:
             self._emit(Markup(found.text))
             return
 
-    def _draft(self, thought: Field, opening: Found[Mark], text: "_Text") -> Steps[bool]:
+    def _draft(self, thought: Field, opening: Found[Mark], text: "_Text") -> Parse[bool]:
         """What may be a call in a thought: a draft when the thought goes on to its end. True when it is over."""
         held, close = yield from hold(self._source, self._plan.closes[thought.name])
         if close is None and self._source.ended:
@@ -141,7 +141,7 @@ class TemplateReader:
         self._emit(Markup(close.text))
         return True
 
-    def _call(self, field: Field, opening: Found[Mark]) -> Steps[str]:
+    def _call(self, field: Field, opening: Found[Mark]) -> Parse[str]:
         """A field of calls; answers its text where it holds none."""
         reader = CallReader(self._source, self._tools, self._plan, field, self._calls)
         yield from reader.read(opening)
@@ -166,7 +166,7 @@ class TemplateReader:
 class _Text:
     """The text of one field. Where the field is stripped the white space at its ends is structure."""
 
-    def __init__(self, say: Callable[..., None], source: Source, field: Field | None) -> None:
+    def __init__(self, say: Callable[..., None], source: StreamReader, field: Field | None) -> None:
         self.held = ""
         self._say = say
         self._source = source

@@ -7,10 +7,11 @@ from typing import Any
 from callwright.calls.toolset import Toolset
 from callwright.errors import ConfigError
 from callwright.response_template.declaration import read_template
+from callwright.response_template.expression import PatternError
 from callwright.response_template.plan import Plan
 from callwright.response_template.reader import TemplateReader
-from callwright.response_template.search import last_end
-from callwright.stream_reader import Source, Steps
+from callwright.response_template.watch import Watch
+from callwright.stream_reader import Parse, StreamReader, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["ResponseTemplate"]
@@ -24,7 +25,10 @@ class ResponseTemplate:
 
     def __init__(self, template: Mapping[str, Any]) -> None:
         self.template = template
-        self._plan = Plan(read_template(template))
+        try:
+            self._plan = Plan(read_template(template))
+        except PatternError as error:
+            raise ConfigError(f"response_template.fields: their expressions are together {error}.") from error
         self._before = ""
 
     @classmethod
@@ -50,13 +54,25 @@ class ResponseTemplate:
         made = object.__new__(ResponseTemplate)
         made.template = self.template
         made._plan = self._plan
-        made._before = prompt[last_end(self._plan.anchor, prompt) :]
+        made._before = prompt[_last_end(self._plan.anchor, prompt) :]
         return made
 
-    def parse(self, source: Source, start: str, tools: Toolset) -> Steps[None]:
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Events of an output; see `callwright.dialects.base`."""
         source.unread(self._before)
         return TemplateReader(source, tools, self._plan).read(start)
+
+
+def _last_end(anchor: Watch[None], prompt: str) -> int:
+    """Where the last anchor in a prompt ends, 0 when there is none."""
+    source, end, watching = silent_reader(prompt), 0, anchor.begin(start=True)
+    while True:
+        _, found = watching.scan(source)
+        if found is None:
+            return end
+        end, watching = source.at, anchor.begin()
+        if not found.text:
+            source.at += 1  # the begin or the end of the prompt
 
 
 def _inside(given: object) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias
 from callwright.calls.coerce import text_of
 from callwright.response_template.declaration import Field, FieldArgs, ValueParser
 from callwright.response_template.pattern import Pattern
-from callwright.response_template.search import Matcher, Search
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.find import find_json
 from callwright.tolerant_json.reader import read_json
@@ -21,6 +20,8 @@ Value: TypeAlias = "Node | str | Mapping[str, Value] | Sequence[Value] | None"
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
 # The search for tags may look back so often: what an expression makes it read again counts.
 _MAX_STEPS_PER_CHARACTER: Final = 16
+# A tag is searched in so many characters, then in twice as many.
+_MIN_WINDOW: Final = 32
 
 
 def read_value(field: Field, body: str) -> Value:
@@ -104,22 +105,25 @@ def _with_strings(body: str, begin: str, end: str) -> str:
 
 def tags(pattern: Pattern, body: str) -> tuple[list[tuple[str, str, tuple[int, int]]], bool]:
     """The tags in a text, as name, value and place, and whether all of it was searched."""
-    matcher = Matcher(pattern)
     found: list[tuple[str, str, tuple[int, int]]] = []
-    at, steps = 0, len(body) * _MAX_STEPS_PER_CHARACTER
+    at, size, steps = 0, _MIN_WINDOW, len(body) * _MAX_STEPS_PER_CHARACTER
     while at <= len(body):
-        search = Search(matcher, start=not at, limit=len(body) + 1)
-        search.feed(body, at, min(len(body), at + steps))
-        steps -= search.at
-        if not search.over and at + search.at < len(body):
+        window = body[at : at + size]
+        last = at + len(window) == len(body)
+        steps -= len(window)
+        if steps < 0:
             return found, False
-        search.finish()
-        match = search.match
-        if match is None:
+        match = pattern.find(window, "nothing" if last else "more", first=not at)
+        if match is None and last:
             break
-        groups = {name: body[at + begin : at + end] for name, (begin, end) in match.groups.items()}
+        if match is None or match.open:
+            at += match.start if match else len(window)
+            size *= 2
+            continue
+        groups = {name: window[begin:end] for name, (begin, end) in match.groups.items()}
         found.append((groups.get("key", ""), groups.get("value", ""), (at + match.start, at + match.end)))
         at += max(match.end, 1)
+        size = _MIN_WINDOW
     return found, True
 
 

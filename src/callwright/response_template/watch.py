@@ -1,18 +1,26 @@
 """Looks for several delimiters at once in the stream of a source: the one that begins first, of those the longest."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from callwright.response_template.pattern import Pattern, compile_literals
-from callwright.response_template.search import MAX_DELIMITER, Match, Matcher, Search
-from callwright.stream_reader import Source
+from callwright.response_template.expression import Behind
+from callwright.response_template.pattern import Match, Pattern, compile_literals, either
+from callwright.stream_reader import StreamReader
 
-__all__ = ["Found", "Watch"]
+__all__ = ["MAX_DELIMITER", "Found", "Watch", "Watching"]
 
 K = TypeVar("K")
-# The searches go through a long text side by side, in steps of so many characters.
-_WINDOW: Final = 1_024
+
+# A delimiter may be so long. What goes on to the end of the next stretch of this size is none: it is told by where it
+# stands, so that the cut of the stream changes nothing.
+MAX_DELIMITER: Final = 500
+# Where so many went on for longer, the last of them is skipped as a whole: so a text in which a delimiter may begin
+# anywhere is looked at a bounded number of times.
+_MAX_GIVEN_UP: Final = 8
+# What is held for longer than this is looked at again when it has grown by a sixteenth, not with each piece.
+_LOOKED_AT_EACH_TIME: Final = 256
 
 
 class Found(NamedTuple, Generic[K]):
@@ -29,99 +37,114 @@ class Watch(Generic[K]):
 
     def __init__(self, delimiters: Sequence[tuple[K, Pattern | Sequence[str]]]) -> None:
         self._literals: dict[str, K] = {}
-        self._kinds: list[K | None] = []
-        self._matchers: list[Matcher] = []
         for kind, what in delimiters:
             if not isinstance(what, Pattern):
                 self._literals |= {text: kind for text in what if text not in self._literals}
+        self._kinds = [kind for kind, what in delimiters if isinstance(what, Pattern)]
+        self.patterns = [what for _, what in delimiters if isinstance(what, Pattern)]
         if self._literals:
-            self._kinds.append(None)
-            self._matchers.append(Matcher(compile_literals(self._literals)))
-        for kind, what in delimiters:
-            if isinstance(what, Pattern):
-                self._kinds.append(kind)
-                self._matchers.append(Matcher(what))
-        atoms = sorted({atom for matcher in self._matchers for atom in matcher.first_atoms})
-        self.first = re.compile("|".join(atoms) or "(?!)").search
+            self.patterns.insert(0, compile_literals(self._literals))
+        self.any = either(self.patterns) if self.patterns else None
+
+    @cached_property
+    def may_begin(self) -> Callable[[str, int], re.Match[str] | None]:
+        """Searches for a character with which a delimiter may begin: among those of ASCII it is tried, of the others it
+        is any that stands in one.
+        """
+        if self.any is None:
+            return re.compile("(?!)").search
+        begins = "".join(char for char in map(chr, range(128)) if self.any.find(char, "more", here=True))
+        chars = {token.written for token in self.any.tokens if token.kind == "char" and not token.is_ascii}
+        others = f"|(?![\\0-\\x7f])(?:{'|'.join(sorted(chars))})" if chars else ""
+        return re.compile((f"[{re.escape(begins)}]" if begins else "(?!)") + others, re.DOTALL).search
 
     def begin(self, *, start: bool = False) -> "Watching[K]":
         """Look from here on; `start`: nothing was read before."""
-        return Watching(self, self._matchers, start=start)
+        return Watching(self, start=start)
 
     def found(self, number: int, match: Match, text: str) -> Found[K]:
-        """What the search of this number has found; `text` is what it has matched."""
-        kind = self._kinds[number]
-        groups = {name: text[begin - match.start : end - match.start] for name, (begin, end) in match.groups.items()}
-        return Found(self._literals[text] if kind is None else kind, text, groups)
+        """What the pattern of this number has matched at the begin of a text."""
+        written = text[: match.end]
+        literals = len(self.patterns) - len(self._kinds)
+        kind = self._literals[written] if number < literals else self._kinds[number - literals]
+        groups = {name: text[begin:end] for name, (begin, end) in match.groups.items()}
+        return Found(kind, written, groups)
 
 
 class Watching(Generic[K]):
     """One way through a text, up to the next delimiter."""
 
-    def __init__(self, watch: Watch[K], matchers: Sequence[Matcher], *, start: bool) -> None:
+    def __init__(self, watch: Watch[K], *, start: bool) -> None:
         self._watch = watch
-        self._searches = [Search(matcher, start=start, limit=MAX_DELIMITER) for matcher in matchers]
-        self._base = 0  # where `source.at` is, as the searches count
-        self._idle = not start  # nothing that was read may become a delimiter
+        self._first = start  # nothing stands before what is read next
+        self._held = start  # a delimiter may begin with what is read next
+        self._begun = 0  # where this began, from where the text begins that is here
+        self._again = 0  # how much must be held for another look
+        self._given_up = 0
+        self._step = 1
 
-    def scan(self, source: Source) -> tuple[str, Found[K] | None]:
+    def scan(self, source: StreamReader) -> tuple[str, Found[K] | None]:
         """Read up to and with the next delimiter; answers the text before it and the delimiter, None while there is
         none: then the text is all that is certainly not part of one. Behind a delimiter another `Watching` goes on.
         """
-        text, begin = source.text, source.at
-        start = begin
-        if self._idle:
-            hit = self._watch.first(text, begin)
-            start = hit.start() if hit else len(text)
-            if hit is None and not source.ended:
-                source.at = len(text)
-                self._base += start - begin
-                return text[begin:], None
-            self._base += start - begin
-            for search in self._searches:
-                search.at = self._base
-        found = self._next(text, start, ended=source.ended)
-        end = (
-            start + self._hold(ended=source.ended) - self._base
-            if found is None
-            else start + found[1].start - self._base
-        )
-        end = min(end, len(text))
-        self._base += end - start
-        source.at = end
-        if found is None:
-            self._idle = end == len(text) and (end > begin or self._idle)
-            return text[begin:end], None
-        number, match = found
-        written = source.take(end + match.end - match.start)
-        return text[begin:end], self._watch.found(number, match, written)
+        text, begin, ended = source.text, source.at, source.ended
+        if self._held and not ended and len(text) - begin < self._again:
+            return "", None
+        self._begun += begin
+        at: int | None = begin if self._held else self._next(text, begin, ended=ended)
+        self._held = False
+        while at is not None and not self._held:
+            here = self._here(text, at, ended=ended)
+            self._held = any(match.open for _, match in here)
+            if here and not self._held:
+                number, match = max(here, key=lambda each: each[1].end)
+                source.at = at + match.end
+                return text[begin:at], self._watch.found(number, match, text[at : source.at])
+            if not here:
+                at = self._next(text, at + self._step, ended=ended)
+                self._first, self._step = False, 1
+        source.at = len(text) if at is None else at
+        held = len(text) - source.at
+        self._again = held + held // 16 if held > _LOOKED_AT_EACH_TIME else 0
+        self._begun -= source.at
+        return text[begin : source.at], None
 
-    def _next(self, text: str, at: int, *, ended: bool) -> tuple[int, Match] | None:
-        """The delimiter that is certain to be next, if there is one."""
-        begin = min((search.at for search in self._searches if not search.over), default=self._base) - self._base + at
-        while True:
-            window = min(len(text), begin + _WINDOW)
-            until: int | None = None
-            for search in self._searches:
-                search.feed(text, at + search.at - self._base, window, until)
-                if ended and window == len(text) and at + search.at - self._base == len(text):
-                    search.finish()
-                if search.over and search.match is not None:
-                    until = search.match.start if until is None else min(until, search.match.start)
-            if (best := self._best()) is not None or window == len(text):
-                return best
-            begin = window
+    def _here(self, text: str, at: int, *, ended: bool) -> list[tuple[int, Match]]:
+        """What begins there, and the number of its pattern."""
+        view, behind = self._view(text, at, ended=ended)
+        found: list[tuple[int, Match]] = []
+        goes_on = False
+        for number, pattern in enumerate(self._watch.patterns):
+            match = pattern.find(view, behind, first=self._first, here=True)
+            if match is not None and match.open and at + len(view) < len(text):
+                match = pattern.find(view, "other", first=self._first, here=True)
+                goes_on = goes_on or match is None
+            if match is not None:
+                found.append((number, match))
+        if goes_on and not found:
+            self._given_up += 1
+            self._step = 1 if self._given_up % _MAX_GIVEN_UP else MAX_DELIMITER
+        return found
 
-    def _best(self) -> tuple[int, Match] | None:
-        done = [(n, search.match) for n, search in enumerate(self._searches) if search.over and search.match]
-        if not done:
+    def _next(self, text: str, at: int, *, ended: bool) -> int | None:
+        """Where a delimiter may begin next."""
+        if self._watch.any is None:
             return None
-        number, match = min(done, key=lambda each: (each[1].start, -each[1].end))
-        waits = any(not search.over and search.hold <= match.start for search in self._searches)
-        return None if waits else (number, match)
+        begins = self._watch.may_begin(text, at)
+        if begins is None and not ended:
+            return None
+        at = begins.start() if begins else max(at, len(text))
+        while at <= len(text):
+            view, behind = self._view(text, at, ended=ended)
+            match = self._watch.any.find(view, behind)
+            if match is not None and (match.start < len(view) or behind == "nothing"):
+                return at + match.start
+            at += len(view)
+            if at == len(text):
+                break
+        return None
 
-    def _hold(self, *, ended: bool) -> int:
-        """Up to where the text is certainly no delimiter."""
-        holds = [search.hold for search in self._searches if not search.over or search.match is not None]
-        ends = [search.at for search in self._searches]
-        return min(holds, default=max(ends, default=self._base)) if not ended else max(ends, default=self._base)
+    def _view(self, text: str, at: int, *, ended: bool) -> tuple[str, Behind]:
+        """What counts for a delimiter that begins there: the rest of its stretch of the text, and the next one."""
+        end = at + 2 * MAX_DELIMITER - (at - self._begun) % MAX_DELIMITER
+        return text[at:end], "nothing" if ended and end >= len(text) else "more"
