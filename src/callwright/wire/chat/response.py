@@ -121,40 +121,40 @@ def _logprobs(turn: Turn) -> ChoiceLogprobs | None:
 
 # --- chunks ---
 
-# Stands for a value that comes later. Texts of JSON have no such byte.
-_HOLE: Final = b"\0"
-_LATER: Final[Any] = msgspec.Raw(_HOLE)
+# The chunks of a stream differ in a few values each. So a choice of each kind is encoded once, with places for these:
+# for the text of a delta a byte that no JSON has, at which it is split, and for other values what `%` fills.
+_SPLIT: Final = b"\0"
+_TEXT: Final[Any] = msgspec.Raw(_SPLIT)
+_VALUE: Final[Any] = msgspec.Raw(b"%b")
 
 
-def _cut(delta: ChoiceDelta, **rest: Any) -> list[bytes]:
-    """What stands around the holes of a choice in a chunk."""
-    return encode(ChunkChoice(delta=delta, **rest)).split(_HOLE)
+def _choice(delta: ChoiceDelta, **rest: Any) -> bytes:
+    return encode(ChunkChoice(delta=delta, **rest))
 
 
-def _cut_call(**fields: Any) -> list[bytes]:
-    return _cut(ChoiceDelta(tool_calls=[ChoiceDeltaToolCall(index=_LATER, **fields)]))
+def _call(**fields: Any) -> bytes:
+    return _choice(ChoiceDelta(tool_calls=[ChoiceDeltaToolCall(index=_VALUE, **fields)]))
 
 
-# The chunks of a stream differ in a few values each. So they are encoded once, with holes for these.
-_NO_NEWS: Final = _cut(ChoiceDelta())
-_ROLE: Final = _cut(ChoiceDelta(role="assistant", content=_LATER, refusal=None))
-_CONTENT: Final = _cut(ChoiceDelta(content=_LATER))
-_CONTENT_AND_LOGPROBS: Final = _cut(ChoiceDelta(content=_LATER), logprobs=_LATER)
+_NO_NEWS: Final = _choice(ChoiceDelta())
+_ROLE: Final = _choice(ChoiceDelta(role="assistant", content=_VALUE, refusal=None))
+_CONTENT: Final = _choice(ChoiceDelta(content=_TEXT))
+_CONTENT_AND_LOGPROBS: Final = _choice(ChoiceDelta(content=_VALUE), logprobs=_VALUE)
 _REASONING: Final = {
-    field: _cut(ChoiceDelta(**dict.fromkeys(names, _LATER))) for field, names in _REASONING_NAMES.items() if names
+    field: _choice(ChoiceDelta(**dict.fromkeys(names, _TEXT))) for field, names in _REASONING_NAMES.items() if names
 }
 # How a call begins: its index, id and name; and how it goes on: its index and more of its text.
-_CALL_BEGINS: Final[dict[CallKind, list[bytes]]] = {
-    "function": _cut_call(id=_LATER, type="function", function=DeltaFunction(name=_LATER, arguments="")),
-    "custom": _cut_call(id=_LATER, type="custom", custom=DeltaCustom(name=_LATER, input="")),
+_CALL_BEGINS: Final[dict[CallKind, bytes]] = {
+    "function": _call(id=_VALUE, type="function", function=DeltaFunction(name=_VALUE, arguments="")),
+    "custom": _call(id=_VALUE, type="custom", custom=DeltaCustom(name=_VALUE, input="")),
 }
-_CALL_GOES_ON: Final[dict[CallKind, list[bytes]]] = {
-    "function": _cut_call(function=DeltaFunction(arguments=_LATER)),
-    "custom": _cut_call(custom=DeltaCustom(input=_LATER)),
+_CALL_GOES_ON: Final[dict[CallKind, bytes]] = {
+    "function": _call(function=DeltaFunction(arguments=_TEXT)),
+    "custom": _call(custom=DeltaCustom(input=_TEXT)),
 }
-_LEGACY_CALL_BEGINS: Final = _cut(ChoiceDelta(function_call=DeltaFunction(name=_LATER, arguments="")))
-_LEGACY_CALL_GOES_ON: Final = _cut(ChoiceDelta(function_call=DeltaFunction(arguments=_LATER)))
-_FINISH: Final = _cut(ChoiceDelta(), finish_reason=_LATER)
+_LEGACY_CALL_BEGINS: Final = _choice(ChoiceDelta(function_call=DeltaFunction(name=_VALUE, arguments="")))
+_LEGACY_CALL_GOES_ON: Final = _choice(ChoiceDelta(function_call=DeltaFunction(arguments=_TEXT)))
+_FINISH: Final = _choice(ChoiceDelta(), finish_reason=_VALUE)
 
 
 class ChatChunks:
@@ -172,9 +172,9 @@ class ChatChunks:
         reasoning: ReasoningField = "both",
     ) -> None:
         self._empty = ChatCompletionChunk(
-            id=id_, created=created, model=model, choices=[_LATER], usage=None if include_usage else UNSET
+            id=id_, created=created, model=model, choices=[_TEXT], usage=None if include_usage else UNSET
         )
-        self._head, self._tail = data(encode(self._empty)).split(_HOLE)
+        self._head, self._tail = data(encode(self._empty)).split(_SPLIT)
         self._content = self._around(_CONTENT)
         self._reasoning = self._around(_REASONING[reasoning]) if reasoning in _REASONING else None
         self._arguments: dict[int, list[bytes]] = {}  # by the index of the call
@@ -199,14 +199,14 @@ class ChatChunks:
             case ContentDelta(text, None):
                 return encode(text).join(self._content)
             case ContentDelta(text, logprobs):
-                return self._chunk(_CONTENT_AND_LOGPROBS, text, logprobs)
+                return self._chunk(_CONTENT_AND_LOGPROBS % (encode(text), encode(logprobs)))
             case ReasoningDelta(text):
                 return encode(text).join(self._reasoning) if self._reasoning else b""
             case CallStarted():
                 return self._started(event)
             case Finished(reason):
                 is_legacy = self._legacy and reason == "tool_calls"
-                return self._chunk(_FINISH, "function_call" if is_legacy else reason)
+                return self._chunk(_FINISH % encode("function_call" if is_legacy else reason))
             case CallEnded() | Markup() | Problem():
                 return b""
             case _:
@@ -220,7 +220,7 @@ class ChatChunks:
 
     def _begin(self, content: str | None) -> bytes:
         self._begun = True
-        return self._chunk(_ROLE, content)
+        return self._chunk(_ROLE % encode(content))
 
     def usage(self, usage: Usage | None) -> bytes:
         """The chunk with the token counts; empty where they are not wanted or not known."""
@@ -231,23 +231,17 @@ class ChatChunks:
     def _started(self, call: CallStarted) -> bytes:
         id_ = call.id or self._call_id()
         if not self._legacy:
-            self._arguments[call.index] = self._around(_CALL_GOES_ON[call.kind], call.index)
-            return self._chunk(_CALL_BEGINS[call.kind], call.index, id_, call.name)
+            index = b"%d" % call.index
+            self._arguments[call.index] = self._around(_CALL_GOES_ON[call.kind] % index)
+            return self._chunk(_CALL_BEGINS[call.kind] % (index, encode(id_), encode(call.name)))
         if call.index:
             return b""
         self._arguments[0] = self._around(_LEGACY_CALL_GOES_ON)
-        return self._chunk(_LEGACY_CALL_BEGINS, call.name)
+        return self._chunk(_LEGACY_CALL_BEGINS % encode(call.name))
 
-    def _chunk(self, cut: list[bytes], *values: object) -> bytes:
-        """A chunk with these values in its holes."""
-        (chunk,) = self._around(cut, *values)
-        return chunk
+    def _chunk(self, choice: bytes) -> bytes:
+        return self._head + choice + self._tail
 
-    def _around(self, cut: list[bytes], *values: object) -> list[bytes]:
-        """What stands around the holes of a chunk, when its first ones hold these values."""
-        head = self._head + cut[0]
-        for value, behind in zip(values, cut[1:], strict=False):
-            head += encode(value) + behind
-        around = [head, *cut[len(values) + 1 :]]
-        around[-1] += self._tail
-        return around
+    def _around(self, choice: bytes) -> list[bytes]:
+        """What stands around the places of the text in a chunk."""
+        return self._chunk(choice).split(_SPLIT)
