@@ -88,6 +88,7 @@ def test_what_the_list_of_commands_says_has_room_in_a_narrow_terminal() -> None:
     assert "..." not in help_.partition("Commands:\n")[2]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
@@ -113,6 +114,7 @@ def test_the_version_is_the_packages() -> None:
     assert callwright.__version__ in succeeds("--version")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -178,6 +180,7 @@ class Serving:
         self._process.communicate(timeout=20)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("example", examples("serve"))
 def test_the_examples_of_serve_start_a_gateway(folder: Path, example: str) -> None:
     if "gguf" in example:
@@ -187,6 +190,7 @@ def test_the_examples_of_serve_start_a_gateway(folder: Path, example: str) -> No
         assert serving.welcome.splitlines()[0] == f"Callwright {callwright.__version__} at {serving.url}/v1"
 
 
+@pytest.mark.processes
 def test_without_an_upstream_it_serves_the_simulated_model(folder: Path) -> None:
     with Serving("callwright serve --port 0", folder) as serving:
         listed = request(f"{serving.url}/v1/models", method="GET").json
@@ -198,6 +202,7 @@ def test_without_an_upstream_it_serves_the_simulated_model(folder: Path) -> None
     assert [answer.calls for answer in answers] == [[("get_weather", {"city": "Paris"})]] * 4
 
 
+@pytest.mark.processes
 def test_the_simulated_model_misbehaves_as_it_is_told(folder: Path) -> None:
     with Serving("callwright serve --port 0 --faults error_500", folder) as serving:
         reply = request(serving.url + CHAT, {"model": "simulated", "messages": [QUESTION]})
@@ -205,6 +210,7 @@ def test_the_simulated_model_misbehaves_as_it_is_told(folder: Path) -> None:
     assert "500" in reply.error["message"]
 
 
+@pytest.mark.processes
 def test_lines_are_json_where_that_is_wanted(folder: Path) -> None:
     (folder / "json.toml").write_text(
         '[server]\nport = 0\nlog_format = "json"\n[[models]]\nname = "m"\nupstream = "simulated"\n'
@@ -216,6 +222,7 @@ def test_lines_are_json_where_that_is_wanted(folder: Path) -> None:
     assert (line["level"], line["message"], line["model"], line["status"]) == ("info", "request", "m", 200)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_gateway_that_is_told_to_stop_goes_without_another_word(folder: Path, how: int) -> None:
     with Serving("callwright serve --port 0", folder) as serving:
@@ -225,6 +232,7 @@ def test_a_gateway_that_is_told_to_stop_goes_without_another_word(folder: Path, 
     assert re.fullmatch(r"\S+ \S+ INFO request_id=req_\w+ method=POST path=/v1/chat/completions .*\n", errors)
 
 
+@pytest.mark.processes
 def test_an_upstream_is_asked_with_its_key_and_by_the_name_the_client_gives(
     folder: Path, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +247,7 @@ def test_an_upstream_is_asked_with_its_key_and_by_the_name_the_client_gives(
     assert "sk-mine" not in serving.welcome + errors
 
 
+@pytest.mark.processes
 def test_a_port_that_is_taken_is_told(folder: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
@@ -264,17 +273,29 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a key without an upstream": (("--key-env", "K"), ("--key-env", "--upstream")),
     "a config and an upstream": (("--config", "callwright.toml", "--upstream", "http://a/v1"), ("--config",)),
     "faults of a real server": (("--upstream", "http://a/v1", "--faults", "all"), ("--faults",)),
-    "an upstream without a scheme": (("--upstream", "localhost:8000"), ("localhost:8000", "http://localhost:8000/v1")),
+    "an upstream without a scheme": (
+        ("--upstream", "localhost:8000"),
+        ("Error: --upstream 'localhost:8000'", "http://localhost:8000/v1"),
+    ),
     "raw without a dialect": (
         ("--upstream", "http://a/v1", "--mode", "raw"),
         ("Error: Mode 'raw'", "add --dialect harmony"),
     ),
-    "two keys": (("--upstream", "http://a:b@c/v1", "--key-env", "PATH"), ("by --key-env and the URL",)),
+    "no Ollama in mode raw": (
+        ("--upstream", "http://a/v1", "--mode", "raw", "--dialect", "json", "--server", "ollama"),
+        ("Error: --server 'ollama'", "'native' or 'prompt'"),
+    ),
+    "a store that is none": (("--store", "mysql://a/b"), ("Error: --store: expected sqlite:///", "'mysql'")),
+    "a store that each worker would have": (("--store", "sqlite://", "--workers", "2"), ("Error: --workers: 2",)),
+    "two keys": (("--upstream", "http://a:b@c/v1", "--key-env", "PATH"), ("by --key-env and the URL of --upstream",)),
     "a dialect that is nearly one": (
         ("--upstream", "http://a/v1", "--dialect", "harmonny"),
         ("harmonny", "Did you mean 'harmony'?"),
     ),
-    "a key that is not set": (("--upstream", "http://a/v1", "--key-env", "CALLWRIGHT_NO_KEY"), ("CALLWRIGHT_NO_KEY",)),
+    "a key that is not set": (
+        ("--upstream", "http://a/v1", "--key-env", "CALLWRIGHT_NO_KEY"),
+        ("Error: --key-env: the environment variable CALLWRIGHT_NO_KEY",),
+    ),
     "an empty model": (("--upstream", "http://a/v1", "--model", ""), ("--model", "length >= 1", "''")),
     "an empty host": (("--host", ""), ("--host", "length >= 1")),
     "native with a dialect": (
@@ -284,11 +305,14 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a host that is none": (("--host", "nope.invalid"), ("nope.invalid", "--host", "127.0.0.1")),
     "a host that cannot be": (("--host", "a..b"), ("a..b",)),
     "an address of another machine": (("--host", "192.0.2.1"), ("192.0.2.1", "--host", "127.0.0.1")),
-    "a fault that is nearly one": (("--faults", "cut_straem"), ("cut_straem", "Did you mean 'cut_stream'?")),
+    "a fault that is nearly one": (
+        ("--faults", "cut_straem"),
+        ("--faults: ", "cut_straem", "Did you mean 'cut_stream'?"),
+    ),
     "a share of faults over one": (("--faults", "all:2"), ("'2'", "all:0.3")),
     "a folder of records that is a file": (
         ("--port", "0", "--record", __file__),
-        ("record: cannot make the folder", "test_cli.py"),
+        ("Error: --record: cannot make the folder", "test_cli.py"),
     ),
     "a config that is not there": (("--config", "callwrigth.toml"), ("callwrigth.toml", "No such file")),
     "a mode that is nearly one": (("--mode", "rwa"), ("rwa", "raw", "native", "prompt")),
@@ -309,6 +333,7 @@ def test_another_port_does_not_mend_a_wrong_address(host: str) -> None:
     assert "port with" not in run("serve", "--host", host).stderr
 
 
+@pytest.mark.processes
 def test_the_password_of_an_upstream_is_not_shown(folder: Path) -> None:
     with Serving("callwright serve --upstream http://user:hush@localhost:9/v1 --port 0", folder) as serving:
         assert "http://localhost:9/v1" in serving.welcome
@@ -433,7 +458,7 @@ PARSE_REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an unknown start": (("--dialect", "hermes", "--start", "midle"), ("midle", "message")),
     "a choice among no tools": (
         ("--dialect", "hermes", "--tool-choice", "f"),
-        ("tool_choice", "'tools' are specified"),
+        ("--tool-choice f", "add --tools FILE"),
     ),
 }
 

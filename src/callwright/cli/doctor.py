@@ -39,7 +39,13 @@ _STATUS_WIDTH: Final = 8
 @click.argument("url")
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
 @dialect_option("How the model writes calls, where its name does not tell.")
-@click.option("--api-key-env", metavar="VAR", help="Environment variable that holds the server's API key.")
+@click.option(
+    "--api-key-env",
+    "--key-env",
+    "api_key_env",
+    metavar="VAR",
+    help="Environment variable that holds the server's API key.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
 @click.option(
@@ -69,7 +75,7 @@ def doctor(
       callwright doctor http://localhost:8000
       callwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
     """
-    check_url(url, f"{without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
+    check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
     with status(f"Asking {without_credentials(url)}") as told:

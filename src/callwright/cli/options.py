@@ -27,6 +27,7 @@ __all__ = [
     "read_json",
     "server_options",
     "told_as_options",
+    "told_of",
 ]
 
 T = TypeVar("T")
@@ -41,6 +42,10 @@ _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}
 # Where an error names the model of the one entry that options make, or one of its settings as a file has it.
 _MODEL: Final = re.compile(r"^Model '[^']*': ")
 _SETTING: Final = re.compile(r"\b(upstream|name|dialect|mode|server) = '([^']*)'|\b(api_key_env)\b")
+# What an error begins with, where it is about one setting.
+_SUBJECT: Final = re.compile(
+    r"^(dialect|record|server|store|upstream|workers)(?=[:' ])|^The environment (?=variable)", re.I
+)
 
 
 def complete_dialect(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -91,7 +96,21 @@ def told_as_options() -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(_SETTING.sub(_as_option, _MODEL.sub("", str(error)))) from error
+        told = _SUBJECT.sub(_as_subject, _MODEL.sub("", str(error)))
+        raise ConfigError(_SETTING.sub(_as_option, told).replace("URL of upstream", "URL of --upstream")) from error
+
+
+@contextmanager
+def told_of(option: str) -> Iterator[None]:
+    """Begin what is told of an error with the option that it is about."""
+    try:
+        yield
+    except (ConfigError, RequestError) as error:
+        raise ConfigError(f"{option}: {error}") from error
+
+
+def _as_subject(found: re.Match[str]) -> str:
+    return f"--{found[1].lower()}" if found[1] else "--key-env: the environment "
 
 
 def _as_option(found: re.Match[str]) -> str:

@@ -1,20 +1,24 @@
 """`callwright parse`: what a model wrote, read as the library reads it."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 import msgspec
 
 from callwright.api import Parser
-from callwright.cli.options import TOOLS, dialect_option, read_json
+from callwright.cli.options import TOOLS, dialect_option, read_json, told_of
 from callwright.collector import collect
-from callwright.errors import ConfigError
+from callwright.errors import ConfigError, RequestError
 from callwright.events import FinishReason
 from callwright.response_template.template import ResponseTemplate
 
 __all__ = ["parse"]
+
+# By the field of a request that an error names.
+_OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tools": "--tools"}
 
 
 @click.command()
@@ -52,7 +56,15 @@ def parse(
     if tool_choice not in (None, "none", "auto", "required"):
         choice = {"type": "function", "function": {"name": tool_choice}}
     reads = _reads(dialect, response_template)
-    parser = Parser(reads, tools=read_json(tools, TOOLS) if tools else None, tool_choice=choice, start=start)
+    given = read_json(tools, TOOLS) if tools else None
+    if given is None and choice not in (None, "none", "auto"):
+        raise ConfigError(f"--tool-choice {tool_choice} is among tools: add --tools FILE.")
+    try:
+        parser = Parser(reads, tools=given, tool_choice=choice, start=start)
+    except RequestError as error:
+        param = (error.param or "").partition("[")[0].partition(".")[0]
+        with told_of(_OPTIONS[param]) if param in _OPTIONS else nullcontext():
+            raise
     found = parser.feed(output.read()) + parser.finish(finish_reason)
     if events:
         for event in found:

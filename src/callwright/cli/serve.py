@@ -9,7 +9,7 @@ import click
 import msgspec
 
 import callwright
-from callwright.cli.options import checked, option_of, server_options, told_as_options
+from callwright.cli.options import checked, option_of, server_options, told_as_options, told_of
 from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import build_models, default_name, detected, mode_of
 from callwright.gateway.config.config import (
@@ -27,6 +27,7 @@ from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.turn.model import AUTO, open_models
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.http import without_credentials
+from callwright.upstreams.simulated.faults import Faults
 
 __all__ = ["serve"]
 
@@ -117,6 +118,8 @@ def _settings(
     if upstream is None:
         if given:
             raise ConfigError(f"--{option_of(next(iter(given)))} needs an upstream: add --upstream URL.")
+        with told_of("--faults"):
+            Faults.parse(faults)
         return simulated_config(ServerConfig(), faults, sample=sample)
     for option, asked in (("--faults", faults), ("--sample", sample)):
         if asked:
@@ -135,10 +138,10 @@ def _run(config: Config, *, from_file: bool) -> None:
 
     server = config.server
     configure_logs(server.log_level, server.log_format)
-    check_workers(config)
     with nullcontext() if from_file else told_as_options():
+        check_workers(config)
         models = build_models(config)
-    asyncio.run(_check_store(config.store))
+        asyncio.run(_check_store(config.store))
     with ExitStack() as when_it_ends:
         listeners = [
             when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)
@@ -147,7 +150,9 @@ def _run(config: Config, *, from_file: bool) -> None:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         if server.workers == 1:
             asyncio.run(open_models(models))
-            serve_app(create_app(config, models), server, listeners[0], lambda: _welcome(config, address))
+            with nullcontext() if from_file else told_as_options():
+                app = create_app(config, models)
+            serve_app(app, server, listeners[0], lambda: _welcome(config, address))
         else:
             serve_by_workers(config, listeners, lambda: _welcome(config, address))
 

@@ -20,6 +20,7 @@ from callwright.cli.chat.screen import Screen, plain
 from callwright.cli.chat.tools_file import load_tools
 from callwright.cli.chat.transcript import Transcript
 from callwright.cli.options import checked, server_options, told_as_options
+from callwright.cli.terminal import counted
 from callwright.errors import CallwrightError, ConfigError, did_you_mean
 from callwright.gateway.config.build_models import build_models, default_name
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
@@ -175,7 +176,8 @@ class _Chat:
             assert isinstance(model, Model)
             mode = AUTO if model.mode_selector else model.mode
             how = f"{mode} {model.dialect}" if model.dialect else mode
-            screen.line(f"{model.name} ({how}), {len(self._agent.tools)} tools. /help for help, Ctrl-D ends.", dim=True)
+            tools = counted(len(self._agent.tools), "tool")
+            screen.line(f"{model.name} ({how}), {tools}. /help for help, Ctrl-D ends.", dim=True)
         while True:
             try:
                 line = screen.ask("> ", bold=True).strip()

@@ -174,7 +174,8 @@ def with_dialect(given: ModelConfig) -> ModelConfig:
     if found is None:
         raise ConfigError(
             f"dialect 'auto': nothing is known of {given.model or given.name!r}. Name its dialect (`callwright "
-            "dialects` lists them; 'json' works with any model), or give its chat template as template = 'file'."
+            "dialects` lists them; 'json' works with any model), or give its chat template in a configuration: "
+            "template = 'file'."
         )
     return msgspec.structs.replace(given, dialect=found.dialect)
 
