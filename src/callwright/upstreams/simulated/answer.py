@@ -121,26 +121,19 @@ def _wanted(conversation: Conversation, asked: str, made: Counter[str]) -> tuple
 
 
 def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool, str]]:
-    """The parts of a request with the tool for each. A part that is for no other tool than the one before it belongs to
-    that one's part.
-    """
-    found: list[tuple[FunctionTool | None, int]] = []
-    held = [span for span in spans(asked) if span.kind == "quoted"]
-    cuts = [m for m in _CONJUNCTION.finditer(asked) if not any(s.start <= m.start() < s.end for s in held)]
-    for start, end in zip([0, *(m.end() for m in cuts)], [*(m.start() for m in cuts), len(asked)], strict=True):
-        tool = _best(tools, asked[start:end])
-        last = next((one for one, _ in reversed(found) if one is not None), None)
-        if not found or (tool is not None and last is not None and tool is not last):
-            found.append((tool, start))
-        elif tool is not None and last is None:
-            found[-1] = (tool, found[-1][1])
-    starts = [start for _, start in found]
-    whole = len(found) == 1
-    parts = [(tool, asked[start:end]) for (tool, start), end in zip(found, [*starts[1:], len(asked)], strict=True)]
-    if whole:
-        found_ = _best(tools, asked) or next((tool for tool in tools if _takes(tool, asked)), None)
-        parts = [(found_, asked)]
-    return [(tool, part) for tool, part in parts if tool is not None]
+    """The parts of a request with the tool for each. What is for no other tool belongs to the part before it."""
+    found: list[tuple[FunctionTool, int]] = []
+    texts = [span for span in spans(asked) if span.kind == "quoted"]
+    cuts = [cut for cut in _CONJUNCTION.finditer(asked) if not any(s.start <= cut.start() < s.end for s in texts)]
+    for begin, end in zip([0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(asked)], strict=True):
+        tool = _best(tools, asked[begin:end])
+        if tool is not None and (not found or tool is not found[-1][0]):
+            found.append((tool, begin if found else 0))
+    if len(found) < 2:  # the whole says more than its parts
+        whole = _best(tools, asked) or next((tool for tool in tools if _takes(tool, asked)), None)
+        return [(whole, asked)] if whole is not None else []
+    ends = [*(begin for _, begin in found[1:]), len(asked)]
+    return [(tool, asked[begin:end]) for (tool, begin), end in zip(found, ends, strict=True)]
 
 
 def _best(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:

@@ -47,7 +47,7 @@ _LEADS: Final = _table(
     with with person contact
     about about subject topic query
     regarding subject topic
-    by by author artist user replace
+    by by author artist user replace due deadline
     near near location place
     saying text body content
     says text body content
