@@ -123,7 +123,7 @@ def _wanted(conversation: Conversation, asked: str, made: Counter[str]) -> tuple
 def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool, str]]:
     """The parts of a request with the tool for each. What is for no other tool belongs to the part before it."""
     found: list[tuple[FunctionTool, int]] = []
-    texts = [span for span in spans(asked) if span.kind == "quoted"]
+    texts = quoted(asked)
     cuts = [cut for cut in _CONJUNCTION.finditer(asked) if not any(s.start <= cut.start() < s.end for s in texts)]
     for begin, end in zip([0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(asked)], strict=True):
         tool = _best(tools, asked[begin:end])
@@ -186,6 +186,6 @@ def _call(tool: FunctionTool, arguments: dict[str, Any]) -> Call:
 
 def _sentence(grammar: Grammar, asked: str) -> str:
     """A text of the grammar: what the message quotes or names, if that is one."""
-    named = [*quoted(asked), *(way for span in spans(asked) for way in span.ways)]
+    named = (way for span in (*quoted(asked), *spans(asked)) for way in span.ways)
     found = next((text for text in named if grammar.accepts(text)), None)
     return found if found is not None else grammar.sample() or ""

@@ -104,9 +104,10 @@ class Span(Struct, frozen=True):
         return self.start < other.end and other.start < self.end
 
 
-def quoted(asked: str) -> list[str]:
+def quoted(asked: str) -> list[Span]:
     """The texts in quotation marks."""
-    return [found["text"] or found["text_"] for found in _PATTERNS[0][1].finditer(asked)]
+    kind, pattern = _PATTERNS[0]
+    return [span for found in pattern.finditer(asked) if (span := _atom(kind, found))]
 
 
 def spans(

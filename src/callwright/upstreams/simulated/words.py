@@ -112,13 +112,14 @@ def synonyms(word: str) -> list[str]:
     return [way for other in _WAYS.get(meaning(word), ()) for way in (other, other.upper(), other.title())]
 
 
-def words(text: str) -> list[str]:
+@lru_cache(512)
+def words(text: str) -> tuple[str, ...]:
     """The words of a text, and the signs that are read as words."""
     found: list[str] = []
     for word in _WORD.findall(text):
         word = re.sub(r"['’]s$", "", word.strip())
         found += [word] if word.lower() in _FIRST else word.split("-") if len(word) > 1 else [word]
-    return found
+    return tuple(found)
 
 
 def name_words(name: str) -> list[str]:
