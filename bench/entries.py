@@ -1,12 +1,12 @@
-"""How many functions of ours three recorded requests enter, in how many files: a count that does not vary with the machine.
+"""How many functions of ours three recorded requests enter, in how many files: a count that no machine changes.
 
     .venv/bin/python bench/entries.py            the table
     .venv/bin/python bench/entries.py --walk a   each function that is entered, in order, with its file
 
-The requests: a streamed Harmony answer of five chunks in mode raw with one call (`a`), a Responses request with a custom tool
-held to a regular expression (`b`), one `callwright.parse` of three chunks (`c`). Each is made twice and the second is counted,
-so what is kept from request to request is warm. The gateway runs in this process without sockets to the client; its model
-server is a loopback socket that sends each chunk when the one before was read.
+The requests: a streamed Harmony answer of five chunks in mode raw with one call (`a`), a Responses request with a
+custom tool held to a regular expression (`b`), one `callwright.parse` of three chunks (`c`). Each is made twice and the
+second is counted, so what is kept from request to request is warm. The gateway runs in this process without sockets to
+the client; its model server is a loopback socket that sends each chunk when the one before was read.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -53,11 +54,7 @@ TESTS: Final = {
     "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]+( -?[a-z/]+)*"},
 }
 CUSTOM: Final = ("<|channel|>commentary to=functions.shell <|constrain|>json<|message|>", '{"input": "pytest"}<|call|>')
-HERMES: Final = (
-    "I will look.\n<tool_call>\n",
-    '{"name": "get_weather", "arguments": {"city": ',
-    '"Paris"}}\n</tool_call>',
-)
+HERMES: Final = ("Hm. <tool_call>", '{"name": "get_weather", "arguments": {"city": "Paris"}}', "</tool_call>")
 
 
 class Counting:
@@ -72,13 +69,13 @@ class Counting:
 
     def __enter__(self) -> "Counting":
         gc.collect()
-        threading.setprofile_all_threads(self) if sys.version_info >= (3, 12) else threading.setprofile(self)
+        threading.setprofile(self)  # of threads that begin from now on
         sys.setprofile(self)
         return self
 
     def __exit__(self, *args: object) -> None:
         sys.setprofile(None)
-        threading.setprofile_all_threads(None) if sys.version_info >= (3, 12) else threading.setprofile(None)
+        threading.setprofile(None)
 
 
 @asynccontextmanager
@@ -130,9 +127,19 @@ async def asked(app: Callable[..., Awaitable[None]], path: str, body: object) ->
 
     headers = [(b"content-type", b"application/json"), (b"host", b"127.0.0.1:8080")]
     scope = {
-        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": path},
-        **{"raw_path": path.encode(), "query_string": b"", "headers": headers, "scheme": "http"},
-        **{"client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8080), "root_path": "", "state": {}},
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "scheme": "http",
+        "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 8080),
+        "root_path": "",
+        "state": {},
     }
     await app(scope, receive, send)
     return b"".join(came)
@@ -202,7 +209,7 @@ def main() -> None:
     for title, walk in WALKS.values():
         entered = walk()
         files = [file_of(code) for code in entered]
-        changes = sum(one != other for one, other in zip(files, files[1:], strict=False))
+        changes = sum(one != other for one, other in pairwise(files))
         print(f"{title:30} {len(entered):8} {len(set(entered)):10} {len(set(files)):6} {changes:16}")
 
 

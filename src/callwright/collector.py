@@ -86,7 +86,7 @@ def collect(events: Iterable[Event]) -> Turn:
                 pass
             case _:
                 assert_never(event)
-    calls = tuple(
+    calls = [
         Call(
             name=call.name,
             arguments="".join(texts),
@@ -96,11 +96,11 @@ def collect(events: Iterable[Event]) -> Turn:
             complete=whole,
         )
         for call, texts, whole in zip(started, arguments, complete, strict=True)
-    )
+    ]
     return Turn(
         content="".join(content) or None,
         reasoning="".join(reasoning) or None,
-        calls=calls,
+        calls=tuple(calls),
         finish_reason=reason,
         problems=tuple(problems),
         logprobs=tuple(logprobs),

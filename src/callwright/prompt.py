@@ -102,6 +102,11 @@ class PromptBuilder:
     def __init__(self) -> None:
         self._parts: list[tuple[_Make, str]] = []
 
+    def add(self, *parts: tuple[type[Control] | type[Text], str]) -> "PromptBuilder":
+        """Append control tokens and ordinary texts."""
+        self._parts += parts
+        return self
+
     def control(self, *tokens: str) -> "PromptBuilder":
         """Append control tokens."""
         self._parts.append((Control, "".join(tokens)))

@@ -59,9 +59,8 @@ class Markers:
         """Whether the literal found from `at` on is a piece of a longer one that may still come."""
         if self._nested and self.partial_match_start(text, at) < found.start():
             return True
-        return bool(self._growing) and any(
-            len(long) > len(text) - found.start() and long.startswith(text[found.start() :]) for long in self._growing
-        )
+        rest = text[found.start() :]
+        return any(len(long) > len(rest) and long.startswith(rest) for long in self._growing)
 
     def partial_match_start(self, text: str, at: int) -> int:
         """Where, from `at` on, an end of `text` begins that may still become one of the literals."""

@@ -213,7 +213,7 @@ def test_no_write_cuts_an_event(gateway: str, model: ModelServer, way: str) -> N
     ],
 )
 def test_events_share_a_write_that_fits_into_a_packet(sizes: list[int], writes: list[int]) -> None:
-    assert [len(piece) for piece in packed(b"x" * size for size in sizes)] == writes
+    assert [len(piece) for piece in packed([b"x" * size for size in sizes])] == writes
 
 
 def test_a_stream_is_told_as_one_that_nobody_may_hold_back(gateway: str, model: ModelServer) -> None:

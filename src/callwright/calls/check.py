@@ -106,7 +106,8 @@ class Check:
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
         """The output is over: say how the turn ended. `reason` is `stop` unless the model was stopped."""
-        self._tell_early(None, out)
+        if self._early:
+            self._tell_early(None, out)
         if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
             out.append(Problem("call_missing", "the request asks for a call and the model made none"))
         out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
@@ -126,11 +127,13 @@ class Check:
         self._open[started.index] = call
         if not leaves:
             self._index[started.index] = None
-            self._tell_early(None, out)
+            if self._early:
+                self._tell_early(None, out)
             return
         ours = self._index[started.index] = call.index = self._calls
         self._calls += 1
-        self._tell_early(ours, out)
+        if self._early:
+            self._tell_early(ours, out)
         out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
         if started.name not in self._tools:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
@@ -139,9 +142,8 @@ class Check:
         return StreamingCustomInput(tool, self._tools) if tool.custom else StreamingArguments(tool.name, self._tools)
 
     def _tell_early(self, call: int | None, out: list[Event]) -> None:
-        if self._early:
-            out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
-            self._early.clear()
+        out += [msgspec.structs.replace(problem, call=call) for problem in self._early]
+        self._early.clear()
 
     def _lets_out(self, name: str) -> bool:
         if isinstance(self._choice, NamedTool) and name != self._choice.name:
@@ -168,7 +170,8 @@ class Check:
             problems = call.arguments.problems
             if isinstance(call.arguments, StreamingArguments) and call.arguments.is_checked and complete:
                 out.append(CallEnded(ours))
-                out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]
+                if call.told:
+                    out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]
                 return
             arguments = call.arguments.text
         out.append(CallEnded(ours, complete))

@@ -46,8 +46,6 @@ class StreamingArguments:
         self._tools = tools
         tool = tools.get(name)
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
-        self._source = silent_reader()
-        self._reader = Reader(self._source)
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
         self._flowing = False  # within a string that flows
@@ -57,7 +55,7 @@ class StreamingArguments:
         self._size = 0  # of what is written, the new included
         self._new: list[str] = []
         self._written: list[str] = []
-        self._run = self._document()
+        self._run: Parse[None] | None = None  # once something has to be read closely
 
     @property
     def text(self) -> str:
@@ -77,8 +75,7 @@ class StreamingArguments:
             self._passed = text
             return text
         self._raw.append(text)
-        if self._passed:
-            self._replay_prefix()
+        run = self._run or self._begin()
         source = self._source
         if self._tail:
             text, self._tail = self._tail + text, ""
@@ -91,17 +88,18 @@ class StreamingArguments:
                 self._size += end
                 return text
         source.push(text)
-        next(self._run, None)
+        next(run, None)
         return self._sent()
 
     def finish(self, *, cut: bool) -> str:
         """The model has ended the call, or the output was `cut`; answers what is left."""
         if self._passed:
             return ""
+        run = self._run or self._begin()
         if self._tail:
             self._source.push(self._tail)
         self._source.end(cut=cut)
-        for _ in self._run:
+        for _ in run:
             raise AssertionError("the arguments are all there")
         sent = self._sent()
         if not self.complete:
@@ -123,17 +121,22 @@ class StreamingArguments:
             return False
         return (
             value.keys() <= properties(self._schema).keys()
-            and not any(isinstance(item, dict | list) for item in value.values())
+            and {dict, list}.isdisjoint(map(type, value.values()))
             and not self._tools.faults(self._name, value)
             and not self._tools.unusable_schema(self._name)  # which checks nothing, but may still mend
         )
 
-    def _replay_prefix(self) -> None:
-        """Read arguments that have gone out, because more comes behind them."""
-        self._source.push(self._passed)
-        next(self._run, None)
-        self._new.clear()
-        self._passed = ""
+    def _begin(self) -> Parse[None]:
+        """Begin to read closely; arguments that have gone out, too, where more comes behind them."""
+        self._source = silent_reader()
+        self._reader = Reader(self._source)
+        run = self._run = self._document()
+        if self._passed:
+            self._source.push(self._passed)
+            next(run, None)
+            self._new.clear()
+            self._passed = ""
+        return run
 
     def _sent(self) -> str:
         sent = "".join(self._new)

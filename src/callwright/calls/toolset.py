@@ -89,7 +89,7 @@ class Toolset:
 
     def names(self) -> tuple[str, ...]:
         """The names, in the order of the request."""
-        return tuple(tool.name for tool in self.ordered)
+        return tuple([tool.name for tool in self.ordered])
 
     def resolve_name(self, written: str) -> str:
         """The offered name that a written one means: exact, behind a namespace that models put before it, in another

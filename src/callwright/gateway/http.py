@@ -232,7 +232,7 @@ class EventStream(Response):
         async for batch in self._events:
             async with self._sending:
                 self._sent += 1
-                for piece in batch if len(batch) == 1 and batch[0] else packed(batch):
+                for piece in packed(batch):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
         async with self._sending:
             self._over = True

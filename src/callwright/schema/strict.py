@@ -81,9 +81,15 @@ def strict_problems(schema: Schema) -> list[str]:
 def levels(value: object) -> int:
     """How deeply objects and arrays are nested."""
     deepest, row = 0, [value]
-    while row := [item for item in row if isinstance(item, dict | list)]:
-        deepest += 1
-        row = [inner for item in row for inner in (item.values() if isinstance(item, dict) else item)]
+    while row:
+        inner: list[object] = []
+        found = False
+        for item in row:
+            if isinstance(item, dict | list):
+                found = True
+                inner += item.values() if isinstance(item, dict) else item
+        deepest += found
+        row = inner
     return deepest
 
 

@@ -10,17 +10,24 @@ import re
 from typing import Any
 
 from callwright.conversation import FunctionTool
+from callwright.schema.cache import kept_by_text
 from callwright.schema.keywords import properties, required
-from callwright.tolerant_json.codec import encode
+from callwright.tolerant_json.codec import decode, encode
 
 __all__ = ["declaration"]
 
 
 def declaration(tool: FunctionTool) -> str:
     """One tool as comment lines and `type NAME = … => any;`, without a final line feed."""
-    comment = "".join(f"// {line}\n" for line in _lines(tool.description or ""))
-    parameters = "" if tool.parameters is None else f"_: {_type(tool.parameters, '')}"
-    return f"{comment}type {tool.name} = ({parameters}) => any;"
+    return _declared(encode((tool.name, tool.description, tool.parameters)))
+
+
+@kept_by_text
+def _declared(text: bytes) -> str:
+    name, description, schema = decode(text)
+    comment = "".join(f"// {line}\n" for line in _lines(description or ""))
+    parameters = "" if schema is None else f"_: {_type(schema, '')}"
+    return f"{comment}type {name} = ({parameters}) => any;"
 
 
 def _lines(text: str) -> list[str]:

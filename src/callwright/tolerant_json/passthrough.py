@@ -167,7 +167,7 @@ def pass_json(source: StreamReader, stops: JsonTerminators, make: Callable[[str]
         emit(make(text))
         return True
 
-    return (yield from _json(source, stops, make, emit, fast_path))
+    return _json(source, stops, make, emit, fast_path)
 
 
 def collect_json(source: StreamReader, stops: JsonTerminators, limit: int) -> Parse[tuple[str, bool, str]]:

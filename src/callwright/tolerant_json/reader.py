@@ -306,7 +306,8 @@ class Reader:
         """Skip white space and comments up to something else or the end; answers the white space."""
         source = self.source
         if not self._blanks and (usual := _USUAL_GAP(source.text, source.at)):
-            return source.take(usual.end())
+            source.at = usual.end()
+            return usual[0]
         blanks, self._blanks = self._blanks, ""
         while True:
             blanks += source.take(_BLANKS(source.text, source.at).end())  # type: ignore[union-attr]  # matches always

@@ -69,7 +69,10 @@ async def run_turn(
                             await mode_selector.instead(
                                 model, unread
                             )  # this answer is read here, the next asked for anew
-                        if events and (certain := passed(events)):
+                        certain = retry.push(events) if retry.holds else events
+                        if certain:
+                            if seen is not None:
+                                seen.events(certain)
                             has_sent = True
                             yield certain
                 if certain := passed(attempt.finish()):

@@ -41,10 +41,14 @@ class SseLines:
             return []
         *lines, rest = b"".join(self._begun).split(b"\n")
         self._begun, self._size = [rest], len(rest)
-        batch = [line[5:].strip() for line in lines if line.startswith(b"data:")]
-        if DONE in batch:
-            self.is_over = True
-            del batch[batch.index(DONE) :]
+        batch: list[bytes] = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                data = line[5:].strip()
+                if data == DONE:
+                    self.is_over = True
+                    break
+                batch.append(data)
         return batch
 
     def finish(self) -> list[bytes]:

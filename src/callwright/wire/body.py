@@ -51,11 +51,15 @@ def _with_kept_tools(body: bytes | str, limits: RequestLimits) -> dict[str, Any]
         tools = fields.get(_TOOLS)
         if tools is None:
             return None
-        others = (text for name, text in fields.items() if name != _TOOLS)
-        value = {name: None if name == _TOOLS else decode(text) for name, text in fields.items()}
-        text = b"".join((b"{", *others))
-        check_depth(text, value, limits.max_depth)
-        check_limits(value, text, limits)
+        others: list[bytes | msgspec.Raw] = [b"{"]
+        value: dict[str, Any] = {}
+        for name, text in fields.items():
+            value[name] = None if name == _TOOLS else decode(text)
+            if name != _TOOLS:
+                others.append(text)
+        rest = b"".join(others)
+        check_depth(rest, value, limits.max_depth)
+        check_limits(value, rest, limits)
         value[_TOOLS] = _checked_tools(bytes(tools), limits)
     except (NotJsonError, RequestError, _NotToBeKept):
         return None

@@ -4,7 +4,7 @@ Some readers lose an event of which they read the end apart from the rest. So no
 together share a write only as far as it fits into a packet.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Final
 
 __all__ = ["DONE", "HEADERS", "comment", "data", "named", "packed"]
@@ -35,15 +35,18 @@ def comment(text: str) -> bytes:
     return f": {text}\n\n".encode()
 
 
-def packed(events: Iterable[bytes]) -> Iterator[bytes]:
+def packed(events: Sequence[bytes]) -> list[bytes]:
     """The writes in which whole events go out."""
+    whole = b"".join(events)
+    if len(whole) <= _PACKET_BYTES:
+        return [whole] if whole else []
+    writes: list[bytes] = []
     waiting: list[bytes] = []
     size = 0
     for event in events:
         if waiting and size + len(event) > _PACKET_BYTES:
-            yield b"".join(waiting)
+            writes.append(b"".join(waiting))
             waiting, size = [], 0
         waiting.append(event)
         size += len(event)
-    if size:
-        yield b"".join(waiting)
+    return [*writes, b"".join(waiting)] if size else writes

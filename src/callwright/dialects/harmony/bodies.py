@@ -116,7 +116,7 @@ class Bodies:
 
     def more_text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Go on with a text that `say` began."""
-        return (yield from emit_until(self.source, end, _maker(channel)))
+        return emit_until(self.source, end, _maker(channel))
 
     def blanks(self) -> Parse[str]:
         """Take white space, up to something else or the end."""

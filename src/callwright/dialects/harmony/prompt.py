@@ -42,7 +42,7 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
+from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
 
 __all__ = ["Options", "messages", "render", "write"]
@@ -210,10 +210,11 @@ def _address(name: str, own: Collection[str]) -> tuple[str, str]:
 
 
 def _message(out: PromptBuilder, role: str, body: str, channel: str = "", end: str = END) -> None:
-    out.control(START).text(role)
     if channel:
-        out.control(CHANNEL).text(channel)
-    out.control(MESSAGE).text(body).control(end)
+        out.add((Control, START), (Text, role), (Control, CHANNEL), (Text, channel))
+    else:
+        out.add((Control, START), (Text, role))
+    out.add((Control, MESSAGE), (Text, body), (Control, end))
 
 
 def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], own: Collection[str], options: Options) -> None:

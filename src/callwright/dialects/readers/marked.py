@@ -6,7 +6,7 @@ come. A marker that is named in a sentence, in code or in a closed thought is te
 """
 
 import re
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Final
 
 from msgspec import Struct
@@ -59,20 +59,28 @@ class CallMarks(Struct, frozen=True):
     ends: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=256)
+def _marks(form: CallMarks) -> Marks:
+    inline = [opening for opening, _ in form.thoughts] if form.special else ()
+    return Marks((*form.opens, *form.closes, *form.around, *inline), form.thoughts, form.ends)
+
+
+@lru_cache(maxsize=256)
+def _behind(form: CallMarks, ends: tuple[str, ...]) -> tuple[JsonTerminators, Markers, Markers, tuple[str, ...]]:
+    """What ends a call, in JSON and in other text, and behind its header; and what may come behind one."""
+    words = not form.special and not form.closes  # openers that may stand in any text
+    after = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *ends)))
+    coming = (*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends)
+    return JsonTerminators(*after, then=after), Markers(*after), Markers("{", *after), coming
+
+
 class MarkedReader(ProseReader):
     """Prose, and marked calls in it."""
 
     def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks) -> None:
-        inline = tuple(opening for opening, _ in form.thoughts) if form.special else ()
-        tags = (*form.opens, *form.closes, *form.around, *inline)
-        super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
+        super().__init__(source, tools, _marks(form))
         self._form = form
-        words = not form.special and not form.closes  # openers that may stand in any text
-        after = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *self._ends)))
-        self._stops = JsonTerminators(*after, then=after)
-        self._markers = Markers(*after)
-        self._header_ends = Markers("{", *after)
-        self._after = (*form.opens, *form.around, *(opening for opening, _ in form.thoughts), *self._ends)
+        self._stops, self._markers, self._header_ends, self._after = _behind(form, self._ends)
         self._calls_begin = _begin_of_calls(form.around, form.opens)
         self._fenced = False  # a fence was opened around the call
         self._opened = False  # a block that begins a line and is no JSON

@@ -7,6 +7,7 @@ make it text. A format that marks its calls adds its opening tag; a marked call 
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, assert_never
 
 import msgspec
@@ -70,6 +71,15 @@ class Marks(msgspec.Struct, frozen=True):
     ends: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=256)
+def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
+    """What is looked for in text, and in thoughts by what closes them: the same for each answer in a format."""
+    openers = (*_BRACES, *_FENCES, *[mark for mark in MARKS if mark not in marks.tags]) if has_tools else ()
+    opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
+    in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
+    return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
+
+
 class ProseReader:
     """Reads one answer. `_marked` reads what stands behind a tag that opens a call.
 
@@ -92,12 +102,7 @@ class ProseReader:
         self._apart = False  # a call stands between what was said and what comes
         self._replays = False  # what is read was held
         self._rest = ""  # of that, what is to be read anew when it is over
-        openers = (*_BRACES, *_FENCES, *(mark for mark in MARKS if mark not in self._tags)) if len(tools) else ()
-        thoughts = (*self._thoughts, *self._thoughts.values())
-        self._in_text = Markers(*self._tags, *thoughts, *self._ends, *openers)
-        self._in_thought = {
-            close: Markers(*self._tags, close, *self._ends, *openers) for close in self._thoughts.values()
-        }
+        self._in_text, self._in_thought = _markers(marks, self._ends, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start`: `reasoning` when the prompt left a thought open."""
@@ -320,11 +325,14 @@ class ProseReader:
 
     def _begins_held(self) -> Parse[bool]:
         """Whether the answer begins as JSON in a JSON string, or with the name of a tool glued to its arguments."""
+        beginnings = (*_ENCODED, *[f"{name}{{" for name in self.tools.names()])
+        firsts = {word[0] for word in beginnings}
         while True:
             begin = self.source.ahead(_MAX_PEEK).lstrip()
-            if begin.startswith(_ENCODED) or any(begin.startswith(f"{name}{{") for name in self.tools.names()):
+            if begin.startswith(beginnings):
                 return True
-            beginnings = (*_ENCODED, *(f"{name}{{" for name in self.tools.names()))
+            if begin and begin[0] not in firsts:
+                return False
             if not self.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
                 return False
             yield

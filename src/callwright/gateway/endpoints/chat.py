@@ -14,7 +14,7 @@ from starlette.responses import Response
 from callwright.aio import AsyncStream
 from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Event, Problem, Usage
+from callwright.events import Event, Markup, Problem, Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
     LARGE,
@@ -125,7 +125,8 @@ async def _stream(
                         continue
                     if isinstance(event, Problem):
                         problems.append(event)
-                    written.append(chunks.event(event))
+                    elif not isinstance(event, Markup):
+                        written.append(chunks.event(event))
                 yield written
     except (RequestError, UpstreamError) as error:
         log.debug("stream failed: %.500r", str(error))

@@ -71,6 +71,15 @@ def outcome(call: SeenCall) -> Outcome:
     return "repaired" if call.problems else "right"
 
 
+class _Children(dict[tuple[Any, ...], Any]):
+    """Metrics by themselves and the values of their labels: to find one again costs half of what making it does."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> Any:
+        metric, *labels = key
+        child = self[key] = metric.labels(*labels)
+        return child
+
+
 class Metrics:
     """The numbers of one application."""
 
@@ -151,7 +160,7 @@ class Metrics:
         self._store = counter("store_operations", "Transactions of the store.", "operation", "outcome")
         self._store_seconds = histogram("store_seconds", "One transaction of the store.", _STORE_SECONDS, "operation")
         self._records = counter("records", "Turns for --record.", "outcome")
-        self._children: dict[tuple[Any, ...], Any] = {}
+        self._of = _Children()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All numbers as text, and its content type."""
@@ -176,38 +185,38 @@ class Metrics:
         """A request is answered, or its client has left."""
         self._in_flight.dec()
         endpoint, model = context.endpoint, context.label
-        self._of(self._requests, endpoint, model, context.status).inc()
-        self._of(self._seconds, endpoint, model).observe((context.ended_s or context.begun_s) - context.begun_s)
+        self._of[self._requests, endpoint, model, context.status].inc()
+        self._of[self._seconds, endpoint, model].observe((context.ended_s or context.begun_s) - context.begun_s)
         if context.has_left:
-            self._of(self._left, endpoint).inc()
+            self._of[self._left, endpoint].inc()
         if context.refusal is not None:
             self.refused(context.refusal)
         if context.turns:
-            self._of(self._overhead, endpoint, model).observe(context.overhead_s)
+            self._of[self._overhead, endpoint, model].observe(context.overhead_s)
         for field in context.dropped:
-            self._of(self._dropped, field if field in CHAT_ONLY else "other").inc()
+            self._of[self._dropped, field if field in CHAT_ONLY else "other"].inc()
         if context.caller:
-            self._of(self._key_requests, context.caller).inc()
+            self._of[self._key_requests, context.caller].inc()
             for kind, number in zip(("input", "output", "cached"), context.tokens or (), strict=False):
-                self._of(self._key_tokens, context.caller, kind).inc(number)
+                self._of[self._key_tokens, context.caller, kind].inc(number)
 
     def refused(self, reason: Refusal) -> None:
         """A request was refused."""
-        self._of(self._refused, reason).inc()
+        self._of[self._refused, reason].inc()
 
     def mcp_called(self, server: str, outcome: str, seconds: float) -> None:
         """A tool of an MCP server was called; `server` is its label in the configuration."""
-        self._of(self._mcp_calls, server, outcome).inc()
-        self._of(self._mcp_seconds, server).observe(seconds)
+        self._of[self._mcp_calls, server, outcome].inc()
+        self._of[self._mcp_seconds, server].observe(seconds)
 
     def store_operation(self, operation: str, seconds: float, *, failed: bool) -> None:
         """The store has run a transaction."""
-        self._of(self._store, operation, "failed" if failed else "ok").inc()
-        self._of(self._store_seconds, operation).observe(seconds)
+        self._of[self._store, operation, "failed" if failed else "ok"].inc()
+        self._of[self._store_seconds, operation].observe(seconds)
 
     def recorded(self, outcome: Literal["written", "dropped", "failed"]) -> None:
         """A turn went to the record, or did not."""
-        self._of(self._records, outcome).inc()
+        self._of[self._records, outcome].inc()
 
     def observer(self, model: str) -> Observer:
         """Counts the turns of a model; `model` is its name in the configuration."""
@@ -217,32 +226,25 @@ class Metrics:
 
         return begun
 
-    def _of(self, metric: Metric, *labels: str | int) -> Metric:
-        """A metric for some values of its labels: finding it again costs half of what making it does."""
-        found: Metric | None = self._children.get((metric, labels))
-        if found is None:
-            found = self._children[metric, labels] = metric.labels(*labels)
-        return found
-
     # --- a turn ---
 
     def _count(self, model: str, seen: Observation) -> None:
         assert seen.ended_s is not None
-        self._of(self._turn_seconds, model).observe(seen.ended_s - seen.begun_s)
+        self._of[self._turn_seconds, model].observe(seen.ended_s - seen.begun_s)
         if seen.first_s is not None:
-            self._of(self._first_seconds, model).observe(seen.first_s - seen.begun_s)
-        self._of(self._finished, model, _reason(seen)).inc()
+            self._of[self._first_seconds, model].observe(seen.first_s - seen.begun_s)
+        self._of[self._finished, model, _reason(seen)].inc()
         if (usage := seen.usage) is not None:
-            self._of(self._tokens, model, "input").inc(usage.prompt_tokens)
-            self._of(self._tokens, model, "output").inc(usage.completion_tokens)
-            self._of(self._tokens, model, "cached").inc(usage.cached_tokens)
-            self._of(self._tokens, model, "reasoning").inc(usage.reasoning_tokens)
+            self._of[self._tokens, model, "input"].inc(usage.prompt_tokens)
+            self._of[self._tokens, model, "output"].inc(usage.completion_tokens)
+            self._of[self._tokens, model, "cached"].inc(usage.cached_tokens)
+            self._of[self._tokens, model, "reasoning"].inc(usage.reasoning_tokens)
         if seen.asked:
             self._count_pace(model, seen)
         for number, asked in enumerate(seen.asked):
             self._count_asked(model, asked, is_first=number == 0)
         for failure in _failures(seen):
-            self._of(self._upstream_errors, model, failure.fault).inc()
+            self._of[self._upstream_errors, model, failure.fault].inc()
         self._count_calls(model, seen)
 
     def _count_pace(self, model: str, seen: Observation) -> None:
@@ -251,47 +253,47 @@ class Metrics:
         if trip.first_s is None or not seen.streamed:
             return
         if seen.first_s is not None:
-            self._of(self._held_seconds, model).observe(max(0.0, seen.first_s - trip.first_s))
+            self._of[self._held_seconds, model].observe(max(0.0, seen.first_s - trip.first_s))
         tokens = seen.usage.completion_tokens if seen.usage is not None else 0
         if len(seen.asked) == 1 and tokens > 1 and trip.ended_s is not None:
-            self._of(self._token_seconds, model).observe((trip.ended_s - trip.first_s) / (tokens - 1))
+            self._of[self._token_seconds, model].observe((trip.ended_s - trip.first_s) / (tokens - 1))
 
     def _count_asked(self, model: str, asked: RequestedTurn, *, is_first: bool) -> None:
         trip = asked.timings
-        self._of(self._upstream_seconds, model).observe(trip.waited_s)
+        self._of[self._upstream_seconds, model].observe(trip.waited_s)
         if trip.queued_s:
-            self._of(self._queue_seconds, model).observe(trip.queued_s)
+            self._of[self._queue_seconds, model].observe(trip.queued_s)
         if asked.again is not None:
-            self._of(self._retries, model, asked.again).inc()
+            self._of[self._retries, model, asked.again].inc()
         elif not is_first:
-            self._of(self._fallbacks, model, "mode").inc()
+            self._of[self._fallbacks, model, "mode"].inc()
         if trip.servers > 1:
-            self._of(self._fallbacks, model, "server").inc(trip.servers - 1)
+            self._of[self._fallbacks, model, "server"].inc(trip.servers - 1)
         if trip.states is not None:
             self._gauges.pools[model] = trip.states
 
     def _count_calls(self, model: str, seen: Observation) -> None:
         dialect = seen.dialect or "none"
         for call in seen.calls.values():
-            self._of(self._calls, model, dialect, outcome(call)).inc()
+            self._of[self._calls, model, dialect, outcome(call)].inc()
             if call.name == SEARCH_TOOL.name:
-                self._of(self._searches, model).inc()
+                self._of[self._searches, model].inc()
         for problem in seen.problems:
             if problem.call is None and problem.kind in _STAYED:
                 is_cut = seen.reason == "length" and problem.kind != "call_not_allowed"
-                self._of(self._calls, model, dialect, "truncated" if is_cut else "refused").inc()
+                self._of[self._calls, model, dialect, "truncated" if is_cut else "refused"].inc()
         if _is_unmet(seen.error):
-            self._of(self._calls, model, dialect, "refused").inc()
+            self._of[self._calls, model, dialect, "refused"].inc()
         for problem in seen.problems:
-            self._of(self._problems, model, problem.kind).inc()
+            self._of[self._problems, model, problem.kind].inc()
         tools = seen.conversation.tools
-        self._of(self._tools, model).observe(len(tools))
+        self._of[self._tools, model].observe(len(tools))
         if tools:
             choice, is_kept = _choice(seen)
-            self._of(self._choices, model, choice, "yes" if is_kept else "no").inc()
+            self._of[self._choices, model, choice, "yes" if is_kept else "no"].inc()
             for asked in seen.asked:
                 ours = "gateway" if asked.timings.is_constrained else "none"
-                self._of(self._constraints, model, "server" if asked.mode == "native" else ours).inc()
+                self._of[self._constraints, model, "server" if asked.mode == "native" else ours].inc()
 
 
 def _reason(seen: Observation) -> str:

@@ -213,10 +213,11 @@ class ChatChunks:
                 assert_never(event)
 
     def _first(self, event: Event) -> bytes:
-        begin = self._begin("" if isinstance(event, ContentDelta) else None)
+        """The first chunk that says something, behind one that says who speaks."""
+        self._begun = True
         chunk = self.event(event)
         self._begun = bool(chunk)
-        return begin + chunk if chunk else b""
+        return self._begin("" if isinstance(event, ContentDelta) else None) + chunk if chunk else b""
 
     def _begin(self, content: str | None) -> bytes:
         self._begun = True
