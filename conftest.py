@@ -10,6 +10,7 @@ The last lines of a run tell what was left out, and how to run it.
 
 import gc
 import os
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -152,6 +153,29 @@ def pytest_report_from_serializable() -> Iterator[Any]:
     if isinstance(report, pytest.TestReport) and report.nodeid.rfind("@") > report.nodeid.rfind("]"):
         report.nodeid = report.nodeid.rpartition("@")[0]
     return report
+
+
+# --- marks that are true ---
+
+_STARTS: Final = frozenset({"subprocess.Popen", "os.posix_spawn", "os.fork"})
+_started: Final[list[str]] = []
+
+
+def _watch(event: str, _: tuple[Any, ...]) -> None:
+    if event in _STARTS:
+        _started.append(event)
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.fixture(autouse=True)
+def _processes_are_marked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A quick run starts no process: so what does says that it does."""
+    before = len(_started)
+    yield
+    marked = _is_marked(request.node, "processes", "clients", "postgres")
+    assert marked or len(_started) == before, "it starts a process: mark it with pytest.mark.processes"
 
 
 # --- what is told ---
