@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from callwright.bulk.job import Job
 from callwright.bulk.rows import Batch, Work
 from callwright.cli import main
 from callwright.errors import ConfigError
+from tests.support.waiting import until
 
 Json = dict[str, Any]
 COMMAND = str(Path(sys.executable).with_name("callwright"))
@@ -228,22 +228,38 @@ def test_work_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     assert target.read_bytes() == other.read_bytes()
 
 
+# The command, killed where it would rename a file for the nth time: each part, and what is told of it, comes to be so.
+_KILLED = """
+import os, signal, sys
+from callwright.cli import main
+
+left = int(sys.argv[1])
+
+def watch(event, arguments):
+    global left
+    if event == "os.rename":
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(watch)
+main(["bulk", *sys.argv[2:]])
+"""
+
+
 @pytest.mark.processes
 def test_a_killed_process_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
     source, target, other = outputs(tmp_path / "in.jsonl"), tmp_path / "out.jsonl", tmp_path / "other.jsonl"
     asked = ["parse", str(source), str(target), "--dialect", "json", "--part-mb", "0.0001", "--workers", "1"]
-    parts = len(parts_of(source, 100))
     folder = Job(Work("parse", "json"), source, target).folder
-    killed = 0
-    for round_ in range(2):
-        process = subprocess.Popen([COMMAND, "bulk", *asked], stderr=subprocess.DEVNULL)
-        while process.poll() is None and len(list(folder.glob("*.done"))) <= (round_ + 1) * parts // 4:
-            pass
-        process.send_signal(signal.SIGKILL)
-        killed += process.wait() == -signal.SIGKILL
+    finished = 0
+    for renamed in (30, 31):
+        process = subprocess.run([sys.executable, "-c", _KILLED, str(renamed), *asked], check=False)
+        assert process.returncode == -signal.SIGKILL
+        before, finished = finished, len(list(folder.glob("*.done")))
+        assert finished - before in (14, 15)
     assert done(*asked).exit_code == 0
     assert done("parse", source, other, "--dialect", "json").exit_code == 0
-    assert killed
     assert target.read_bytes() == other.read_bytes()
 
 
@@ -251,16 +267,15 @@ def test_a_killed_process_loses_nothing_and_does_nothing_twice(tmp_path: Path) -
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
 def test_no_worker_outlives_a_killed_command(tmp_path: Path) -> None:
     source = outputs(tmp_path / "in.jsonl")
+    source.write_text(source.read_text(encoding="utf-8") * 500, encoding="utf-8")  # more than is done by then
     asked = ["parse", str(source), str(tmp_path / "out.jsonl"), "--dialect", "json", "--part-mb", "0.0001"]
     process = subprocess.Popen([COMMAND, "bulk", *asked, "--workers", "2"], stderr=subprocess.DEVNULL)
     folder = tmp_path / "out.jsonl.parts"
-    while not (found := [*children(process.pid)]) or not any(folder.glob("*.done")):
-        assert process.poll() is None
+    until(lambda: process.poll() is not None or (children(process.pid) and any(folder.glob("*.done"))))
+    found = children(process.pid)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    until = time.monotonic() + 10
-    while alive := [pid for pid in found if is_running(pid)]:
-        assert time.monotonic() < until, f"these go on: {alive}"
+    until(lambda: not any(map(is_running, found)))
 
 
 def children(pid: int) -> list[int]:
