@@ -31,7 +31,7 @@ from callwright.agent.events import (
 )
 from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
 from callwright.calls.custom_tools import input_arguments
-from callwright.calls.history import with_readable_calls
+from callwright.calls.history import drop_unreadable_calls
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.collector import Turn
 from callwright.conversation import (
@@ -185,7 +185,7 @@ class Loop:
 
     def _conversation(self) -> Conversation:
         agent = self._agent
-        new = with_readable_calls(self._state.items[self._seen :])  # each call has its output by now
+        new = drop_unreadable_calls(self._state.items[self._seen :])  # each call has its output by now
         self._shown += new
         for item in new:
             if isinstance(item, Call) and item.name == SEARCH_TOOL.name in agent.tools:

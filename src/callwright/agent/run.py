@@ -15,7 +15,7 @@ from callwright.agent.driver import Driver
 from callwright.agent.events import RunEnded, RunEvent, RunResult
 from callwright.agent.loop import Loop
 from callwright.agent.state import State, with_outputs
-from callwright.calls.history import with_readable_calls
+from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Item, Message, TextPart
 from callwright.errors import RequestError
 from callwright.openai_format.messages import read_messages
@@ -142,7 +142,7 @@ def _items(given: Any, param: str) -> list[Item]:
         raise RequestError(
             f"Expected a text, a list of messages or a RunResult, got {type(given).__name__}.", param=param
         )
-    return list(with_readable_calls(read_messages(mended(given))))
+    return list(drop_unreadable_calls(read_messages(mended(given))))
 
 
 def _check_hidden(agent: Agent, hidden: Mapping[str, Any]) -> None:

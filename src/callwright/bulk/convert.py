@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
 from callwright.api import parse
-from callwright.calls.history import with_readable_calls
+from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import (
     Call,
     CallOutput,
@@ -25,8 +25,8 @@ from callwright.conversation import (
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
 from callwright.openai_format.messages import read_conversation, write_messages
-from callwright.openai_format.tool_catalog import Offer
-from callwright.wire.responses.input_items import ItemReader
+from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.pairing import paired
 
 __all__ = ["CHAT", "RESPONSES", "converted"]
@@ -85,16 +85,16 @@ def _told_apart(messages: Sequence[Any], dialect: str, tools: Any) -> Iterator[J
 
 
 def _from_items(row: Mapping[str, Any]) -> Conversation:
-    offer = Offer()
+    offer = ToolCatalog()
     offer.add(row.get("tools"))
-    reader = ItemReader(offer)
+    reader = InputItemReader(offer)
     given = row.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     if not isinstance(given, list):
         raise RequestError("Expected a list, or a text.", param="input")
     reader.read(given, "input")
-    items = with_readable_calls(paired(reader.found, mend=False))
+    items = drop_unreadable_calls(paired(reader.found, mend=False))
     if row.get("instructions"):
         items = (Message("system", (TextPart(str(row["instructions"])),)), *items)
     return Conversation(items=items, tools=offer.tools)

@@ -25,7 +25,7 @@ from callwright.conversation import FunctionTool
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import ConfigError, RequestError
 from callwright.events import Problem
-from callwright.openai_format.tool_catalog import read_offer
+from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.request import read_request
 
@@ -86,7 +86,7 @@ class Work(Struct, frozen=True):
             if prompted is None or prompted in (CHAT, RESPONSES):
                 raise ConfigError("options are a dialect's: they need --dialect, or a dialect to convert to.")
             read_options(prompted, self.options)
-        read_offer(self.tools)
+        read_tool_catalog(self.tools)
 
 
 class Batch:
@@ -132,7 +132,7 @@ def _render(work: Work, row: Row) -> Row:
 
 def _validate(work: Work, row: Row) -> Row:
     messages = _field(row, "messages", list)
-    tools = read_offer(row.get("tools") or work.tools).tools
+    tools = read_tool_catalog(row.get("tools") or work.tools).tools
     problems = [*_history_problems(messages), *_call_problems(messages, tools)]
     return row | {"valid": not problems, "problems": problems}
 

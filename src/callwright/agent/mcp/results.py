@@ -22,12 +22,12 @@ class _ToolError(Failed):
     error_type = "tool_error"
 
 
-def result_of(answer: Any, *, tells_media: bool = False) -> Any:
+def result_of(answer: Any, *, describe_media: bool = False) -> Any:
     """The value of a call: structured where there is one (the text mostly repeats it), else the text; with images and
-    sounds both in a `Result`, or with words in their place (`tells_media`). Raises `Failed` for an answer that is an
+    sounds both in a `Result`, or with words in their place (`describe_media`). Raises `Failed` for an answer that is an
     error.
     """
-    parts = [_part(block, tells_media=tells_media) for block in answer.content]
+    parts = [_part(block, describe_media=describe_media) for block in answer.content]
     texts = [part for part in parts if isinstance(part, str)]
     if answer.is_error:
         raise _ToolError(str(failure("\n".join(texts) or "The tool says that it failed, and not why.")))
@@ -49,12 +49,12 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 
-def _part(block: Any, *, tells_media: bool) -> str | dict[str, Any]:
+def _part(block: Any, *, describe_media: bool) -> str | dict[str, Any]:
     """Text, or a part in the Chat shape; words for what no part can hold."""
     match block.type:
         case "text":
             return str(block.text)
-        case "image" | "audio" if tells_media:
+        case "image" | "audio" if describe_media:
             return f"[{block.mime_type}, {_size(block.data)}]"
         case "image":
             url = f"data:{block.mime_type};base64,{block.data}"
