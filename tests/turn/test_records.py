@@ -144,7 +144,7 @@ def test_what_is_read_differently_is_shown(record: Any, folder: Path, model: Mod
     assert f"{path}:1, output 1: m req_" in result.output
     assert ": problems\n" in result.output
     assert '  +      "kind": "json_repaired",' in result.output
-    assert result.output.endswith("1 turns, 1 outputs, 1 read differently\n")
+    assert result.output.endswith("1 turn, 1 output, 1 read differently\n")
     told, counts = map(json.loads, replay(path, "--json").output.splitlines())
     assert told["differing"] == ["problems"]
     assert told["then"]["problems"] == []
@@ -255,7 +255,7 @@ def test_a_long_turn_is_recorded_without_what_went_in_or_at_all(record: Any, fol
     assert all(len(line) <= 4_096 for path in folder.glob("*") for line in path.read_bytes().splitlines())
     result = replay(*folder.glob("*"))
     assert result.exit_code == 0
-    assert result.output == "2 turns, 1 outputs, 0 read differently, 1 left out because they are not there in full\n"
+    assert result.output == "2 turns, 1 output, 0 read differently, 1 left out because they are not there in full\n"
 
 
 def test_a_disk_that_fails_fails_no_request(record: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
