@@ -313,7 +313,8 @@ def _flood(live: Live) -> None:
 def test_the_page_names_a_test_for_each_threat() -> None:
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
-    modules = {name for name in named if (ROOT / "tests" / f"{name}.py").exists()}
-    assert modules >= {"test_keys", "test_limits", "test_traffic", "test_shutdown"}
-    texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    files = [path for folder in ("tests", "fuzz") for path in (ROOT / folder).rglob("test_*.py")]
+    modules = named & {path.stem for path in files}
+    assert modules >= {"test_keys", "test_limits", "test_admission", "test_shutdown"}
+    texts = "".join(path.read_text(encoding="utf-8") for path in files)
     assert not [name for name in named - modules if f"def {name}(" not in texts]
