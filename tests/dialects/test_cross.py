@@ -10,6 +10,7 @@ import pytest
 
 import callwright
 from callwright.dialects.base import dialect_names
+from tests.support.examples import some
 from tests.support.parsing import lost, pieces, read
 from tests.support.values import TOOLS
 
@@ -77,7 +78,7 @@ def test_what_is_written_is_read_however_it_is_cut(name: str, calls: list[dict[s
 @calls_of
 def test_another_dialect_makes_no_call_of_it_that_was_not_made(name: str, calls: list[dict[str, Any]]) -> None:
     written = callwright.write(calls, tools=TOOLS, dialect=name)
-    for other in dialect_names():
+    for other in some(dialect_names(), dialect_names().index(name) + len(written)):
         turn = callwright.parse(written, dialect=other, tools=TOOLS)
         for call in turn.calls:
             made = [each for each in calls if each["name"] == call.name]

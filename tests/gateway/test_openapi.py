@@ -247,7 +247,9 @@ NOT_CHECKED: Final = ("unsupported_method", "positive_data_acceptance")
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    "look", [pytest.param(look, marks=() if look == "as documented" else pytest.mark.slow) for look in LOOKS]
+)
 def test_schemathesis_finds_no_fault(serve: Served, tmp_path: Path, look: str) -> None:
     options, changed, unchecked, history = LOOKS[look]
     url = serve(*MODELS, keys=KEYS, history=history)

@@ -10,7 +10,11 @@ import pytest
 from tests.support.paths import ROOT
 
 SOAK = ROOT / "bench" / "soak.py"
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc"),
+]
 ANSWERED = {"text": 13, "call": 16, "slow": 8, "quiet": 5, "long": 6}
 FAILED = {
     "stall": 3,

@@ -7,6 +7,7 @@ import pytest
 
 from callwright.gateway.store import store as store_module
 from callwright.gateway.store.store import Store, StoredConversation, StoreError
+from tests.support.examples import share
 from tests.support.store_helpers import ids, is_erased, message, put_chain, response, run, sql, turns, with_store
 
 pytest_plugins = ["tests.support.databases"]
@@ -57,8 +58,8 @@ async def test_forks_share_what_they_have_in_common_and_nothing_else(store: Stor
     assert ids(await store.history("other")) == turns("other")
 
 
-def test_a_chain_of_a_thousand_is_read_whole(url: str) -> None:
-    names = [f"{number:04}" for number in range(1_000)]
+def test_a_long_chain_is_read_whole(url: str) -> None:
+    names = [f"{number:04}" for number in range(share(1_000))]
 
     async def story(store: Store) -> None:
         await put_chain(store, *names)

@@ -3,14 +3,27 @@
 The parts are those of the profiles in `conftest.py`, in percent.
 """
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from hypothesis import settings
 
-__all__ = ["examples", "share"]
+__all__ = ["examples", "share", "some"]
+
+T = TypeVar("T")
 
 
 def share(count: int) -> int:
     """Of so many, how many this run tries."""
     return max(1, count * settings().max_examples // 100)
+
+
+def some(values: Sequence[T], first: int) -> Sequence[T]:
+    """Of these values those that this run tries, at equal distances. `first` differs from case to case, so that the cases
+    together try all of them.
+    """
+    step = max(1, len(values) // share(len(values)))
+    return values[first % step :: step]
 
 
 def examples(count: int) -> settings:
