@@ -19,8 +19,8 @@ def share(count: int) -> int:
 
 
 def some(values: Sequence[T], first: int) -> Sequence[T]:
-    """Of these values those that this run tries, at equal distances. `first` differs from case to case, so that the cases
-    together try all of them.
+    """Of these values those that this run tries, at equal distances. With a `first` that differs from case to case, the
+    cases together try all of them.
     """
     step = max(1, len(values) // share(len(values)))
     return values[first % step :: step]
