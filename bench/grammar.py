@@ -17,7 +17,7 @@ from typing import Any
 
 from llguidance import LLMatcher
 
-from callwright.constraints.compile import key_of
+from callwright.constraints.compile import constraint_key
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.lark import lark
@@ -60,7 +60,7 @@ def row(dialect: str, count: int) -> None:
     assert node is not None
     grammar = lark(node)
     steps: tuple[Callable[[], object], ...] = (
-        lambda: key_of(constraint),
+        lambda: constraint_key(constraint),
         lambda: sentence(shape_of(constraint) or shape),
         lambda: encode(structural_tag(node)),
         lambda: gbnf(node),

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from callwright import Control, RequestError
-from callwright.constraints.compile import compiled, key_of
+from callwright.constraints.compile import compiled, constraint_key
 from callwright.conversation import Conversation
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Mode, Model
-from callwright.turn.output import Reader
+from callwright.turn.output import GenerationReader
 from callwright.turn.plan import build_generation_request
 from callwright.upstreams import chat, completions
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
@@ -84,7 +84,7 @@ def upstream_bodies_hold(draw: Choices, conversation: Conversation, fields: dict
         refused(error)
         return
     if generation.constraint is not None:
-        compiled(generation.constraint, draw.one(TARGETS), key_of(generation.constraint))
+        compiled(generation.constraint, draw.one(TARGETS), constraint_key(generation.constraint))
     prompt = generation.prompt
     if prompt is None:
         msgspec.json.decode(encode({"messages": generation.messages, **chat._offered(generation, draw.one(SERVERS))}))
@@ -94,4 +94,4 @@ def upstream_bodies_hold(draw: Choices, conversation: Conversation, fields: dict
         ours = [piece.text for piece in prompt.pieces if isinstance(piece, Control)]
         for literal in prompt.controls:
             assert prompt.wire_text.count(literal) == sum(text.count(literal) for text in ours), f"forged {literal}"
-    Reader(model, generation).finish()
+    GenerationReader(model, generation).finish()

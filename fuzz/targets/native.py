@@ -13,7 +13,7 @@ from callwright.events import Event, Usage
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.turn.model import Model
-from callwright.turn.output import Reader
+from callwright.turn.output import GenerationReader
 from callwright.upstreams.base import Delta, FinishDelta, GenerationRequest
 from callwright.upstreams.chat import _Choices, _Chunk
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
@@ -92,7 +92,7 @@ def _cut(draw: Choices, piece: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str | None) -> list[Event]:
     model = Model(name="m", upstream=UPSTREAM, upstream_model="m")
-    reader = Reader(model, GenerationRequest(model="m", conversation=conversation))
+    reader = GenerationReader(model, GenerationRequest(model="m", conversation=conversation))
     choices = _Choices()
     deltas: list[Delta] = []
     for piece in pieces:

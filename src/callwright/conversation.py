@@ -37,7 +37,7 @@ __all__ = [
     "TextPart",
     "ToolChoice",
     "ToolTurn",
-    "text_of",
+    "parts_text",
 ]
 
 Role = Literal["system", "developer", "user", "assistant"]
@@ -74,7 +74,7 @@ class Message(Struct, frozen=True):
     @property
     def text(self) -> str:
         """Its text parts, concatenated."""
-        return text_of(self.parts)
+        return parts_text(self.parts)
 
 
 class Reasoning(Struct, frozen=True):
@@ -113,7 +113,7 @@ class CallOutput(Struct, frozen=True):
     @property
     def text(self) -> str:
         """Its text parts, concatenated."""
-        return text_of(self.parts)
+        return parts_text(self.parts)
 
 
 Item: TypeAlias = Message | Reasoning | Call | CallOutput
@@ -258,6 +258,6 @@ class Conversation(Struct, frozen=True):
         return turns
 
 
-def text_of(parts: tuple[Part, ...]) -> str:
+def parts_text(parts: tuple[Part, ...]) -> str:
     """The text parts, concatenated."""
     return "".join(part.text for part in parts if isinstance(part, TextPart))

@@ -211,7 +211,7 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("tools.py:3", "'f'", "'x'"),
     ),
     "the same, marked": (
-        "import callwright, pathlib\n\n@callwright.tool\ndef f(x: pathlib.Path) -> str:\n    return ''\n",
+        "import callwright, threading\n\n@callwright.tool\ndef f(x: threading.Lock) -> str:\n    return ''\n",
         ("tools.py:3", "'f'", "'x'"),
     ),
     "a hidden value that nobody gives": (

@@ -10,7 +10,7 @@ import pytest
 import callwright
 from callwright.calls.custom_tools import custom_tool
 from callwright.calls.toolset import Toolset
-from callwright.constraints.compile import compiled, key_of
+from callwright.constraints.compile import compiled, constraint_key
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.schema_subset import Engine
@@ -61,7 +61,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> TinyLlama:
 
 
 def told(given: Constraint, engine: Engine) -> str:
-    found = compiled(given, engine, key_of(given))
+    found = compiled(given, engine, constraint_key(given))
     assert found is not None
     return found.text
 
@@ -137,7 +137,7 @@ def test_llama_cpp_takes_the_grammar_and_what_it_makes_is_read(llama: TinyLlama,
 @pytest.mark.parametrize("name", AUTO)
 def test_llama_cpp_takes_the_lazy_grammar(llama: TinyLlama, name: str) -> None:
     given = constraint(name, demanded=False)
-    found = compiled(given, "llamacpp", key_of(given))
+    found = compiled(given, "llamacpp", constraint_key(given))
     assert found is not None
     assert bool(found.trigger) == (shape(given).answer is None)
     asked: dict[str, Any] = {"prompt": "Hi", "grammar": found.text, "n_predict": 4}
@@ -168,7 +168,7 @@ def _variants(name: str) -> dict[str, Constraint]:
 @pytest.mark.parametrize("name", SHAPED)
 def test_llama_cpp_takes_the_grammar_of_every_choice(llama: TinyLlama, name: str) -> None:
     for what, given in _variants(name).items():
-        found = compiled(given, "llamacpp", key_of(given))
+        found = compiled(given, "llamacpp", constraint_key(given))
         if found is not None:
             assert "error" not in llama.complete(prompt="Hi", grammar=found.text, n_predict=4), what
 
@@ -176,7 +176,7 @@ def test_llama_cpp_takes_the_grammar_of_every_choice(llama: TinyLlama, name: str
 @pytest.mark.parametrize("name", SHAPED)
 def test_xgrammar_takes_the_tag_of_every_choice(judge: Judge, name: str) -> None:
     for given in _variants(name).values():
-        found = compiled(given, "xgrammar", key_of(given))
+        found = compiled(given, "xgrammar", constraint_key(given))
         assert found is None or callable(judge(found.text))
 
 

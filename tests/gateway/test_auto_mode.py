@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
-from callwright.doctor.findings import Findings, Result
+from callwright.doctor.findings import Findings, ProbeResult
 from callwright.errors import ConfigError, UpstreamError
 from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.build_models import build_models
@@ -315,7 +315,7 @@ FAILURES = (
 
 
 def findings(*works: str) -> Findings:
-    results = tuple(Result("tools", name, "works", "") for name in works)
+    results = tuple(ProbeResult("tools", name, "works", "") for name in works)
     return Findings(url="http://127.0.0.1:9/v1", model="m", results=results)
 
 

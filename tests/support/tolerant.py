@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from callwright.stream_reader import StreamReader
-from callwright.tolerant_json.reader import JsonRepair, Reader
+from callwright.tolerant_json.reader import JsonReader, JsonRepair
 from callwright.tolerant_json.tree import Node
 
 __all__ = ["Read", "read"]
@@ -23,7 +23,7 @@ class Read(NamedTuple):
 def read(parts: Iterable[str]) -> Read:
     """Read the value with which a text begins that comes in parts."""
     source = StreamReader(lambda event: None)
-    reader = Reader(source)
+    reader = JsonReader(source)
     steps = reader.value("top")
     found: list[Node] = []
 

@@ -10,7 +10,7 @@ import pytest
 import callwright
 from callwright.calls.custom_tools import custom_tool
 from callwright.calls.toolset import Toolset
-from callwright.constraints.compile import compiled, key_of
+from callwright.constraints.compile import compiled, constraint_key
 from callwright.conversation import Conversation, FunctionTool, Message, NamedTool, TextPart, ToolChoice
 from callwright.dialects.base import get_dialect
 from callwright.gateway.config.config import ModelConfig
@@ -51,7 +51,7 @@ def drawn(upstream: SimulatedUpstream, generation: GenerationRequest) -> str:
 
 def judge_of(generation: GenerationRequest) -> Llguidance:
     assert generation.constraint is not None
-    found = compiled(generation.constraint, "llguidance", key_of(generation.constraint))
+    found = compiled(generation.constraint, "llguidance", constraint_key(generation.constraint))
     assert found is not None
     return Llguidance(found.text)
 

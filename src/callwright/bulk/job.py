@@ -29,7 +29,7 @@ from callwright.bulk.files import (
 from callwright.bulk.rows import Batch, Work
 from callwright.errors import ConfigError
 
-__all__ = ["Done", "Job", "Plan"]
+__all__ = ["Done", "Job", "JobPlan"]
 
 # So many reasons why rows have an error are kept of a part, the commonest ones.
 _REASONS: Final = 20
@@ -48,7 +48,7 @@ class Done(Struct, frozen=True):
     reasons: Mapping[str, int] = {}
 
 
-class Plan(Struct, frozen=True):
+class JobPlan(Struct, frozen=True):
     """What a job is, as far as its parts depend on it."""
 
     work: Work
@@ -138,7 +138,7 @@ class Job(Struct, frozen=True):
     def _claim(self, part_bytes: int) -> None:
         """Make the folder of parts this job's. Raises `ConfigError` where it is another's."""
         found = self.source.stat()
-        plan = Plan(self.work, str(self.source.resolve()), found.st_size, found.st_mtime_ns, part_bytes)
+        plan = JobPlan(self.work, str(self.source.resolve()), found.st_size, found.st_mtime_ns, part_bytes)
         path = self.folder / "plan.json"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 from callwright.tolerant_json.tree import Item, Node
 
-__all__ = ["RULES", "CoercionRule", "fold_enum", "text_of"]
+__all__ = ["RULES", "CoercionRule", "fold_enum", "node_text"]
 
 CoercionRule = Literal[
     "text_to_integer",
@@ -34,7 +34,7 @@ _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?").fullmatch
 _SCHEMA_KEYS: Final = frozenset(("properties", "required", "items", "enum", "description", "$ref", "anyOf"))
 
 
-def text_of(node: Node) -> str | None:
+def node_text(node: Node) -> str | None:
     """The text that a value is, if it is one."""
     if node.kind not in ("string", "word"):
         return None
@@ -46,19 +46,19 @@ def text_of(node: Node) -> str | None:
 
 def text_to_integer(node: Node, _: Schema) -> Node | None:
     """`"5"`, `"5.0"` and the like are the number 5."""
-    found = _WHOLE((text_of(node) or "").strip())
+    found = _WHOLE((node_text(node) or "").strip())
     return Node("number", found[1], found[1]) if found else None
 
 
 def text_to_number(node: Node, _: Schema) -> Node | None:
     """The text of a number is that number, digit by digit."""
-    text = (text_of(node) or "").strip()
+    text = (node_text(node) or "").strip()
     return Node("number", text, text) if is_number(text) else None
 
 
 def text_to_boolean(node: Node, _: Schema) -> Node | None:
     """`"True"` is true. `"yes"` and `"1"` are not."""
-    text = (text_of(node) or "").strip().lower()
+    text = (node_text(node) or "").strip().lower()
     return Node("literal", text, text) if text in ("true", "false") else None
 
 
@@ -77,14 +77,14 @@ def object_to_text(node: Node, _: Schema) -> Node | None:
         return None
     kind = node.get("type")
     keys = {member.name for member in node.members}
-    if (kind is not None and text_of(kind) in TYPE_NAMES) or keys <= _SCHEMA_KEYS | {"type"}:
+    if (kind is not None and node_text(kind) in TYPE_NAMES) or keys <= _SCHEMA_KEYS | {"type"}:
         return None
     return Node("string", encode(node.text()).decode())
 
 
 def json_in_text(node: Node, schema: Schema) -> Node | None:
     """JSON in a string is the value it says, for an object or a list that is wanted; up to two layers."""
-    text = text_of(node)
+    text = node_text(node)
     for _ in range(2):
         if text is None:
             return None
@@ -93,7 +93,7 @@ def json_in_text(node: Node, schema: Schema) -> Node | None:
             return None
         if inside.kind == schema.get("type"):
             return inside
-        text = text_of(inside) if inside.kind == "string" else None
+        text = node_text(inside) if inside.kind == "string" else None
     return None
 
 
@@ -112,7 +112,7 @@ def item_of_list(node: Node, _: Schema) -> Node | None:
 def fold_enum(node: Node, schema: Schema) -> Node | None:
     """A member of an enumeration in another spelling, if only one has that fold. None when there is nothing to do."""
     members = schema.get("enum")
-    text = text_of(node)
+    text = node_text(node)
     if not isinstance(members, list) or text is None or text in members:
         return None
     same = [member for member in members if isinstance(member, str) and fold(member) == fold(text)]

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from callwright.calls.coerce import text_of
+from callwright.calls.coerce import node_text
 from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS
 from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
@@ -90,7 +90,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     """The arguments without what was put around them, and why that cannot be told."""
     own = properties(tool.parameters)
     for _ in range(_MAX_WRAPPERS):
-        text = text_of(node)
+        text = node_text(node)
         if text is not None:
             inside = read_json(text.strip()) if text.strip()[:1] in ("{", "[", '"') else None
             if inside is None or inside.kind not in ("object", "array", "string"):
@@ -117,14 +117,14 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
     wrappers = [key for key in ARGUMENT_KEYS if key in keys - own.keys()]
     if names and wrappers and keys <= {names[0], wrappers[0], *IGNORED_KEYS}:
-        inner = tools.resolve_name(text_of(node.get(names[0]) or node) or "")
+        inner = tools.resolve_name(node_text(node.get(names[0]) or node) or "")
         if inner == tool.name:
             return node.get(wrappers[0]), ""
         return None, inner if inner in tools else ""
     is_free = not own and (tool.parameters or {}).get("additionalProperties") is not False
     if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and not is_free:
         inside = node.members[-1].value
-        if inside.kind == "object" or (text_of(inside) or "").strip().startswith("{"):
+        if inside.kind == "object" or (node_text(inside) or "").strip().startswith("{"):
             return inside, ""
     return None, ""
 

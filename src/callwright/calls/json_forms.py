@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from callwright.calls.aliases import fold
-from callwright.calls.coerce import text_of
+from callwright.calls.coerce import node_text
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.schema.keywords import properties
@@ -102,7 +102,7 @@ def _from_object(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | Non
     for key in _ENVELOPE_KEYS:
         if key in keys and keys <= {key, *IGNORED_KEYS}:
             forms = _from_value(given[key], tools, depth - 1)
-            content = text_of(given["content"]) if "content" in given else None
+            content = node_text(given["content"]) if "content" in given else None
             if forms and content:
                 forms[0] = msgspec.structs.replace(forms[0], content=content)
             return forms
@@ -116,7 +116,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
     name_key = next((key for key in NAME_KEYS if key in given and given[key].kind in ("string", "word")), None)
     if name_key is None:
         return None
-    written = text_of(given[name_key]) or ""
+    written = node_text(given[name_key]) or ""
     name = tools.resolve_name(written)
     tool = tools.get(name)
     own = properties(tool.parameters if tool else None)
@@ -142,7 +142,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
         return None
     arguments = given[argument_key]
     is_null = arguments.kind == "literal" and arguments.json == "null"
-    text = text_of(arguments)
+    text = node_text(arguments)
     if is_null or (text is not None and not text.strip()):
         return [msgspec.structs.replace(form, explicit=True)]
     return [msgspec.structs.replace(form, arguments=arguments, explicit=True, closed=node.closed or arguments.closed)]

@@ -23,7 +23,7 @@ from callwright.schema.resolve import Schema, branches, resolve, wanted
 from callwright.stream_reader import Parse, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import TRAILING
-from callwright.tolerant_json.reader import Reader, TooDeepError, Where, read_json
+from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
 from callwright.tolerant_json.tree import Member, Node
 
 __all__ = ["StreamingArguments"]
@@ -129,7 +129,7 @@ class StreamingArguments:
     def _begin(self) -> Parse[None]:
         """Begin to read closely; arguments that have gone out, too, where more comes behind them."""
         self._source = silent_reader()
-        self._reader = Reader(self._source)
+        self._reader = JsonReader(self._source)
         run = self._run = self._document()
         if self._passed:
             self._source.push(self._passed)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from callwright.calls.coerce import text_of
+from callwright.calls.coerce import node_text
 from callwright.calls.custom_tools import INPUT
 from callwright.calls.fit import repair_and_validate
 from callwright.calls.streaming_arguments import StreamingArguments
@@ -145,7 +145,7 @@ class StreamingCustomInput:
             return None
         (only,) = node.members if len(node.members) == 1 else (None,)
         if only is not None and only.name in (*_OTHER_NAMES, self._name):
-            return text_of(only.value)
+            return node_text(only.value)
         fitted = repair_and_validate(node, self._name, self._tools)
         if fitted.faults:
             return None

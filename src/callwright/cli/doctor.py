@@ -15,7 +15,7 @@ from callwright.cli.progress import status
 from callwright.cli.terminal import width
 from callwright.dialects.base import get_dialect
 from callwright.doctor.examine import probe
-from callwright.doctor.findings import GROUPS, Findings, Result, Status
+from callwright.doctor.findings import GROUPS, Findings, ProbeResult, Status
 from callwright.doctor.page import page
 from callwright.doctor.recommend import Advice, advice
 from callwright.errors import ConfigError
@@ -158,7 +158,7 @@ def _columns(pairs: list[tuple[str, str]], columns: int) -> Iterator[str]:
         )
 
 
-def _row(result: Result, names: int, columns: int) -> Iterator[str]:
+def _row(result: ProbeResult, names: int, columns: int) -> Iterator[str]:
     """A result: the evidence goes on below itself."""
     indent = 2 + names + 2 + _STATUS_WIDTH + 2
     first, *more = textwrap.wrap(result.evidence, columns - indent, break_on_hyphens=False) or [""]

@@ -22,7 +22,7 @@ from callwright.conversation import Conversation, FunctionTool, NamedTool
 from callwright.prompt import Prompt
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Compiled", "Target", "compiled", "constraint_of", "key_of", "ready"]
+__all__ = ["Compiled", "Target", "compiled", "constraint_key", "constraint_of", "ready"]
 
 # What a constraint is written for: an engine, or any server that holds an answer to a JSON Schema.
 Target: TypeAlias = Engine | Literal["json"]
@@ -70,7 +70,7 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
     return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill)
 
 
-def key_of(constraint: Constraint) -> bytes:
+def constraint_key(constraint: Constraint) -> bytes:
     """What equal constraints share."""
     fields = (constraint.dialect, constraint.demanded, constraint.parallel, constraint.start, constraint.prefill)
     return hashlib.blake2b(encode((fields, [_content(tool) for tool in constraint.tools])), digest_size=16).digest()

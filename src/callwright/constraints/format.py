@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from callwright.constraints.format_pieces import Atoms, Fixed, Splitter, counted, shared_end, shared_start
+from callwright.constraints.format_pieces import Atoms, Fixed, Splitter, shared_end, shared_start, with_counters
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import Dialect
 from callwright.prompt import Control
@@ -71,7 +71,7 @@ def call_format_of(dialect: Dialect, cut: Splitter, call: Call, mark: str) -> Ca
         return None
     head = cut.atoms(parts[0][0])
     tail = _behind(cut, [part[-1] for part in parts])
-    between = counted(cut.atoms(parts[2][1]), cut.atoms(parts[2][2]))
+    between = with_counters(cut.atoms(parts[2][1]), cut.atoms(parts[2][2]))
     if tail is None:
         return None
     tail, stop = _stopped(tail, dialect.stops)
@@ -121,7 +121,7 @@ def _behind(cut: Splitter, tails: Sequence[str]) -> Atoms | None:
     """What stands behind the last call, with what only counts in it as numbers."""
     found: Atoms | None = cut.atoms(tails[0])
     for tail in tails[1:]:
-        other = counted(found, cut.atoms(tail)) if found is not None else None
+        other = with_counters(found, cut.atoms(tail)) if found is not None else None
         found = other
     return found
 

@@ -16,10 +16,10 @@ __all__ = [
     "Fixed",
     "Number",
     "Splitter",
-    "counted",
     "fixed_text",
     "shared_end",
     "shared_start",
+    "with_counters",
     "without_start",
 ]
 
@@ -63,7 +63,7 @@ class Splitter:
         return tuple(out)
 
 
-def counted(one: Sequence[str | Number], other: Sequence[str | Number]) -> Atoms | None:
+def with_counters(one: Sequence[str | Number], other: Sequence[str | Number]) -> Atoms | None:
     """What two texts have in common that differ in nothing but numbers; None when they differ in more."""
     if len(one) != len(other):
         return None

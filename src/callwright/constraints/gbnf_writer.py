@@ -16,7 +16,7 @@ from callwright.constraints.gbnf.lark import lark_rules
 from callwright.constraints.gbnf.pieces import UnsayableError
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.schema import SchemaRules
-from callwright.constraints.gbnf.text import IN_TEXTS, class_of, quoted, without_characters
+from callwright.constraints.gbnf.text import IN_TEXTS, class_of, gbnf_literal, without_characters
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.tree import (
     Alternatives,
@@ -75,7 +75,7 @@ class _Writer:
         if isinstance(node, TextUntil) and id(node) not in self._names:
             end = "".join(piece.text for piece in node.end if not isinstance(piece, Number))
             held = self._words(node.words, in_json=False) if node.words is not None else None
-            self._names[id(node)] = self._until(end) if held is None else f"{held} {quoted(end)}"
+            self._names[id(node)] = self._until(end) if held is None else f"{held} {gbnf_literal(end)}"
         if id(node) not in self._names:
             self._names[id(node)] = name = f"n{len(self._names)}"
             if isinstance(node, Json):
@@ -112,7 +112,7 @@ class _Writer:
         if held is None:
             self._schemas.add(projected(node.schema, "llamacpp"), name)
             return
-        key = quoted(json.dumps(INPUT))
+        key = gbnf_literal(json.dumps(INPUT))
         self._rules[name] = f'"{{" {key} {self._schemas.shared("colon")} {_QUOTE} {held} {_QUOTE} "}}"'
 
     def _words(self, words: TextRule, *, in_json: bool) -> str | None:
@@ -141,7 +141,9 @@ class _Writer:
             ways = [f"{others} {name}-0"]
             for character in known:
                 after = _after(end, fallback, state, character)
-                ways.append(quoted(character) if after == len(end) else f"{quoted(character)} {name}-{after}")
+                ways.append(
+                    gbnf_literal(character) if after == len(end) else f"{gbnf_literal(character)} {name}-{after}"
+                )
             self._rules[f"{name}-{state}"] = " | ".join(ways)
         return f"{name}-0"
 
@@ -167,5 +169,5 @@ def _fixed(fixed: Fixed) -> str:
         if isinstance(piece, Number):
             out.append(f"[0-9]{{{piece.digits}}}" if piece.digits else "[0-9]+")
         else:
-            out.append(quoted(piece.text))
+            out.append(gbnf_literal(piece.text))
     return " ".join(out) or '""'

@@ -18,7 +18,7 @@ from callwright.constraints.gbnf.regex import may_read
 from callwright.constraints.gbnf.schema import integers
 from callwright.constraints.rust_regex import whole_pattern
 from callwright.constraints.schema_subset import projected
-from callwright.constraints.text_values import Member, in_order, input_words
+from callwright.constraints.text_values import MemberShape, in_order, input_words
 from callwright.constraints.tree import (
     Alternatives,
     Concatenation,
@@ -109,10 +109,10 @@ class Notation:
 
     # --- what is made of it ---
 
-    def member(self, key: GrammarNode, value: GrammarNode, *, needed: bool = False) -> Member:
+    def member(self, key: GrammarNode, value: GrammarNode, *, needed: bool = False) -> MemberShape:
         """A member of an object."""
         first = Concatenation((key, value))
-        return Member(first, Concatenation((self.comma, first)), needed)
+        return MemberShape(first, Concatenation((self.comma, first)), needed)
 
     def braces(self, members: GrammarNode) -> GrammarNode:
         """An object."""

@@ -34,7 +34,7 @@ from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted
 
-__all__ = ["Member", "TextCalls", "in_order", "input_words"]
+__all__ = ["MemberShape", "TextCalls", "in_order", "input_words"]
 
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
@@ -83,13 +83,13 @@ class TextCalls:
         separator = self._separator([*declared])
         if separator is None:
             return None
-        found: list[Member] = []
+        found: list[MemberShape] = []
         for name, inner in declared.items():
             first = self._parameter(name, inner, "")
             later = self._parameter(name, inner, separator) if separator else first
             if first is None or later is None:
                 return None
-            found.append(Member(first, later, name in required(schema)))
+            found.append(MemberShape(first, later, name in required(schema)))
         return in_order(found, separated=bool(separator))
 
     def _write(self, arguments: Mapping[str, Any]) -> str:
@@ -214,7 +214,7 @@ def _last(node: GrammarNode) -> GrammarNode:
     return node.nodes[-1] if isinstance(node, Concatenation) else node
 
 
-class Member(Struct, frozen=True):
+class MemberShape(Struct, frozen=True):
     """A parameter, or a member of an object. `first` and `later`: without and with what separates it from the one
     before it.
     """
@@ -224,7 +224,9 @@ class Member(Struct, frozen=True):
     needed: bool
 
 
-def in_order(members: Sequence[Member], others: Member | None = None, *, separated: bool = True) -> GrammarNode:
+def in_order(
+    members: Sequence[MemberShape], others: MemberShape | None = None, *, separated: bool = True
+) -> GrammarNode:
     """Members in order, those that may be left out as such, and any number of others behind them."""
     if not separated:
         return Concatenation(tuple(one.first if one.needed else Optional(one.first) for one in members))

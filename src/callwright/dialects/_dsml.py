@@ -293,7 +293,7 @@ class DsmlReader(ParameterReader):
         as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
         if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
             return text.strip()
-        return writer.typed(text, writer.schema(key))
+        return writer.cast_to_schema(text, writer.schema(key))
 
 
 def _is_json(text: str, *, scalars: bool) -> bool:

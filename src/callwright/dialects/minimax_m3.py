@@ -283,7 +283,7 @@ class _Reader(ParameterReader):
         text = "".join(texts)
         kinds, _ = writer.inside(schema, None)
         if not members and (text.strip() or not kinds):
-            value = writer.typed(text, schema)
+            value = writer.cast_to_schema(text, schema)
             self.markup(unwritten(text, value))
             return value
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.http import credentials_in, no_connection, told_error, without_credentials
 
-__all__ = ["Asker", "Reply", "dig", "shown"]
+__all__ = ["Asker", "Reply", "clipped", "dig"]
 
 # Far above any list of models or page of properties.
 _MAX_BYTES: Final = 4_194_304
@@ -48,7 +48,7 @@ class Reply(Struct, frozen=True):
     @property
     def told(self) -> str:
         """What it says was wrong."""
-        return self.fault or f"HTTP {self.status}: {shown(told_error(self.body))}"
+        return self.fault or f"HTTP {self.status}: {clipped(told_error(self.body))}"
 
 
 class Asker:
@@ -142,7 +142,7 @@ def dig(value: object, *path: str | int) -> Any:
     return value
 
 
-def shown(text: str, limit: int = _SHOWN) -> str:
+def clipped(text: str, limit: int = _SHOWN) -> str:
     """A text of a server or a model on one line: short, and without what would move a cursor."""
     line = "".join(char if char.isprintable() else "\ufffd" for char in re.sub(r"\s+", " ", text).strip())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
@@ -150,9 +150,9 @@ def shown(text: str, limit: int = _SHOWN) -> str:
 
 def _fault(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        return shown(no_connection(error))
+        return clipped(no_connection(error))
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError):
         return "it closed the connection without an answer"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "it closed the connection in the middle of its answer"
-    return f"it does not speak HTTP as expected: {shown(without_credentials(str(error)) or type(error).__name__)}"
+    return f"it does not speak HTTP as expected: {clipped(without_credentials(str(error)) or type(error).__name__)}"

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from callwright.dialects.detect import Detected, by_name, by_template
-from callwright.doctor.client import Asker, Reply, dig, shown
-from callwright.doctor.fields import FIELDS, LLGUIDANCE, Field
-from callwright.doctor.findings import Findings, Identity, Result
+from callwright.doctor.client import Asker, Reply, clipped, dig
+from callwright.doctor.fields import FIELDS, LLGUIDANCE, RequestField
+from callwright.doctor.findings import Findings, Identity, ProbeResult
 from callwright.doctor.identify import MODELS, OWN_PATHS, PATHS, context_of, identify, model_names, template_of
 from callwright.doctor.probes import (
     CHAT,
@@ -27,7 +27,7 @@ from callwright.doctor.probes import (
     raw_call,
     tools_streamed,
 )
-from callwright.doctor.recommend import constraining, flavour_of, raw_works, server_of
+from callwright.doctor.recommend import constraining, raw_works, server_kind_of, server_of
 from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.http import without_credentials
@@ -57,7 +57,7 @@ class _Place(Struct, frozen=True):
 
 
 # Told of each result as it is found.
-Watch: TypeAlias = Callable[[Result], None]
+Watch: TypeAlias = Callable[[ProbeResult], None]
 
 
 async def probe(
@@ -134,7 +134,7 @@ def _unusable(listed: Reply, model: str | None) -> tuple[str, str]:
         return "A web page answers, not a model server. Is its base URL right, with its port and its /v1?", ""
     if model is None:
         way_out = "Is its base URL right? Then name a model: --model NAME."
-        told = listed.told if listed.status >= 300 else shown(listed.body.decode(errors="replace"), 80)
+        told = listed.told if listed.status >= 300 else clipped(listed.body.decode(errors="replace"), 80)
         return f"The server lists no models (HTTP {listed.status}). {way_out}", told
     return "", ""
 
@@ -182,9 +182,9 @@ async def _examined(
 
 async def _quick(target: Target, found: Findings, server: Server) -> Findings:
     """Only what decides, best first: each of these makes the next unnecessary."""
-    results: list[Result] = []
+    results: list[ProbeResult] = []
     generous = msgspec.structs.replace(target, thinks=True)  # it is not known that it does not
-    flavour = flavour_of(server)
+    flavour = server_kind_of(server)
     if found.dialect is not None:
         results += await _constrained(target, constraining("raw", found.dialect, flavour))
         constrain = not results or results[0].status == "enforced"
@@ -199,7 +199,7 @@ async def _quick(target: Target, found: Findings, server: Server) -> Findings:
     return msgspec.structs.replace(found, results=tuple(results))
 
 
-async def _constrained(target: Target, probe: str | None) -> list[Result]:
+async def _constrained(target: Target, probe: str | None) -> list[ProbeResult]:
     """The result of one probe of a constraint, if it is to be asked for."""
     field = next((field for field in FIELDS if field.probe == probe), None)
     return [await constraint(target, field)] if field is not None else []
@@ -211,7 +211,7 @@ async def _whole(target: Target, found: Findings, server: Server, watch: Watch) 
     results = [told, completed]
     has_chat, has_completions = told.status == "works", completed.status == "works"
     target = msgspec.structs.replace(target, thinks=reasoning is not None)
-    flavour = flavour_of(server)  # llama.cpp's own raw endpoint is another one
+    flavour = server_kind_of(server)  # llama.cpp's own raw endpoint is another one
     if found.dialect is not None and (has_completions or flavour == "llamacpp"):
         read = await raw_call(target, found.dialect, flavour)
         for result in read:
@@ -232,10 +232,10 @@ async def _whole(target: Target, found: Findings, server: Server, watch: Watch) 
     )
 
 
-async def _all(probes: Iterable[Awaitable[Result]], watch: Watch) -> list[Result]:
+async def _all(probes: Iterable[Awaitable[ProbeResult]], watch: Watch) -> list[ProbeResult]:
     """The results of probes that may run side by side."""
 
-    async def watched(probe: Awaitable[Result]) -> Result:
+    async def watched(probe: Awaitable[ProbeResult]) -> ProbeResult:
         result = await probe
         watch(result)
         return result
@@ -243,7 +243,7 @@ async def _all(probes: Iterable[Awaitable[Result]], watch: Watch) -> list[Result
     return await asyncio.gather(*map(watched, probes))
 
 
-def _fields(found: Findings, *, has_chat: bool, has_completions: bool) -> Iterable[Field]:
+def _fields(found: Findings, *, has_chat: bool, has_completions: bool) -> Iterable[RequestField]:
     """The fields that this server could have, at the endpoints that answer."""
     missing = {name for name, there in ((CHAT, has_chat), (COMPLETIONS, has_completions)) if not there}
     return [field for field in FIELDS if field.server == found.server and field.endpoint not in missing]

@@ -23,7 +23,7 @@ __all__ = [
     "PROMPT",
     "RAW_FIELDS",
     "Endpoint",
-    "Field",
+    "RequestField",
     "holds",
 ]
 
@@ -47,7 +47,7 @@ class Endpoint(Struct, frozen=True):
     reasoning: tuple[tuple[str | int, ...], ...] = ()
 
 
-class Field(Struct, frozen=True):
+class RequestField(Struct, frozen=True):
     """A constraint as one server takes it."""
 
     server: ServerName
@@ -198,11 +198,11 @@ _UNKNOWN: Final[Mapping[str, Fields]] = {
 }
 
 
-def _rows(server: ServerName, fields: Mapping[str, Fields], *endpoints: str) -> list[Field]:
-    return [Field(server, endpoint, name, given) for endpoint in endpoints for name, given in fields.items()]
+def _rows(server: ServerName, fields: Mapping[str, Fields], *endpoints: str) -> list[RequestField]:
+    return [RequestField(server, endpoint, name, given) for endpoint in endpoints for name, given in fields.items()]
 
 
-FIELDS: Final[tuple[Field, ...]] = (
+FIELDS: Final[tuple[RequestField, ...]] = (
     *_rows("vllm", _VLLM, "chat", "completions"),
     *_rows("sglang", _SGLANG, "chat", "completions"),
     *_rows("sglang", _SGLANG_OWN, "SGLang's /generate"),

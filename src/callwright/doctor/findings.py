@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from callwright.errors import did_you_mean
 
-__all__ = ["GROUPS", "NAMES", "Findings", "Group", "Identity", "Result", "ServerName", "Status"]
+__all__ = ["GROUPS", "NAMES", "Findings", "Group", "Identity", "ProbeResult", "ServerName", "Status"]
 
 ServerName: TypeAlias = Literal["llamacpp", "vllm", "sglang", "ollama", "tgi", "callwright", "unknown"]
 # How people write them.
@@ -43,7 +43,7 @@ class Identity(Struct, frozen=True):
     sign: str
 
 
-class Result(Struct, frozen=True):
+class ProbeResult(Struct, frozen=True):
     """What one probe found. `evidence` is what was seen, on one line."""
 
     group: Group
@@ -74,7 +74,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     dialect_reason: str = ""
     reasoning: str | None = None
     llguidance: bool | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[ProbeResult, ...] = ()
     requests: int = 0
     seconds: float = 0.0
 

@@ -7,7 +7,7 @@ words count for it. LM Studio and TensorRT-LLM have no sign.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from callwright.doctor.client import Reply, dig, shown
+from callwright.doctor.client import Reply, clipped, dig
 from callwright.doctor.findings import NAMES, Identity, ServerName
 
 __all__ = ["MODELS", "OWN_PATHS", "PATHS", "context_of", "identify", "model_names", "template_of"]
@@ -52,7 +52,7 @@ def identify(replies: Mapping[str, Reply]) -> Identity:
     server, sign = _signed(replies)
     path, field = _VERSIONS.get(server, ("", ""))
     version = dig(replies[path].json, field) if path in replies else None
-    return Identity(server, shown(version, 40) if isinstance(version, str) else None, sign)
+    return Identity(server, clipped(version, 40) if isinstance(version, str) else None, sign)
 
 
 def _signed(replies: Mapping[str, Reply]) -> tuple[ServerName, str]:

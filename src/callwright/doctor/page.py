@@ -5,7 +5,7 @@ from html import escape
 from typing import Final
 
 import callwright
-from callwright.doctor.findings import GROUPS, Findings, Result
+from callwright.doctor.findings import GROUPS, Findings, ProbeResult
 from callwright.doctor.recommend import Advice
 
 __all__ = ["page"]
@@ -82,7 +82,7 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<table class="pairs">\n{rows}</table>' if rows else ""
 
 
-def _group(title: str, results: list[Result]) -> str:
+def _group(title: str, results: list[ProbeResult]) -> str:
     if not results:
         return ""
     rows = "".join(

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from callwright.aio import each
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
-from callwright.doctor.client import Asker, Reply, dig, shown
-from callwright.doctor.fields import ENDPOINTS, Field, holds
-from callwright.doctor.findings import Group, Result, Status
+from callwright.doctor.client import Asker, Reply, clipped, dig
+from callwright.doctor.fields import ENDPOINTS, RequestField, holds
+from callwright.doctor.findings import Group, ProbeResult, Status
 from callwright.errors import CallwrightError, RequestError, UpstreamError
 from callwright.events import ArgumentsDelta, CallStarted, Event, Usage
 from callwright.openai_format.messages import write_messages
@@ -24,7 +24,7 @@ from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.upstreams.base import Deltas, GenerationRequest, TextDelta, ToolCallDelta
 from callwright.upstreams.chat import ChatUpstream
-from callwright.upstreams.completions import CompletionsUpstream, Flavour
+from callwright.upstreams.completions import CompletionsUpstream, ServerKind
 from callwright.upstreams.http import Timeouts
 
 __all__ = [
@@ -109,24 +109,26 @@ class Target(Struct, frozen=True):
 # --- the endpoints ---
 
 
-async def chat(target: Target) -> tuple[Result, str | None]:
+async def chat(target: Target) -> tuple[ProbeResult, str | None]:
     """Whether there is a chat endpoint, and the field that reasoning comes in."""
     reply = await _chat(target, [{"role": "user", "content": "Say hello."}], _LIMIT)
     if failed := _failed("endpoints", CHAT, reply):
         return failed, None
     message = dig(reply.json, "choices", 0, "message")
     if not isinstance(message, dict):
-        return Result("endpoints", CHAT, "error", f"no chat answer: {shown(_text(reply))}"), None
+        return ProbeResult("endpoints", CHAT, "error", f"no chat answer: {clipped(_text(reply))}"), None
     content = _string(message.get("content"))
     field = next((name for name in ("reasoning_content", "reasoning") if _string(message.get(name))), None)
     if field is None and (found := _THINKS.search(content)):
         field = f"content, behind {found[0]}"
     if field is None and not content:
-        return Result("endpoints", CHAT, "error", f"an answer without a text: {shown(_text(reply))}"), None
-    return Result("endpoints", CHAT, "works", f"it says: {shown(content, 80)}" if content else "it reasons"), field
+        return ProbeResult("endpoints", CHAT, "error", f"an answer without a text: {clipped(_text(reply))}"), None
+    return ProbeResult(
+        "endpoints", CHAT, "works", f"it says: {clipped(content, 80)}" if content else "it reasons"
+    ), field
 
 
-async def completions(target: Target) -> Result:
+async def completions(target: Target) -> ProbeResult:
     """Whether there is a raw completion endpoint."""
     body = {"model": target.model, "prompt": "One, two, three,", "max_tokens": 8, "temperature": 0}
     reply = await target.asker.post(target.url("/completions", in_v1=True), body)
@@ -134,11 +136,11 @@ async def completions(target: Target) -> Result:
         return failed
     text = dig(reply.json, "choices", 0, "text")
     if not isinstance(text, str):
-        return Result("endpoints", COMPLETIONS, "error", f"no completion: {shown(_text(reply))}")
-    return Result("endpoints", COMPLETIONS, "works", f"it goes on: {shown(text, 80)}")
+        return ProbeResult("endpoints", COMPLETIONS, "error", f"no completion: {clipped(_text(reply))}")
+    return ProbeResult("endpoints", COMPLETIONS, "works", f"it goes on: {clipped(text, 80)}")
 
 
-async def raw_call(target: Target, dialect: str, flavour: Flavour, *, constrain: bool = True) -> list[Result]:
+async def raw_call(target: Target, dialect: str, flavour: ServerKind, *, constrain: bool = True) -> list[ProbeResult]:
     """Whether a prompt that is rendered here comes back as a call that is read here, and whether control tokens
     survive on the way.
     """
@@ -160,24 +162,24 @@ async def raw_call(target: Target, dialect: str, flavour: Flavour, *, constrain:
         await upstream.close()
     text = "".join(heard.texts)
     if calls:
-        called = f"{calls[0]}({shown(''.join(arguments), 60)})"
-        found = Result("endpoints", RAW_CALL, "works", f"{called} in dialect {dialect}")
+        called = f"{calls[0]}({clipped(''.join(arguments), 60)})"
+        found = ProbeResult("endpoints", RAW_CALL, "works", f"{called} in dialect {dialect}")
     elif failure is not None and not (isinstance(failure, UpstreamError) and failure.fault == "unmet"):
         return [_failure("endpoints", RAW_CALL, failure)]
     else:
-        found = Result("endpoints", RAW_CALL, "unclear", f"no call in dialect {dialect}: {shown(text)}")
+        found = ProbeResult("endpoints", RAW_CALL, "unclear", f"no call in dialect {dialect}: {clipped(text)}")
     return [_survival(heard.controls, found, text), found]
 
 
-def _survival(controls: tuple[str, ...], call: Result, text: str) -> Result:
+def _survival(controls: tuple[str, ...], call: ProbeResult, text: str) -> ProbeResult:
     """What came of the control tokens. A call can be read without them where the prompt has forced its begin."""
     if seen := next((control for control in controls if control in text), None):
-        return Result("endpoints", CONTROLS, "works", f"{seen} comes through")
+        return ProbeResult("endpoints", CONTROLS, "works", f"{seen} comes through")
     if not controls:
-        return Result("endpoints", CONTROLS, "works", "the dialect has none")
+        return ProbeResult("endpoints", CONTROLS, "works", "the dialect has none")
     if call.status == "works" or _CALLING in text:
-        return Result("endpoints", CONTROLS, "ignored", f"they are lost: {shown(text)}")
-    return Result("endpoints", CONTROLS, "unclear", f"none in the text: {shown(text)}")
+        return ProbeResult("endpoints", CONTROLS, "ignored", f"they are lost: {clipped(text)}")
+    return ProbeResult("endpoints", CONTROLS, "unclear", f"none in the text: {clipped(text)}")
 
 
 class _Overheard:
@@ -203,14 +205,14 @@ class _Overheard:
 # --- tools ---
 
 
-async def _tools(target: Target) -> Result:
+async def _tools(target: Target) -> ProbeResult:
     reply = await _chat(target, _WEATHER, _LIMIT, tools=_TWO)
     if failed := _failed("tools", TOOLS, reply):
         return failed
     return _called(TOOLS, _calls(reply), _said(reply))
 
 
-async def tools_streamed(target: Target) -> Result:
+async def tools_streamed(target: Target) -> ProbeResult:
     """Whether the server makes calls of what its model writes, in a stream."""
     conversation = _asking(_WEATHER)
     upstream = ChatUpstream(target.base, target.asker.headers, target.timeouts)
@@ -240,7 +242,7 @@ async def tools_streamed(target: Target) -> Result:
     calls = [(names[0], "".join(pieces))] if names else []
     found = _called(TOOLS_STREAMED, calls, "".join(said))
     if found.status == "works":
-        found = Result(
+        found = ProbeResult(
             "tools",
             TOOLS_STREAMED,
             "works",
@@ -249,69 +251,69 @@ async def tools_streamed(target: Target) -> Result:
     return found
 
 
-async def _required(target: Target) -> Result:
+async def _required(target: Target) -> ProbeResult:
     reply = await _chat(target, "Say hello.", _LIMIT, tools=_TWO, tool_choice="required")
     return _chosen("tool_choice required", reply, lambda name, _: name in (_CALLING, _OTHER))
 
 
-async def _named(target: Target) -> Result:
+async def _named(target: Target) -> ProbeResult:
     choice = {"type": "function", "function": {"name": _OTHER}}
     reply = await _chat(target, _WEATHER, _LIMIT, tools=_TWO, tool_choice=choice)
     return _chosen("tool_choice named", reply, lambda name, _: name == _OTHER)
 
 
-async def _none(target: Target) -> Result:
+async def _none(target: Target) -> ProbeResult:
     probe = "tool_choice none"
     reply = await _chat(target, _WEATHER, _SHORT_LIMIT, tools=_TWO, tool_choice="none")
     if failed := _failed("tools", probe, reply):
         return failed
     if calls := _calls(reply):
-        return Result("tools", probe, "ignored", f"it called {shown(calls[0][0])}")
+        return ProbeResult("tools", probe, "ignored", f"it called {clipped(calls[0][0])}")
     if _CALLING in _said(reply):
-        return Result("tools", probe, "ignored", f"a call stands in the text: {shown(_said(reply))}")
-    return Result("tools", probe, "enforced", f"no call: {shown(_said(reply), 80)}")
+        return ProbeResult("tools", probe, "ignored", f"a call stands in the text: {clipped(_said(reply))}")
+    return ProbeResult("tools", probe, "enforced", f"no call: {clipped(_said(reply), 80)}")
 
 
-async def _strict(target: Target) -> Result:
+async def _strict(target: Target) -> ProbeResult:
     reply = await _chat(target, "Call keep_code with the code banana.", _LIMIT, tools=(_STRICT,))
     return _chosen("strict", reply, lambda _, arguments: dig(arguments, "code") == _CODE, demanded=False)
 
 
 # Those that need nothing but a chat endpoint.
-TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[Result]], ...]] = (
+TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[ProbeResult]], ...]] = (
     *(_tools, tools_streamed),
     *(_required, _named, _none, _strict),
 )
 
 
-def _called(probe: str, calls: list[tuple[str, str]], said: str) -> Result:
+def _called(probe: str, calls: list[tuple[str, str]], said: str) -> ProbeResult:
     for name, arguments in calls[:1]:
-        told = f"{shown(name)}({shown(arguments, 60)})"
+        told = f"{clipped(name)}({clipped(arguments, 60)})"
         if name != _CALLING:
-            return Result("tools", probe, "unclear", f"another call than was asked for: {told}")
+            return ProbeResult("tools", probe, "unclear", f"another call than was asked for: {told}")
         if not isinstance(dig(_value(arguments), "city"), str):
-            return Result("tools", probe, "unclear", f"a call with arguments that do not fit: {told}")
-        return Result("tools", probe, "works", told)
+            return ProbeResult("tools", probe, "unclear", f"a call with arguments that do not fit: {told}")
+        return ProbeResult("tools", probe, "works", told)
     where = "a call stands in the text" if _CALLING in said else "no call"
-    return Result("tools", probe, "ignored", f"{where}: {shown(said)}")
+    return ProbeResult("tools", probe, "ignored", f"{where}: {clipped(said)}")
 
 
-def _chosen(probe: str, reply: Reply, fits: Callable[[str, Any], bool], *, demanded: bool = True) -> Result:
+def _chosen(probe: str, reply: Reply, fits: Callable[[str, Any], bool], *, demanded: bool = True) -> ProbeResult:
     """The result of a probe that allows certain calls only."""
     if failed := _failed("tools", probe, reply):
         return failed
     calls = _calls(reply)
     if not calls:
-        return Result("tools", probe, "ignored" if demanded else "unclear", f"no call: {shown(_said(reply))}")
-    told = f"{shown(calls[0][0])}({shown(calls[0][1], 60)})"
+        return ProbeResult("tools", probe, "ignored" if demanded else "unclear", f"no call: {clipped(_said(reply))}")
+    told = f"{clipped(calls[0][0])}({clipped(calls[0][1], 60)})"
     held = all(fits(name, _value(arguments)) for name, arguments in calls)
-    return Result("tools", probe, "enforced" if held else "ignored", told)
+    return ProbeResult("tools", probe, "enforced" if held else "ignored", told)
 
 
 # --- constraints ---
 
 
-async def constraint(target: Target, field: Field) -> Result:
+async def constraint(target: Target, field: RequestField) -> ProbeResult:
     """Whether a constraint in one field is enforced."""
     endpoint = ENDPOINTS[field.endpoint]
     body = endpoint.body(target.model, target.limit(_SHORT_LIMIT), field.fields)
@@ -320,10 +322,10 @@ async def constraint(target: Target, field: Field) -> Result:
         return failed
     text = _string(dig(reply.json, *endpoint.text))
     if holds(text):
-        return Result("constraints", field.probe, "enforced", shown(text))
+        return ProbeResult("constraints", field.probe, "enforced", clipped(text))
     if not text and any(_string(dig(reply.json, *place)) for place in endpoint.reasoning):
-        return Result("constraints", field.probe, "unclear", "it was still reasoning at the limit of tokens")
-    return Result("constraints", field.probe, "ignored", f"it wrote: {shown(text)}")
+        return ProbeResult("constraints", field.probe, "unclear", "it was still reasoning at the limit of tokens")
+    return ProbeResult("constraints", field.probe, "ignored", f"it wrote: {clipped(text)}")
 
 
 # --- asking and reading ---
@@ -347,25 +349,25 @@ async def _chat(
     return await target.asker.post(target.url("/chat/completions", in_v1=True), {**body, "temperature": 0, **fields})
 
 
-def _failed(group: Group, probe: str, reply: Reply) -> Result | None:
+def _failed(group: Group, probe: str, reply: Reply) -> ProbeResult | None:
     """The result where there is no answer to read."""
     if reply.fault:
-        return Result(group, probe, "error", reply.fault)
+        return ProbeResult(group, probe, "error", reply.fault)
     if reply.status >= 500 or reply.status in (401, 403, 429):
-        return Result(group, probe, "error", reply.told)
+        return ProbeResult(group, probe, "error", reply.told)
     if reply.status >= 300:
-        return Result(group, probe, "refused", reply.told)
+        return ProbeResult(group, probe, "refused", reply.told)
     if not isinstance(reply.json, dict):
-        return Result(group, probe, "error", f"no JSON object: {shown(_text(reply))}")
+        return ProbeResult(group, probe, "error", f"no JSON object: {clipped(_text(reply))}")
     if dig(reply.json, "error") and dig(reply.json, "choices") is None:
-        return Result(group, probe, "error", reply.told)
+        return ProbeResult(group, probe, "error", reply.told)
     return None
 
 
-def _failure(group: Group, probe: str, error: CallwrightError | TimeoutError) -> Result:
+def _failure(group: Group, probe: str, error: CallwrightError | TimeoutError) -> ProbeResult:
     """The result of a probe whose upstream has failed."""
     status: Status = "refused" if isinstance(error, RequestError) else "error"
-    return Result(group, probe, status, shown(str(error), 200) or "silent for too long")
+    return ProbeResult(group, probe, status, clipped(str(error), 200) or "silent for too long")
 
 
 def _note(event: Event | Usage, calls: list[str], arguments: list[str]) -> None:

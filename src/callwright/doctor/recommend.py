@@ -15,9 +15,9 @@ from callwright.doctor.findings import NAMES, Findings, ServerName
 from callwright.doctor.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from callwright.turn.model import UNKNOWN, Mode
 from callwright.upstreams.base import Server
-from callwright.upstreams.completions import RAW_SERVERS, Flavour
+from callwright.upstreams.completions import RAW_SERVERS, ServerKind
 
-__all__ = ["Advice", "Choice", "advice", "constraining", "flavour_of", "raw_works", "server_of"]
+__all__ = ["Advice", "ModeChoice", "advice", "constraining", "raw_works", "server_kind_of", "server_of"]
 
 _PLAIN: Final = "openai"
 _NO_DIALECT: Final = (
@@ -36,7 +36,7 @@ _GATEWAY: Final = (
 )
 
 
-class Choice(Struct, frozen=True):
+class ModeChoice(Struct, frozen=True):
     """A setting, and why it is this one."""
 
     value: str
@@ -54,7 +54,7 @@ class Advice(Struct, frozen=True):
     dialect: str | None = None
     server: Server = _PLAIN
     constrain: bool = True
-    choices: dict[str, Choice] = {}
+    choices: dict[str, ModeChoice] = {}
     toml: str = ""
     instead: str = ""
 
@@ -64,7 +64,7 @@ def server_of(findings: Findings) -> Server:
     return next((name for name in get_args(Server) if name == findings.server), _PLAIN)
 
 
-def flavour_of(server: Server) -> Flavour:
+def server_kind_of(server: Server) -> ServerKind:
     """The same for mode raw, which knows some of them."""
     return next((name for name in RAW_SERVERS if name == server), _PLAIN)
 
@@ -89,39 +89,39 @@ def advice(
     """How to ask. `without` are modes that have failed; `server` is what the user says that it is."""
     mode = _mode(findings, without)
     if mode is None:
-        return Advice(usable=False, choices={"mode": Choice("none", _why_none(findings))})
+        return Advice(usable=False, choices={"mode": ModeChoice("none", _why_none(findings))})
     choices = {"mode": mode}
     chosen: Mode = next(known for known in get_args(Mode) if known == mode.value)
     dialect = None if chosen == "native" else findings.dialect or UNKNOWN
     if dialect is not None:
-        choices["dialect"] = Choice(dialect, findings.dialect_reason or _NO_DIALECT)
+        choices["dialect"] = ModeChoice(dialect, findings.dialect_reason or _NO_DIALECT)
     asked: Server = server or server_of(findings)
     if chosen == "raw":
-        asked = flavour_of(asked)
+        asked = server_kind_of(asked)
     if asked != _PLAIN:
-        choices["server"] = Choice(asked, "it was given" if server else findings.sign)
+        choices["server"] = ModeChoice(asked, "it was given" if server else findings.sign)
     constrain, why = _constrain(findings, constraining(chosen, dialect, asked))
     if why:
-        choices["constrain"] = Choice("auto" if constrain else "off", why)
+        choices["constrain"] = ModeChoice("auto" if constrain else "off", why)
     if findings.server == "callwright":
         return Advice(True, chosen, dialect, asked, constrain, choices, instead=_GATEWAY.format(url=findings.url))
     toml = _toml(findings, {name: choice.value for name, choice in choices.items()}, api_key_env)
     return Advice(True, chosen, dialect, asked, constrain, choices, toml)
 
 
-def _mode(findings: Findings, without: Collection[Mode]) -> Choice | None:
+def _mode(findings: Findings, without: Collection[Mode]) -> ModeChoice | None:
     if findings.message:
         return None
     chats = findings.status(CHAT) == "works" or findings.status(TOOLS_STREAMED) in ("works", "ignored")
     if "raw" not in without and raw_works(findings):
-        return Choice("raw", "raw completions keep the control tokens, and a call in its dialect comes back whole")
+        return ModeChoice("raw", "raw completions keep the control tokens, and a call in its dialect comes back whole")
     if "native" not in without and findings.status(TOOLS_STREAMED) == "works":
-        return Choice("native", f"{_no_raw(findings)}; the server's own calls work in a stream")
+        return ModeChoice("native", f"{_no_raw(findings)}; the server's own calls work in a stream")
     if "prompt" not in without and chats:
         failed = "the server's own calls failed" if "native" in without else _no_native(findings)
         started = _MAKES_CALLS.get(findings.server)
         better = f"; better: start {NAMES[findings.server]} with {started}" if started else ""
-        return Choice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text{better}")
+        return ModeChoice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text{better}")
     return None
 
 

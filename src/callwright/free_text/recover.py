@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from callwright.calls.aliases import fold
-from callwright.calls.coerce import text_of
+from callwright.calls.coerce import node_text
 from callwright.calls.fit import RepairedArguments, json_problems, repair_and_validate, step_problems, tools_taking
 from callwright.calls.json_forms import NAME_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
@@ -198,7 +198,7 @@ def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> 
     if not keys & {*NAME_KEYS} or not any(given[key].kind in ("string", "word") for key in keys & {*NAME_KEYS}):
         return False
     if keys & {"role", "content", "index"} or (
-        "type" in keys and (text_of(given["type"]) or "").strip().lower() not in _CALL_TYPES
+        "type" in keys and (node_text(given["type"]) or "").strip().lower() not in _CALL_TYPES
     ):
         return True
     return not keys & _OWN_KEYS and ("id" in keys or not alone or (not lone and len(given) == 1))
@@ -250,7 +250,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, *, cut: bool) -> _
 def _is_placeholder(arguments: Node, own: object) -> bool:
     """Whether the arguments are an example: a placeholder among them, nothing but names of types, or a schema."""
     values = [member.value for member in arguments.members]
-    texts = [text for value in values if (text := text_of(value)) is not None]
+    texts = [text for value in values if (text := node_text(value)) is not None]
     if values and len(texts) == len(values) and all(text in TYPE_NAMES for text in texts):
         return True
     names = {member.name for member in arguments.members}
@@ -258,7 +258,7 @@ def _is_placeholder(arguments: Node, own: object) -> bool:
     return echoed or any(
         _PLACEHOLDER.match(text) or ((inside := _BRACKETED.match(text)) and fold(inside[1]) == fold(member.name))
         for member in arguments.members
-        if (text := text_of(member.value)) is not None
+        if (text := node_text(member.value)) is not None
     )
 
 

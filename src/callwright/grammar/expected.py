@@ -11,7 +11,7 @@ from llguidance import LLMatcher
 
 from callwright.grammar.engine import allowed_bytes
 
-__all__ = ["END", "expected", "shown"]
+__all__ = ["END", "escaped", "expected"]
 
 END: Final = "the end of the text"
 
@@ -27,7 +27,7 @@ _LEADS: Final = frozenset(range(0xC2, 0xF5))
 _NAMES: Final = {"\n": "a line feed", "\r": "a carriage return", "\t": "a tab", " ": "a space"}
 
 
-def shown(text: str) -> str:
+def escaped(text: str) -> str:
     """A piece of text in quotes, white space by its name."""
     if text in _NAMES:
         return _NAMES[text]
@@ -39,7 +39,7 @@ def shown(text: str) -> str:
 def expected(reading: LLMatcher) -> str:
     """What may come next. `reading` stands between two characters. Raises `ExhaustedError`."""
     ways = _Ways(reading)
-    literals = [shown(literal.decode()) for literal in _literals(ways)]
+    literals = [escaped(literal.decode()) for literal in _literals(ways)]
     if len(literals) == 1:
         return f"{literals[0]} or {END}" if ways.may_end(b"") else literals[0]
     words = f"one of {_joined(literals)}" if literals else _class(ways.on(b""))
@@ -161,7 +161,7 @@ def _ranges(codes: frozenset[int]) -> list[str]:
         while rest[size : size + 1] == [rest[0] + size] and chr(rest[0]).isalnum() and chr(rest[size]).isalnum():
             size += 1
         run, rest = rest[:size], rest[size:]
-        words += [f"{chr(run[0])}-{chr(run[-1])}"] if size > 2 else [shown(chr(code)) for code in run]
+        words += [f"{chr(run[0])}-{chr(run[-1])}"] if size > 2 else [escaped(chr(code)) for code in run]
     return words
 
 

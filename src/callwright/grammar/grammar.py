@@ -16,7 +16,7 @@ import msgspec
 from callwright.errors import GrammarError
 from callwright.grammar.compile import compiled
 from callwright.grammar.engine import Engine, ExhaustedError, Syntax, allowed_bytes, random_text
-from callwright.grammar.expected import END, expected, shown
+from callwright.grammar.expected import END, escaped, expected
 
 __all__ = ["Grammar", "Matcher", "Violation"]
 
@@ -41,7 +41,7 @@ class Violation(msgspec.Struct, frozen=True):
     got: str
 
     def __str__(self) -> str:
-        got = shown(self.got) if self.got else END
+        got = escaped(self.got) if self.got else END
         return f"line {self.line}, column {self.column}: expected {self.expected}, got {got}"
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from callwright.errors import RequestError
 
-__all__ = ["from_validation", "listed", "missing", "typed", "value_at", "wrong_type"]
+__all__ = ["from_validation", "listed", "missing", "type_error", "value_at", "wrong_type"]
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$?(?P<path>.*)`)?$", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`(?:, got `(?P<got>[^`]*)`)?(?P<rest>.*)", re.DOTALL)
@@ -118,7 +118,7 @@ def wrong_type(param: str, expected: str, given: object) -> RequestError:
     return from_validation(error, None, {})
 
 
-def typed(
+def type_error(
     error: msgspec.ValidationError, param: str, supported: Mapping[str, Sequence[str]] | None = None
 ) -> RequestError:
     """The error of a part of the request, with its path from the request's root. `supported`: see `from_validation`."""

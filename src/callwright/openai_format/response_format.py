@@ -7,7 +7,7 @@ import msgspec
 
 from callwright.conversation import ResponseFormat
 from callwright.errors import RequestError
-from callwright.openai_format.errors import missing, typed, wrong_type
+from callwright.openai_format.errors import missing, type_error, wrong_type
 from callwright.schema.strict import form_problems, strict_problems
 
 __all__ = ["read_response_format", "write_response_format"]
@@ -53,7 +53,7 @@ def _read_schema(given: Mapping[str, Any], param: str, *, is_flat: bool) -> Resp
     try:
         schema = msgspec.convert(inner, _JsonSchema)
     except msgspec.ValidationError as error:
-        raise typed(error, at) from error
+        raise type_error(error, at) from error
     if is_flat and schema.schema is None:
         raise missing(f"{at}.schema")
     if problems := (strict_problems if schema.strict else form_problems)(schema.schema or {}):

@@ -13,7 +13,7 @@ from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError
 from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
-from callwright.openai_format.errors import listed, missing, typed, wrong_type
+from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.tool_names import ClientTool, ToolKind, ToolNames
 from callwright.openai_format.tools import ApiShape, FoundTool, check_name, check_parameters, find_tool, twice
@@ -116,7 +116,7 @@ class ToolCatalog:
             try:
                 space = msgspec.convert(tool, NamespaceFields)
             except msgspec.ValidationError as error:
-                raise typed(error, at) from error
+                raise type_error(error, at) from error
             if self._checks:
                 check_name(space.name, f"{at}.name")
             if space.name in self._servers:

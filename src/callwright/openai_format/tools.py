@@ -12,7 +12,7 @@ import msgspec
 from callwright.calls.custom_tools import custom_tool
 from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
-from callwright.openai_format.errors import listed, missing, typed, wrong_type
+from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
 from callwright.tolerant_json.codec import decode, encode
@@ -146,7 +146,7 @@ def _read_function(given: object, path: str) -> FunctionTool:
     try:
         function = msgspec.convert(given, FunctionFields)
     except msgspec.ValidationError as error:
-        raise typed(error, path) from error
+        raise type_error(error, path) from error
     if levels(function.parameters) > MAX_LEVELS:
         raise RequestError(
             f"Invalid schema for function '{function.name}': {TOO_DEEP}",
@@ -160,7 +160,7 @@ def _read_custom(given: object, path: str, *, is_flat: bool) -> FunctionTool:
     try:
         custom = msgspec.convert(given, CustomFields)
     except msgspec.ValidationError as error:
-        raise typed(error, path) from error
+        raise type_error(error, path) from error
     grammar = _read_grammar(custom.format, f"{path}.format", is_flat=is_flat) if custom.format is not None else None
     return custom_tool(custom.name, custom.description, grammar)
 
@@ -187,7 +187,7 @@ def _read_grammar(given: Mapping[str, Any], path: str, *, is_flat: bool) -> "Gra
     try:
         read = msgspec.convert(inner, _GrammarFormat)
     except msgspec.ValidationError as error:
-        raise typed(error, path) from error
+        raise type_error(error, path) from error
     if read.syntax not in ("lark", "regex"):
         raise RequestError(
             f"Invalid value: '{read.syntax}'. Supported values are: 'lark' and 'regex'.",
@@ -215,7 +215,7 @@ def read_call(given: object, param: str) -> Call:
         arguments = function.arguments
         return Call(function.name, arguments if isinstance(arguments, str) else encode(arguments).decode())
     except msgspec.ValidationError as error:
-        raise typed(error, param) from error
+        raise type_error(error, param) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise RequestError(f"The arguments at '{param}' are no JSON: {error}.", param=param) from error
 

@@ -12,7 +12,7 @@ from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.literals import LiteralReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.response_template.declaration import Field
-from callwright.response_template.plan import Mark, Plan
+from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.values import (
     Value,
     json_of,
@@ -45,7 +45,7 @@ class CallReader:
     `refused` is the text of a field in which there is no call.
     """
 
-    def __init__(self, source: StreamReader, tools: Toolset, plan: Plan, field: Field, calls: int) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset, plan: ReadingPlan, field: Field, calls: int) -> None:
         self.calls = calls
         self.refused = ""
         self._source = source
@@ -309,7 +309,7 @@ class CallReader:
         if writer.is_untyped(writer.schema(key)):
             value = json_of(parsed(text, self._field.args.value_parser))
         else:
-            value = writer.typed(text, writer.schema(key))
+            value = writer.cast_to_schema(text, writer.schema(key))
         self._source.markup(unwritten(text, value))
         writer.key(key)
         writer.json(value)
@@ -370,7 +370,7 @@ class CallReader:
             schema = writer.schema(key)
             text = value if isinstance(value, str) and not writer.is_untyped(schema) else None
             writer.key(key)
-            writer.json(json_of(value) if text is None else writer.typed(text, schema))
+            writer.json(json_of(value) if text is None else writer.cast_to_schema(text, schema))
         writer.close()
         return "".join(out)
 

@@ -10,7 +10,7 @@ from callwright.response_template.watch import Watch
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Mark", "Plan"]
+__all__ = ["Mark", "ReadingPlan"]
 
 # `open` begins a field and `close` ends it; `lone` is the end of one that has not begun, `end` the end of the answer;
 # a `token` is structure that belongs to no field.
@@ -39,7 +39,7 @@ def _control() -> Pattern:
 _What: TypeAlias = tuple[Mark, Pattern | Sequence[str]]
 
 
-class Plan:
+class ReadingPlan:
     """The watches of a template. Those of a field go by its name."""
 
     def __init__(self, template: Template) -> None:

@@ -13,7 +13,7 @@ from callwright.dialects.readers.code_context import CodeContext
 from callwright.events import ContentDelta, Event, Markup, Problem, ReasoningDelta
 from callwright.response_template.calls import CallReader, hold
 from callwright.response_template.declaration import Field, Role
-from callwright.response_template.plan import Mark, Plan
+from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.watch import Found
 from callwright.stream_reader import MAX_HELD_BLANKS, Parse, StreamReader
 
@@ -26,7 +26,7 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 class TemplateReader:
     """Reads one answer."""
 
-    def __init__(self, source: StreamReader, tools: Toolset, plan: Plan) -> None:
+    def __init__(self, source: StreamReader, tools: Toolset, plan: ReadingPlan) -> None:
         self._source = source
         self._emit = source.emit
         self._tools = tools

@@ -8,7 +8,7 @@ from callwright.calls.toolset import Toolset
 from callwright.errors import ConfigError
 from callwright.response_template.declaration import read_template
 from callwright.response_template.expression import PatternError
-from callwright.response_template.plan import Plan
+from callwright.response_template.plan import ReadingPlan
 from callwright.response_template.reader import TemplateReader
 from callwright.response_template.watch import Watch
 from callwright.stream_reader import Parse, StreamReader, silent_reader
@@ -26,7 +26,7 @@ class ResponseTemplate:
     def __init__(self, template: Mapping[str, Any]) -> None:
         self.template = template
         try:
-            self._plan = Plan(read_template(template))
+            self._plan = ReadingPlan(read_template(template))
         except PatternError as error:
             raise ConfigError(f"response_template.fields: their expressions are together {error}.") from error
         self._before = ""

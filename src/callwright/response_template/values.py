@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from callwright.calls.coerce import text_of
+from callwright.calls.coerce import node_text
 from callwright.response_template.declaration import Field, FieldArgs, ValueParser
 from callwright.response_template.pattern import Pattern
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
@@ -171,4 +171,4 @@ def _taken(scope: Mapping[str, Value], path: Sequence[str]) -> Value:
 
 def text_in(value: Value) -> str | None:
     """The text that a value is, if it is one."""
-    return text_of(value) if isinstance(value, Node) else value if isinstance(value, str) else None
+    return node_text(value) if isinstance(value, Node) else value if isinstance(value, str) else None

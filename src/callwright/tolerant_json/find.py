@@ -12,7 +12,7 @@ import msgspec
 from callwright.stream_reader import silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING
-from callwright.tolerant_json.reader import JsonRepair, Reader, TooDeepError, finished
+from callwright.tolerant_json.reader import JsonReader, JsonRepair, TooDeepError, finished
 from callwright.tolerant_json.tree import Member, Node
 
 __all__ = ["JsonPlace", "Place", "beside_values", "find_json", "json_places"]
@@ -129,7 +129,7 @@ def find_json(text: str) -> list[Node]:
     if nodes:
         return nodes
     source = silent_reader(text.strip())
-    reader = Reader(source)
+    reader = JsonReader(source)
     finished(reader.gap())
     return [] if source.done else [finished(reader.value("top"))]
 
@@ -142,7 +142,7 @@ class _Values:
         self.texts: list[str] = []
         self.end = at
         source = silent_reader(text)
-        self._reader = Reader(source)
+        self._reader = JsonReader(source)
         while True:
             begin = _BETWEEN_VALUES.match(text, self.end).end()  # type: ignore[union-attr]  # matches always
             if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin) or text.startswith(CLOSING_MARKS, begin):

@@ -28,7 +28,7 @@ from callwright.tolerant_json.strings import (
 )
 from callwright.tolerant_json.tree import Item, Member, Node, name_of
 
-__all__ = ["MAX_DEPTH", "JsonRepair", "Reader", "TooDeepError", "Where", "finished", "read_json"]
+__all__ = ["MAX_DEPTH", "JsonReader", "JsonRepair", "TooDeepError", "Where", "finished", "read_json"]
 
 JsonRepair = Literal[
     "bad_escape",
@@ -80,7 +80,7 @@ def read_json(text: str) -> Node | None:
     None when something stands behind it, and when the text ends before it does.
     """
     source = silent_reader(text)
-    reader = Reader(source)
+    reader = JsonReader(source)
     try:
         node = finished(reader.value("top"))
     except TooDeepError:
@@ -99,7 +99,7 @@ def finished(steps: Parse[T]) -> T:
     raise AssertionError("the text is all there")
 
 
-class Reader:
+class JsonReader:
     """Reads values from a source; the methods are steps that wait for more text where they need it."""
 
     def __init__(self, source: StreamReader) -> None:

@@ -36,7 +36,7 @@ from callwright.parser import Reads
 from callwright.upstreams.base import (
     Delta,
     GenerationRequest,
-    ReasoningText,
+    ReasoningTextDelta,
     TextDelta,
     ToolCallDelta,
     UnparsedCallDelta,
@@ -222,7 +222,7 @@ Observer: TypeAlias = Callable[[Observation], Ended | None]
 def _size(delta: Delta) -> int:
     """About how many characters of a record a delta takes."""
     match delta:
-        case TextDelta(text) | ReasoningText(text):
+        case TextDelta(text) | ReasoningTextDelta(text):
             return len(text) + 32
         case ToolCallDelta():
             return len(delta.arguments) + len(delta.name or "") + 64

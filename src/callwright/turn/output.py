@@ -18,20 +18,20 @@ from callwright.upstreams.base import (
     Delta,
     FinishDelta,
     GenerationRequest,
-    ReasoningText,
+    ReasoningTextDelta,
     TextDelta,
     ToolCallDelta,
     UnparsedCallDelta,
 )
 
-__all__ = ["Attempt", "Reader", "unread_call"]
+__all__ = ["GenerationReader", "ObservedAttempt", "unread_call"]
 
 
-class Attempt:
+class ObservedAttempt:
     """Reads one generation, and notes how it fares."""
 
     def __init__(self, model: Model, generation: GenerationRequest, raw: Raw | None) -> None:
-        self._reader = Reader(model, generation)
+        self._reader = GenerationReader(model, generation)
         self._timings = self._waiting = generation.timings
         self._raw = raw
 
@@ -87,7 +87,7 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
     return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
 
 
-class Reader:
+class GenerationReader:
     """Turns the deltas of one generation into checked events: those that each makes certain, then the rest."""
 
     def __init__(self, model: Model, generation: GenerationRequest) -> None:
@@ -140,7 +140,7 @@ class Reader:
                 return self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
             case ToolCallDelta():
                 return self._native.call(delta)
-            case ReasoningText(text):
+            case ReasoningTextDelta(text):
                 return self._native.reasoning(text)
             case UnparsedCallDelta(text, told):
                 return self._salvaged(text, told)

@@ -21,7 +21,7 @@ from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Mode, Model
 from callwright.turn.observe import Observation, RequestedTurn
-from callwright.turn.output import Reader
+from callwright.turn.output import GenerationReader
 from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
@@ -261,7 +261,7 @@ def _reread(
         fields={"logprobs": record.logprobs},
         prompt=None if attempt.start is None else Prompt((), (), attempt.start, attempt.prefill),
     )
-    reader = Reader(model, generation)
+    reader = GenerationReader(model, generation)
     now: list[Event] = []
     for _, delta in attempt.deltas:
         now += reader.read(_made(delta, _DELTAS))

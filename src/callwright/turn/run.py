@@ -17,7 +17,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Usage
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
-from callwright.turn.output import Attempt, unread_call
+from callwright.turn.output import ObservedAttempt, unread_call
 from callwright.turn.plan import build_generation_request
 from callwright.turn.retry import RetryPolicy, ToolChoiceNotMet
 
@@ -60,7 +60,7 @@ async def run_turn(
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)
-            attempt = Attempt(model, generation, raw)
+            attempt = ObservedAttempt(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
                     async for batch in batches:

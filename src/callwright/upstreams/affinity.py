@@ -14,7 +14,7 @@ from typing import Any, Final
 from callwright.conversation import Message, TextPart
 from callwright.upstreams.base import GenerationRequest
 
-__all__ = ["fair_share", "key_of", "score"]
+__all__ = ["affinity_key", "fair_share", "score"]
 
 # A server may have so many times the mean under way.
 _SLACK: Final = 1.25
@@ -22,7 +22,7 @@ _SLACK: Final = 1.25
 _LOOKED_AT: Final = 2_048
 
 
-def key_of(generation: GenerationRequest) -> bytes | None:
+def affinity_key(generation: GenerationRequest) -> bytes | None:
     """What requests of one conversation share: the client's `prompt_cache_key`, or else all up to and with the user's
     first words. None where there are none.
     """

@@ -21,7 +21,7 @@ __all__ = [
     "Deltas",
     "FinishDelta",
     "GenerationRequest",
-    "ReasoningText",
+    "ReasoningTextDelta",
     "Server",
     "TextDelta",
     "ToolCallDelta",
@@ -43,7 +43,7 @@ class TextDelta(Struct, frozen=True, gc=False):
     logprobs: Mapping[str, Any] | None = None
 
 
-class ReasoningText(Struct, frozen=True, gc=False):
+class ReasoningTextDelta(Struct, frozen=True, gc=False):
     """More reasoning, which the server has told apart from the answer."""
 
     text: str
@@ -73,7 +73,7 @@ class FinishDelta(Struct, frozen=True):
     reason: FinishReason
 
 
-Delta: TypeAlias = TextDelta | ReasoningText | ToolCallDelta | UnparsedCallDelta | Usage | FinishDelta
+Delta: TypeAlias = TextDelta | ReasoningTextDelta | ToolCallDelta | UnparsedCallDelta | Usage | FinishDelta
 # A stream of them: what came together is one batch.
 Deltas: TypeAlias = AsyncGenerator[Sequence[Delta], None]
 

@@ -25,7 +25,7 @@ from callwright.upstreams.base import (
     Deltas,
     FinishDelta,
     GenerationRequest,
-    ReasoningText,
+    ReasoningTextDelta,
     Server,
     TextDelta,
     ToolCallDelta,
@@ -256,7 +256,7 @@ class _Choices:
 
     def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
         if reasoning := delta.reasoning_content or delta.reasoning:
-            out.append(ReasoningText(reasoning))
+            out.append(ReasoningTextDelta(reasoning))
         content = delta.content
         text = "".join(part.text for part in content) if isinstance(content, list) else content
         if text or logprobs:

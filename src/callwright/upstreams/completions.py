@@ -19,11 +19,11 @@ from callwright.upstreams.chat import CountedTokens, streaming
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
-__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "Flavour"]
+__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "ServerKind"]
 
 # The servers whose completion endpoint is known; `openai` is any other.
-Flavour: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
-RAW_SERVERS: Final[tuple[Flavour, ...]] = get_args(Flavour)
+ServerKind: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
+RAW_SERVERS: Final[tuple[ServerKind, ...]] = get_args(ServerKind)
 
 # Fields of a chat request that a completion endpoint does not know, or knows with another meaning.
 CHAT_ONLY = frozenset(
@@ -44,7 +44,7 @@ class CompletionsUpstream(ConstrainedUpstream):
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         *,
-        flavour: Flavour = "openai",
+        flavour: ServerKind = "openai",
     ) -> None:
         self._way = _WAYS[flavour]
         super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
@@ -205,7 +205,7 @@ class _Way(Struct, frozen=True):
     spelling: ConstraintEncoding | None = None
 
 
-_WAYS: Final[Mapping[Flavour, _Way]] = {
+_WAYS: Final[Mapping[ServerKind, _Way]] = {
     "openai": _Way("/completions", _openai_body, _Chunk, _read_openai),
     "vllm": _Way("/completions", _vllm_body, _Chunk, _read_openai, ConstraintEncoding("xgrammar", vllm_tag)),
     "sglang": _Way("/completions", _sglang_body, _Chunk, _read_openai, ConstraintEncoding("xgrammar", sglang_tag)),

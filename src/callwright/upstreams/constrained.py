@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from callwright.constraints.compile import Compiled, Target, compiled, key_of, ready
+from callwright.constraints.compile import Compiled, Target, compiled, constraint_key, ready
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary
 from callwright.errors import RequestError, UpstreamError
@@ -119,7 +119,7 @@ class ConstrainedUpstream(HttpUpstream):
     async def _constrained(
         self, generation: GenerationRequest, constraint: Constraint, spelling: ConstraintEncoding
     ) -> Deltas:
-        key, begun = key_of(constraint), False
+        key, begun = constraint_key(constraint), False
         found = None
         if key not in self._unwilling:
             found = await self._grammars.made(constraint, spelling.target, key)

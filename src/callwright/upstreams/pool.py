@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import Final
 
 from callwright.errors import RequestError, UpstreamError
-from callwright.upstreams.affinity import fair_share, key_of, score
+from callwright.upstreams.affinity import affinity_key, fair_share, score
 from callwright.upstreams.base import Deltas, GenerationRequest, Upstream
 from callwright.upstreams.timings import ServerState
 
@@ -101,7 +101,7 @@ class Pool:
     async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         left = list(self._members)
-        key = key_of(generation) if self._keeps else None
+        key = affinity_key(generation) if self._keeps else None
         trip = generation.timings
         if trip is not None:
             trip.states = self.states

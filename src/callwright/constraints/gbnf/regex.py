@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from callwright.constraints.gbnf.pieces import GbnfPart, UnsayableError, either, repeated, row
-from callwright.constraints.gbnf.text import IN_STRINGS, IN_TEXTS, Ranges, class_of, quoted, without_characters
+from callwright.constraints.gbnf.text import IN_STRINGS, IN_TEXTS, Ranges, class_of, gbnf_literal, without_characters
 from callwright.constraints.rust_regex import whole_pattern
 
 __all__ = ["characters", "expression", "is_sayable", "may_read"]
@@ -76,7 +76,7 @@ def characters(ranges: Ranges, *, in_json: bool) -> GbnfPart:
         special = [
             code for low, high in _common(ranges, ((0, 31), (34, 34), (92, 92))) for code in range(low, high + 1)
         ]
-        ways += [quoted(f"\\{_SHORT[code]}" if code in _SHORT else f"\\u{code:04x}") for code in special]
+        ways += [gbnf_literal(f"\\{_SHORT[code]}" if code in _SHORT else f"\\u{code:04x}") for code in special]
     if not ways:
         raise UnsayableError
     return GbnfPart(ways[0] if len(ways) == 1 else f"({' | '.join(ways)})")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from callwright.constraints.gbnf.regex import expression
-from callwright.constraints.gbnf.text import other_keys, quoted
+from callwright.constraints.gbnf.text import gbnf_literal, other_keys
 from callwright.constraints.rust_regex import whole_pattern
 
 __all__ = ["SchemaRules", "integers"]
@@ -43,7 +43,7 @@ def _members(values: Iterable[object]) -> str:
     """Each of these values, with and without blanks behind comma and colon."""
     wide = [json.dumps(value, ensure_ascii=False) for value in values]
     narrow = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
-    return " | ".join(map(quoted, dict.fromkeys(wide + narrow)))
+    return " | ".join(map(gbnf_literal, dict.fromkeys(wide + narrow)))
 
 
 def integers(schema: Mapping[str, Any]) -> tuple[int | None, range]:
@@ -153,7 +153,9 @@ class SchemaRules:
             firsts, rest = [f"{other} {name}-more"], f"{name}-more"
         for number, (key, inner) in reversed(list(enumerate(declared.items()))):
             pair = f"{name}-p{number}"
-            self._rules[pair] = f"{quoted(json.dumps(key, ensure_ascii=False))} {colon} {self._of(inner, f'{pair}-v')}"
+            self._rules[pair] = (
+                f"{gbnf_literal(json.dumps(key, ensure_ascii=False))} {colon} {self._of(inner, f'{pair}-v')}"
+            )
             tail = f"{pair} {rest}".rstrip()
             if key in needed:
                 firsts = []

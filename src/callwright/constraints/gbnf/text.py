@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
-__all__ = ["IN_STRINGS", "IN_TEXTS", "Ranges", "class_of", "other_keys", "quoted", "without_characters"]
+__all__ = ["IN_STRINGS", "IN_TEXTS", "Ranges", "class_of", "gbnf_literal", "other_keys", "without_characters"]
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -21,7 +21,7 @@ _PRINTABLE_FROM: Final = 32
 _ASCII: Final = 128
 
 
-def quoted(text: str) -> str:
+def gbnf_literal(text: str) -> str:
     """A text as a literal."""
     inner = (_ESCAPES.get(c) or (c if ord(c) >= _PRINTABLE_FROM else f"\\x{ord(c):02X}") for c in text)
     return f'"{"".join(inner)}"'
@@ -62,7 +62,7 @@ def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> s
     for begin, rule in place.items():
         after = following[begin]
         ways = [f"({class_of(without_characters(IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
-        ways += [f"{quoted(character)} {place[begin + character]}" for character in after]
+        ways += [f"{gbnf_literal(character)} {place[begin + character]}" for character in after]
         ways += [] if begin in keys else [_QUOTE]
         rules[rule] = " | ".join(ways)
     rules[name] = f"{_QUOTE} {place['']}"

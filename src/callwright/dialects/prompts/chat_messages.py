@@ -19,7 +19,7 @@ from callwright.conversation import (
     Part,
     TextPart,
     ToolTurn,
-    text_of,
+    parts_text,
 )
 from callwright.errors import RequestError
 from callwright.prompt import PromptBuilder, neutralise, neutralise_json
@@ -117,13 +117,13 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
                 param=part.param or "messages",
                 code="unsupported_value",
             )
-    return text_of(tuple(parts))
+    return parts_text(tuple(parts))
 
 
 def chat_content(parts: Sequence[Part], controls: Sequence[str]) -> Any:
     """Content of a chat message; text that looks like one of `controls` is broken."""
     if all(isinstance(part, TextPart) for part in parts):
-        return neutralise(text_of(tuple(parts)), controls)
+        return neutralise(parts_text(tuple(parts)), controls)
     return [
         {"type": "text", "text": neutralise(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
         for part in parts

@@ -16,7 +16,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 
-__all__ = ["ArgumentsWriter", "typed", "unwritten"]
+__all__ = ["ArgumentsWriter", "cast_to_schema", "unwritten"]
 
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
@@ -74,9 +74,9 @@ class ArgumentsWriter:
                 member = properties(branch).get(key, branch.get("additionalProperties"))
         return kinds, member
 
-    def typed(self, text: str, schema: object) -> str:
+    def cast_to_schema(self, text: str, schema: object) -> str:
         """The JSON of a text that stands where this schema is wanted."""
-        return typed(text, schema, self._root)
+        return cast_to_schema(text, schema, self._root)
 
     def key(self, key: str) -> None:
         """Begin a member."""
@@ -119,7 +119,7 @@ def unwritten(text: str, value: str) -> str:
     return "" if value in (text, encode(text).decode()) else text
 
 
-def typed(text: str, schema: object, root: Schema) -> str:
+def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     """The JSON of a text by its schema: null, integer, number, boolean, object or array where these are allowed and the
     text is one, else text.
     """

@@ -288,7 +288,7 @@ class ParameterReader(ProseReader):
 
     def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """The JSON of such a value."""
-        return writer.typed(text, _schema(writer, key, rest))
+        return writer.cast_to_schema(text, _schema(writer, key, rest))
 
     def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Parse[bool]:
         """Pass on a value up to its end; False when the output was cut in it."""

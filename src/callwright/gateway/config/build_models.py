@@ -23,7 +23,7 @@ from callwright.turn.model import AUTO, MODES, Mode, Model
 from callwright.upstreams.base import Server, Upstream
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream
-from callwright.upstreams.completions import Flavour as RawServer
+from callwright.upstreams.completions import ServerKind as RawServer
 from callwright.upstreams.embedded.engine import EmbeddedUpstream
 from callwright.upstreams.embedded.gguf import is_file, read_gguf
 from callwright.upstreams.http import Timeouts, without_credentials

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ServerConfig
-from callwright.gateway.endpoints.pagination import page, shown
+from callwright.gateway.endpoints.pagination import listed_item, page
 from callwright.gateway.http import json_response, read_body
 from callwright.gateway.responses.service import new_id, with_ids
 from callwright.gateway.store.store import Store, StoredConversation
@@ -93,7 +93,7 @@ class ConversationsEndpoint:
     async def show_item(self, request: Request) -> Response:
         """One item of a conversation."""
         found = await self._found(request)
-        return json_response(shown(await self._item(found.id, request)))
+        return json_response(listed_item(await self._item(found.id, request)))
 
     async def delete_item(self, request: Request) -> Response:
         """Forget one item of a conversation."""

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from callwright.errors import RequestError
 from callwright.wire.responses.types import Item, ItemList
 
-__all__ = ["page", "shown"]
+__all__ = ["listed_item", "page"]
 
 _DEFAULT: Final = 20
 _MOST: Final = 100
@@ -32,7 +32,7 @@ def page(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> ItemLi
         if place is None:
             raise RequestError(f"No item with id '{after}' found.", param="after", code="invalid_value")
         ordered = ordered[place + 1 :]
-    data = [shown(item) for item in ordered[:limit]]
+    data = [listed_item(item) for item in ordered[:limit]]
     return ItemList(
         data=data,
         first_id=data[0].get("id") if data else None,
@@ -41,7 +41,7 @@ def page(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> ItemLi
     )
 
 
-def shown(item: Mapping[str, Any]) -> Item:
+def listed_item(item: Mapping[str, Any]) -> Item:
     """An item of an input as the API shows it: a message has its type and state, and its content as parts."""
     if item.get("type", "message") != "message":
         return cast(Item, item)

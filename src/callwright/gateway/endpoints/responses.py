@@ -17,7 +17,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.config.config import ServerConfig
-from callwright.gateway.endpoints.pagination import page, shown
+from callwright.gateway.endpoints.pagination import listed_item, page
 from callwright.gateway.http import (
     PROBLEMS_HEADER,
     EventStream,
@@ -40,7 +40,7 @@ from callwright.wire.responses.response import ApiDialect, response_usage
 from callwright.wire.responses.types import CompactedResponse, DeletedObject, InputTokens, Item
 from callwright.wire.sse import DONE, comment, named
 
-__all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "event_bytes", "flavour_of"]
+__all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "api_dialect_of", "event_bytes"]
 
 # Below this path the Open Responses dialect is spoken, whatever the configuration says.
 OPEN_RESPONSES: Final = "/openresponses/"
@@ -59,7 +59,7 @@ def event_bytes(event: ResponseStreamEvent, number: int) -> bytes:
     return encode(event)
 
 
-def flavour_of(path: str, server: ServerConfig) -> ApiDialect:
+def api_dialect_of(path: str, server: ServerConfig) -> ApiDialect:
     """The dialect of the API that is spoken on a path."""
     return "open_responses" if path.startswith(OPEN_RESPONSES) else server.responses
 
@@ -92,7 +92,7 @@ class ResponsesEndpoint:
     async def create(self, request: Request) -> Response:
         """A response: streamed, whole, or in the background."""
         body = await read_body(request, self._server.max_body_bytes)
-        flavour = flavour_of(request.url.path, self._server)
+        flavour = api_dialect_of(request.url.path, self._server)
         prepared = await self._turns.prepare(body, flavour=flavour)
         note(prepared.id, prepared.request.conversation_id)
         if prepared.request.stream:
@@ -238,7 +238,7 @@ class ResponsesEndpoint:
             async for event in events:
                 if isinstance(event, ServerItem):
                     kept = kept_messages([*prepared.history, *prepared.new])
-                    output = [*map(shown, kept), msgspec.to_builtins(event.item(new_id))]
+                    output = [*map(listed_item, kept), msgspec.to_builtins(event.item(new_id))]
                 elif isinstance(event, Usage):
                     usage = event
         return CompactedResponse(

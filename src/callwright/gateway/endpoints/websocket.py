@@ -16,7 +16,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
-from callwright.gateway.endpoints.responses import event_bytes, flavour_of
+from callwright.gateway.endpoints.responses import api_dialect_of, event_bytes
 from callwright.gateway.http import OUR_FAULT, cancel_quietly
 from callwright.gateway.request_context import RequestContext, RequestContexts, current, note
 from callwright.gateway.responses.service import ConnectionCache, PreparedResponse, ResponseService
@@ -114,7 +114,7 @@ class _Connection:
         self._contexts = contexts
         self._answering = asyncio.Lock()
         self._memory = ConnectionCache()
-        self._flavour = flavour_of(websocket.url.path, server)
+        self._flavour = api_dialect_of(websocket.url.path, server)
         self._waiting: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
 
     async def run(self) -> None:

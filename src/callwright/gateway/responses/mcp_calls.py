@@ -26,16 +26,16 @@ from callwright.wire.responses.mcp import McpEnded, call_words, tool_failure, wr
 from callwright.wire.responses.output_types import McpApprovalRequest, McpListTools
 from callwright.wire.responses.request import ParsedRequest
 
-__all__ = ["McpCall", "McpCalls"]
+__all__ = ["McpCalls", "PendingMcpCall"]
 
 _PARALLEL: Final = 8
 _LISTED: Final = (ResponseMcpListToolsInProgressEvent, ResponseMcpListToolsCompletedEvent)
 _TOO_MANY: Final = "This call was not run: the request allows no more calls of tools. Answer with what you have."
 _NOT_ALLOWED: Final = "This call was not run: the request does not allow this tool now."
-Outcomes: TypeAlias = Callable[["McpCall"], Awaitable[McpEnded]]
+Outcomes: TypeAlias = Callable[["PendingMcpCall"], Awaitable[McpEnded]]
 
 
-class McpCall(Struct):
+class PendingMcpCall(Struct):
     """A call of an MCP tool: `name` as the model knows it, `id` of its item. `request_id`: a person approved it."""
 
     index: int
@@ -90,11 +90,11 @@ class McpCalls:
         """Whether a person must approve calls of a tool, if they hold."""
         return name in self._wanting
 
-    def holds(self, call: McpCall) -> bool:
+    def holds(self, call: PendingMcpCall) -> bool:
         """Whether a call could be run."""
         return isinstance(self._checked(call), ReadyCall)
 
-    def request(self, call: McpCall) -> ServerItem:
+    def request(self, call: PendingMcpCall) -> ServerItem:
         """The item that asks a person for approval."""
         tool = self._asked.offer.names.client(call.name)
         return ServerItem(
@@ -102,7 +102,7 @@ class McpCalls:
         )
 
     @asynccontextmanager
-    async def running(self, calls: Sequence[McpCall]) -> AsyncGenerator[Outcomes, None]:
+    async def running(self, calls: Sequence[PendingMcpCall]) -> AsyncGenerator[Outcomes, None]:
         """Runs calls side by side; awaits the outcome of each when it is asked for."""
         loop = asyncio.get_running_loop()
         ended: dict[str, asyncio.Future[ToolEnded]] = {}
@@ -124,7 +124,7 @@ class McpCalls:
         begun_s = time.monotonic()
         task = asyncio.ensure_future(Execution(ready, emit, Limits(parallel=_PARALLEL)).run())
 
-        async def outcome(call: McpCall) -> McpEnded:
+        async def outcome(call: PendingMcpCall) -> McpEnded:
             if call.id in ended:
                 waited: set[asyncio.Future[Any]] = {task, ended[call.id]}
                 await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +141,7 @@ class McpCalls:
                 context.elsewhere_s += time.monotonic() - begun_s
             await cancel_quietly(task)
 
-    def _checked(self, call: McpCall) -> ReadyCall | str:
+    def _checked(self, call: PendingMcpCall) -> ReadyCall | str:
         """The call as it can run, or why it cannot."""
         allowed = None if self._asked.frees else self._asked.conversation.allowed_tools
         if call.request_id is None and allowed is not None and call.name not in allowed:
@@ -149,7 +149,7 @@ class McpCalls:
         found = prepared(call.index, Call(call.name, call.arguments, id=call.id), self._tools)
         return f"This call was not run. {found} Make it again, corrected." if isinstance(found, str) else found
 
-    def _ready(self, call: McpCall) -> ReadyCall | str:
+    def _ready(self, call: PendingMcpCall) -> ReadyCall | str:
         """The same, if calls may still be made."""
         found = self._checked(call)
         if isinstance(found, str) or self._left is None:

@@ -25,7 +25,7 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.gateway.responses.mcp_calls import McpCall, McpCalls
+from callwright.gateway.responses.mcp_calls import McpCalls, PendingMcpCall
 from callwright.gateway.responses.server_items import ServerItem, TurnEvents
 from callwright.gateway.responses.tool_search import Search
 from callwright.gateway.responses.truncation import with_truncation
@@ -38,7 +38,7 @@ __all__ = ["run_server_tools"]
 _MAX_SEARCHES: Final = 8
 _MAX_ROUNDS: Final = 24
 _Now: TypeAlias = Event | ServerItem | McpStarted
-_Out: TypeAlias = _Now | McpCall  # a call stands where its answer belongs
+_Out: TypeAlias = _Now | PendingMcpCall  # a call stands where its answer belongs
 
 
 async def run_server_tools(
@@ -57,7 +57,7 @@ async def run_server_tools(
     if listed := mcp.lists():
         yield listed
     approved = [
-        McpCall(index, new_id("mcp"), call.name, call.arguments, request_id)
+        PendingMcpCall(index, new_id("mcp"), call.name, call.arguments, request_id)
         for index, (request_id, call) in enumerate(asked.approved.items())
         if call.name in mcp
     ]
@@ -115,16 +115,16 @@ class _ModelRound:
     """
 
     def __init__(self, asked: ParsedRequest, mcp: McpCalls, new_id: Callable[[str], str]) -> None:
-        self.calls: list[McpCall] = []
+        self.calls: list[PendingMcpCall] = []
         self.searches: list[str] = []
         self.held: list[_Out] = []
         self._searches_here = asked.offer.search == "server"
         self._mcp = mcp
         self._new_id = new_id
         self._is_over = False
-        self._said: list[ContentDelta | ReasoningDelta | McpCall] = []
+        self._said: list[ContentDelta | ReasoningDelta | PendingMcpCall] = []
         self._open: int | None = None  # the call that is run here
-        self._call: McpCall | None = None  # None: it is a search
+        self._call: PendingMcpCall | None = None  # None: it is a search
         self._pieces: list[str] = []
 
     @property
@@ -138,7 +138,7 @@ class _ModelRound:
         for kind, group in groupby(self._said, type):
             text = ""
             for one in group:
-                if isinstance(one, McpCall):
+                if isinstance(one, PendingMcpCall):
                     items += one.items()
                 else:
                     text += one.text
@@ -150,7 +150,7 @@ class _ModelRound:
         """What goes out now."""
         now: list[_Now] = []
         for out in self._sorted(event):
-            if self.held or isinstance(out, McpCall):
+            if self.held or isinstance(out, PendingMcpCall):
                 self.held.append(out)
             else:
                 now.append(out)
@@ -162,7 +162,7 @@ class _ModelRound:
                 self._said.append(event)
             case CallStarted(index, name) if name in self._mcp:
                 self._open, self._pieces = index, []
-                self._call = call = McpCall(index, self._new_id("mcp"), name)
+                self._call = call = PendingMcpCall(index, self._new_id("mcp"), name)
                 return [] if self._mcp.may_wait(name) else [McpStarted(index, call.id, name)]
             case CallStarted(index, name) if self._searches_here and name == SEARCH_TOOL.name:
                 self._open, self._pieces, self._call = index, [], None
@@ -197,7 +197,7 @@ class _ModelRound:
         return _whole(call) if waits else [event, call]
 
 
-def _whole(call: McpCall) -> list[_Out]:
+def _whole(call: PendingMcpCall) -> list[_Out]:
     """All that is told of a call."""
     return [
         McpStarted(call.index, call.id, call.name, call.request_id),
@@ -208,20 +208,20 @@ def _whole(call: McpCall) -> list[_Out]:
 
 
 async def _answered(
-    mcp: McpCalls, calls: Sequence[McpCall], held: Sequence[_Out]
+    mcp: McpCalls, calls: Sequence[PendingMcpCall], held: Sequence[_Out]
 ) -> AsyncGenerator[_Now | McpEnded, None]:
     """What was held, with the calls run and the answer of each at its place."""
     if not held:
         return
     async with mcp.running(calls) as outcome:
         for out in held:
-            if isinstance(out, McpCall):
+            if isinstance(out, PendingMcpCall):
                 yield await outcome(out)
             else:
                 yield out
 
 
-def _with_outputs(conversation: Conversation, calls: Sequence[McpCall]) -> Conversation:
+def _with_outputs(conversation: Conversation, calls: Sequence[PendingMcpCall]) -> Conversation:
     """The conversation with what came of calls that were approved."""
     told = {call.request_id: call.words for call in calls}
     if not told:

@@ -11,7 +11,7 @@ from callwright.errors import RequestError
 from callwright.turn.model import Model
 from callwright.turn.run import Events, run_turn
 
-__all__ = ["shortened", "with_truncation"]
+__all__ = ["with_truncation", "without_oldest"]
 
 _MAX_CUTS: Final = 12
 
@@ -35,7 +35,7 @@ async def with_truncation(
                     yield batch
             return
         except RequestError as error:
-            shorter = shortened(conversation) if truncates and not begun and cuts < _MAX_CUTS else None
+            shorter = without_oldest(conversation) if truncates and not begun and cuts < _MAX_CUTS else None
             if error.code != "context_length_exceeded":
                 raise
             if shorter is None:
@@ -44,7 +44,7 @@ async def with_truncation(
             conversation = shorter
 
 
-def shortened(conversation: Conversation) -> Conversation | None:
+def without_oldest(conversation: Conversation) -> Conversation | None:
     """The conversation without its oldest part; None when nothing can go.
 
     Instructions at the start stay, and the last message of the user; what stands before it goes first, then what

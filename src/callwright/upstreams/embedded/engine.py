@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from callwright.constraints.compile import key_of
+from callwright.constraints.compile import constraint_key
 from callwright.constraints.lark import Vocabulary
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, UpstreamError
@@ -175,7 +175,7 @@ class EmbeddedUpstream:
         constraint = generation.constraint
         if constraint is None or constrains_itself(generation):
             return {}
-        key = key_of(constraint)
+        key = constraint_key(constraint)
         found = None
         if self._has_llguidance and not any(map(_has_lark, constraint.tools)):
             if self._vocabulary is None:

@@ -16,14 +16,14 @@ from callwright.conversation import AssistantTurn, Call, Conversation, Message, 
 from callwright.errors import ConfigError, did_you_mean
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["FAULTS", "Fault", "Faults", "ServerFault"]
+__all__ = ["FAULTS", "Faults", "ServerFault", "SimulatedFault"]
 
 ServerFault: TypeAlias = Literal["", "error_500", "html", "silent", "cut_stream", "error_event"]
 Meaning: TypeAlias = Callable[[AssistantTurn, Conversation], AssistantTurn]
 Writing: TypeAlias = Callable[[str], str]
 
 
-class Fault(Struct, frozen=True):
+class SimulatedFault(Struct, frozen=True):
     """One way to be wrong. `dialect`: the only one it can be written in, `""` for any."""
 
     about: str
@@ -62,7 +62,7 @@ class Faults:
             rates |= dict.fromkeys(FAULTS, share) if name == "all" else {name: share}
         return cls(rates, seed)
 
-    def choose(self, dialect: str) -> list[Fault]:
+    def choose(self, dialect: str) -> list[SimulatedFault]:
         """The faults of the next request, which is written in `dialect` (`""` = by a chat server)."""
         hit = [FAULTS[name] for name, rate in self._rates.items() if self._random.random() < rate]
         return [fault for fault in hit if not fault.writing or (dialect and fault.dialect in ("", dialect))]
@@ -174,67 +174,79 @@ def _without_last_brace(text: str) -> str:
     return head + tail if brace else text
 
 
-FAULTS: Mapping[str, Fault] = {
-    "string_numbers": Fault("numbers and booleans as strings", meaning=_arguments(_as_strings)),
-    "missing_argument": Fault("the last argument is left out", meaning=_arguments(_without_last)),
-    "unknown_tool": Fault("a tool is called that nobody offered", meaning=_unknown_tool),
-    "second_call": Fault("the last call is made twice", meaning=_two_calls),
-    "only_said": Fault("the call is announced and not made", meaning=_only_said),
-    "camel_case": Fault("names of parameters in another spelling", meaning=_arguments(_camel_case)),
-    "odd_name": Fault("the tool's name with other marks between its words", meaning=_named_oddly),
-    "call_in_call": Fault("the arguments are a call of the same tool", meaning=_call_in_call),
-    "arguments_as_text": Fault("the arguments are a JSON string", meaning=_as_text),
-    "teaches": Fault("an answer in text shows an example of a call", meaning=_teaches),
-    "single_quotes": Fault("strings in single quotes", writing=_in_json(_single_quoted)),
-    "bare_keys": Fault("keys without quotes", writing=_in_json(lambda text: re.sub(r'"(\w+)":', r"\1:", text))),
-    "comments": Fault("a comment in the JSON", writing=_in_json(lambda text: text.replace(", ", ", /* next */ ", 1))),
-    "no_commas": Fault("no commas between members", writing=_in_json(lambda text: re.sub(r',(?= *")', " ", text))),
-    "python_words": Fault(
+FAULTS: Mapping[str, SimulatedFault] = {
+    "string_numbers": SimulatedFault("numbers and booleans as strings", meaning=_arguments(_as_strings)),
+    "missing_argument": SimulatedFault("the last argument is left out", meaning=_arguments(_without_last)),
+    "unknown_tool": SimulatedFault("a tool is called that nobody offered", meaning=_unknown_tool),
+    "second_call": SimulatedFault("the last call is made twice", meaning=_two_calls),
+    "only_said": SimulatedFault("the call is announced and not made", meaning=_only_said),
+    "camel_case": SimulatedFault("names of parameters in another spelling", meaning=_arguments(_camel_case)),
+    "odd_name": SimulatedFault("the tool's name with other marks between its words", meaning=_named_oddly),
+    "call_in_call": SimulatedFault("the arguments are a call of the same tool", meaning=_call_in_call),
+    "arguments_as_text": SimulatedFault("the arguments are a JSON string", meaning=_as_text),
+    "teaches": SimulatedFault("an answer in text shows an example of a call", meaning=_teaches),
+    "single_quotes": SimulatedFault("strings in single quotes", writing=_in_json(_single_quoted)),
+    "bare_keys": SimulatedFault(
+        "keys without quotes", writing=_in_json(lambda text: re.sub(r'"(\w+)":', r"\1:", text))
+    ),
+    "comments": SimulatedFault(
+        "a comment in the JSON", writing=_in_json(lambda text: text.replace(", ", ", /* next */ ", 1))
+    ),
+    "no_commas": SimulatedFault(
+        "no commas between members", writing=_in_json(lambda text: re.sub(r',(?= *")', " ", text))
+    ),
+    "python_words": SimulatedFault(
         "True, False and None",
         writing=_in_json(lambda text: re.sub(r"\b(true|false)\b", lambda found: found[1].title(), text)),
     ),
-    "missing_brace": Fault("a closing brace is missing", writing=_without_last_brace),
-    "trailing_comma": Fault("a comma before the last brace", writing=_sub(r"\}(?=[^}]*\Z)", ",}")),
-    "raw_newline": Fault("line feeds in strings are not escaped", writing=_sub(r"\\n", "\n")),
-    "wrong_channel": Fault(
+    "missing_brace": SimulatedFault("a closing brace is missing", writing=_without_last_brace),
+    "trailing_comma": SimulatedFault("a comma before the last brace", writing=_sub(r"\}(?=[^}]*\Z)", ",}")),
+    "raw_newline": SimulatedFault("line feeds in strings are not escaped", writing=_sub(r"\\n", "\n")),
+    "wrong_channel": SimulatedFault(
         "the call is on analysis", writing=_sub(r"commentary(?= to=)", "analysis"), dialect="harmony"
     ),
-    "double_channel": Fault(
+    "double_channel": SimulatedFault(
         "a second channel behind the recipient",
         writing=_sub(r"( to=[\w.-]+) <\|constrain\|>json", r"\1<|channel|>commentary"),
         dialect="harmony",
     ),
-    "bare_recipient": Fault(
+    "bare_recipient": SimulatedFault(
         "the recipient without its namespace", writing=_sub(r"to=functions\.", "to="), dialect="harmony"
     ),
-    "foreign_namespace": Fault(
+    "foreign_namespace": SimulatedFault(
         "the recipient in another namespace",
         writing=_sub(r"to=functions\.", "to=repo_browser."),
         dialect="harmony",
     ),
-    "missing_message_token": Fault(
+    "missing_message_token": SimulatedFault(
         "no <|message|> before the answer", writing=_sub(r"final<\|message\|>", "final "), dialect="harmony"
     ),
-    "wrong_stop": Fault("a call ends with <|end|>", writing=_sub(r"<\|call\|>", "<|end|>"), dialect="harmony"),
-    "answers_itself": Fault(
+    "wrong_stop": SimulatedFault("a call ends with <|end|>", writing=_sub(r"<\|call\|>", "<|end|>"), dialect="harmony"),
+    "answers_itself": SimulatedFault(
         "the model makes up the tool's answer",
         writing=_sub(
             r"<\|call\|>\Z", "<|call|>commentary<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Done."
         ),
         dialect="harmony",
     ),
-    "tokens_stripped": Fault(
+    "tokens_stripped": SimulatedFault(
         "the server has removed the control tokens", writing=_sub(r"<\|[a-z]+\|>", ""), dialect="harmony"
     ),
-    "missing_close_tag": Fault("</tool_call> is missing", writing=_sub(r"\n</tool_call>", ""), dialect="hermes"),
-    "extra_brace": Fault("a brace too many", writing=_sub(r"\}\n</tool_call>", "}}\n</tool_call>"), dialect="hermes"),
-    "unfenced": Fault("the call stands without its fence", writing=_sub(r"```json\n|\n```", ""), dialect="json"),
-    "prose_behind": Fault(
+    "missing_close_tag": SimulatedFault(
+        "</tool_call> is missing", writing=_sub(r"\n</tool_call>", ""), dialect="hermes"
+    ),
+    "extra_brace": SimulatedFault(
+        "a brace too many", writing=_sub(r"\}\n</tool_call>", "}}\n</tool_call>"), dialect="hermes"
+    ),
+    "unfenced": SimulatedFault(
+        "the call stands without its fence", writing=_sub(r"```json\n|\n```", ""), dialect="json"
+    ),
+    "prose_behind": SimulatedFault(
         "text behind the call", writing=_sub(r"```\Z", "```\nI will tell you as soon as I know."), dialect="json"
     ),
-    "error_500": Fault("HTTP 500 before the first byte", server="error_500"),
-    "html": Fault("an HTML page instead of an answer", server="html"),
-    "silent": Fault("nothing is ever answered", server="silent"),
-    "cut_stream": Fault("the stream ends in the middle", server="cut_stream"),
-    "error_event": Fault("an error event in the middle of the stream", server="error_event"),
+    "error_500": SimulatedFault("HTTP 500 before the first byte", server="error_500"),
+    "html": SimulatedFault("an HTML page instead of an answer", server="html"),
+    "silent": SimulatedFault("nothing is ever answered", server="silent"),
+    "cut_stream": SimulatedFault("the stream ends in the middle", server="cut_stream"),
+    "error_event": SimulatedFault("an error event in the middle of the stream", server="error_event"),
 }

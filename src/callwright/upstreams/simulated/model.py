@@ -22,13 +22,13 @@ from callwright.upstreams.base import (
     Deltas,
     FinishDelta,
     GenerationRequest,
-    ReasoningText,
+    ReasoningTextDelta,
     TextDelta,
     ToolCallDelta,
 )
 from callwright.upstreams.simulated.answer import answer
 from callwright.upstreams.simulated.arguments import arguments_of
-from callwright.upstreams.simulated.faults import Fault, Faults
+from callwright.upstreams.simulated.faults import Faults, SimulatedFault
 from callwright.upstreams.simulated.sampled import allows, sampled_turn
 
 __all__ = ["SimulatedUpstream"]
@@ -115,7 +115,7 @@ class SimulatedUpstream:
         return UpstreamError(f"The upstream {self.name} {what}.", fault=fault, upstream=self.name, status=status)
 
 
-def _deltas(generation: GenerationRequest, turn: AssistantTurn, faults: Sequence[Fault]) -> list[Delta]:
+def _deltas(generation: GenerationRequest, turn: AssistantTurn, faults: Sequence[SimulatedFault]) -> list[Delta]:
     """The whole answer in pieces, as the server would send it."""
     for fault in faults:
         if fault.meaning:
@@ -125,7 +125,9 @@ def _deltas(generation: GenerationRequest, turn: AssistantTurn, faults: Sequence
     return [TextDelta(piece) for piece in _pieces(_text(generation, generation.dialect, turn, faults))]
 
 
-def _text(generation: GenerationRequest, dialect: str, turn: AssistantTurn, faults: Sequence[Fault] = ()) -> str:
+def _text(
+    generation: GenerationRequest, dialect: str, turn: AssistantTurn, faults: Sequence[SimulatedFault] = ()
+) -> str:
     """How it is written behind the prompt."""
     prompt = generation.prompt
     if prompt and prompt.prefill:  # the prompt ends in the call, so nothing comes before it
@@ -142,7 +144,7 @@ def _text(generation: GenerationRequest, dialect: str, turn: AssistantTurn, faul
 
 
 def _native(turn: AssistantTurn) -> list[Delta]:
-    deltas: list[Delta] = [ReasoningText(piece) for piece in _pieces(turn.reasoning or "")]
+    deltas: list[Delta] = [ReasoningTextDelta(piece) for piece in _pieces(turn.reasoning or "")]
     deltas += [TextDelta(piece) for piece in _pieces(turn.text)]
     for index, call in enumerate(turn.calls):
         deltas.append(ToolCallDelta(index, id=f"call_{index}_{_digest(call.arguments)}", name=call.name))
@@ -167,8 +169,8 @@ def _prompt_tokens(generation: GenerationRequest) -> int:
 
 def _reasoning_tokens(deltas: Sequence[Delta], sent: int, reasoning: str) -> int:
     """How many of the pieces that were sent hold reasoning, or a part of it."""
-    if deltas and isinstance(deltas[0], ReasoningText):
-        return sum(isinstance(delta, ReasoningText) for delta in deltas[:sent])
+    if deltas and isinstance(deltas[0], ReasoningTextDelta):
+        return sum(isinstance(delta, ReasoningTextDelta) for delta in deltas[:sent])
     text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
     begin = text.find(reasoning) if reasoning else -1
     return 0 if begin < 0 else len(range(begin // _TOKEN, min(sent, -(-(begin + len(reasoning)) // _TOKEN))))

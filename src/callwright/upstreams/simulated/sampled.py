@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from callwright.calls.custom_tools import input_arguments
-from callwright.constraints.compile import compiled, key_of
+from callwright.constraints.compile import compiled, constraint_key
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import lark
 from callwright.constraints.shape import arguments_schema, shape_of
@@ -87,7 +87,7 @@ def allows(constraint: Constraint, text: str) -> bool:
     """Whether a text is one that the constraint allows, with its stop token or without. True where that cannot be told:
     the format has no shape, or the engine cannot run its grammar.
     """
-    found = compiled(constraint, "llguidance", key_of(constraint))
+    found = compiled(constraint, "llguidance", constraint_key(constraint))
     engine = _engine(found.text) if found is not None else None
     return engine is None or any(_reads(engine, text + end) for end in ("", *get_dialect(constraint.dialect).stops))
 

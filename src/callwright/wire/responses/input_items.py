@@ -16,7 +16,7 @@ from callwright.calls.custom_tools import input_arguments
 from callwright.calls.tool_search import found_words
 from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
 from callwright.errors import RequestError
-from callwright.openai_format.errors import listed, missing, typed, wrong_type
+from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.responses import item_types as types
@@ -281,7 +281,7 @@ def _converted(given: Any, path: str) -> types.Tagged | None:
     try:
         return msgspec.convert(given, types.BY_TYPE[kind])
     except msgspec.ValidationError as error:
-        raise typed(error, path) from error
+        raise type_error(error, path) from error
 
 
 def _thought(item: types.Reasoning) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from callwright.conversation import JsonObject
 from callwright.errors import RequestError
-from callwright.openai_format.errors import missing, typed
+from callwright.openai_format.errors import missing, type_error
 from callwright.openai_format.mcp_tools import AskedServer
 from callwright.tolerant_json.codec import encode
 
@@ -78,7 +78,7 @@ def _read(given: Mapping[str, Any], param: str) -> AskedServer:
     try:
         asked = msgspec.convert({**given, "param": param}, AskedServer)
     except msgspec.ValidationError as error:
-        raise typed(error, param, _SUPPORTED) from error
+        raise type_error(error, param, _SUPPORTED) from error
     if not _LABEL.fullmatch(asked.server_label):
         raise RequestError(
             f"Invalid '{param}.server_label': string does not match pattern. Expected a string that matches the "
