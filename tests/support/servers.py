@@ -291,9 +291,12 @@ class ModelServer:
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
         try:
             await self._play(answer.steps, request, response)
-        except (asyncio.CancelledError, ConnectionError):
+        except asyncio.CancelledError:
             left.set()
             raise
+        except ConnectionError as error:  # the client has left while something was on its way to it
+            left.set()
+            raise asyncio.CancelledError from error
         return response
 
     async def _play(self, steps: Iterable[Step], request: web.Request, response: web.StreamResponse) -> None:
