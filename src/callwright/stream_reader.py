@@ -1,16 +1,15 @@
-"""Text that arrives in pieces, read by generators.
+"""Text that streams in, read by generators: the base of every dialect's parser.
 
-A parser is a generator over a `StreamReader`: it emits events, yields when it needs more text, and reads top to bottom
-like
-its format. `Parse` is its type, `Emit` what it emits with. The driver pushes a piece, then runs the generator to its
-next yield.
+A parser is a generator over a `StreamReader`. It emits events, yields where it needs more text, and so reads top to
+bottom like its format. The driver (`callwright.parser`) pushes a delta, then runs the generator to its next yield.
+Nothing here knows a format.
 
-Most pieces of a long text or argument need no closer look. Where a reader waits in such a stretch it leaves a
-`FastPath`
-with the source: the driver tries the next piece there and runs the generator only when the fast path will not have it.
+Text that is a partial match of a marker (`<tool_` at the end of a delta) is held back, nothing else. So the unread text
+stays short, and every character is looked at a bounded number of times. A parser that holds more, a header or a body
+whose meaning is open, collects it and sets its own limit.
 
-Every character is looked at a bounded number of times. A source holds back only what may still become a marker, so its
-unread rest is short; whoever holds more (a header, a body whose meaning is open) collects pieces and names its limit.
+Most deltas of a long text or argument hold nothing that matters. Where a parser waits inside such a stretch it sets a
+`FastPath`. The driver tries the next delta there, and runs the generator only if the fast path refuses it.
 """
 
 import re
@@ -38,32 +37,35 @@ __all__ = [
 T = TypeVar("T")
 Parse: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]
-# Reads a whole piece that needs no closer look; False, and nothing is done, for any other.
+# Takes a whole delta in which nothing matters and answers True; answers False, and does nothing, for any other.
 FastPath: TypeAlias = Callable[[str], bool]
 
-# How much white space before a possible marker is held back; what is longer is text and flows.
+# How many characters of white space before a possible marker are held back. More than that is text and is emitted.
 MAX_HELD_BLANKS = 256
 
 
 class Markers:
-    """A set of literals to look for in a stream; without any it is never met, and all text up to the end is read."""
+    """A set of literals to search for in a stream. The empty set never matches, so all text up to the end is read."""
 
     __slots__ = ("_growing", "_longest", "_nested", "_prefix", "first", "grows", "search")
 
     def __init__(self, *literals: str) -> None:
         self.search, self.first, self._prefix, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
-        self.grows = self._nested or bool(self._growing)  # whether a literal may be a piece of another one
+        self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
 
     def is_prefix_of_longer(self, text: str, at: int, found: re.Match[str]) -> bool:
-        """Whether the literal found from `at` on is a piece of a longer one that may still come."""
+        """Whether the literal that was found may be the begin or a part of a longer one, whose rest has not arrived.
+
+        With `<|end` and `<|end_of_turn|>`, a `<|end` at the end of a delta may still become the second.
+        """
         if self._nested and self.partial_match_start(text, at) < found.start():
             return True
         rest = text[found.start() :]
         return any(len(long) > len(rest) and long.startswith(rest) for long in self._growing)
 
     def partial_match_start(self, text: str, at: int) -> int:
-        """Where, from `at` on, an end of `text` begins that may still become one of the literals."""
+        """Where a partial match at the end of `text` begins, not before `at`; the text's length if there is none."""
         start = max(at, len(text) - self._longest + 1)
         if self.first(text, start) is None:
             return len(text)
@@ -76,8 +78,10 @@ _Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 @lru_cache(maxsize=4096)
 def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Search, tuple[str, ...], bool]:
-    """What finds one of the literals, a first character of one, and a beginning of one at the end of a text; those that
-    begin with another, and whether one stands in another. Readers are made for each output, with the same literals.
+    """The compiled searches of a `Markers`: for a whole literal, for a first character, for a partial match at the end
+    of a text; then the literals that begin with another one, and whether one stands inside another.
+
+    Cached, because a parser is made anew for each output with the same literals.
     """
     prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
     search = _any_of(literals, "").search
@@ -88,15 +92,15 @@ def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Search, tup
 
 
 def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
-    """Matches any of the literals, the longest first; nothing when there is none."""
+    """A pattern for any of the literals, longest first, then `then`. It matches nothing if there are no literals."""
     choices = "|".join(map(re.escape, sorted(literals, key=len, reverse=True))) or "(?!)"
     return re.compile(f"(?:{choices}){then}")
 
 
 class StreamReader:
-    """What a parser reads from and emits to: the text pushed so far and not yet read is `text` from `at` on.
+    """What a parser reads from and emits to. The unread text is `text[at:]`.
 
-    `ended` says that no more will come, `cut` that the model was stopped by its limit and had more to say.
+    `ended`: no more text will come. `cut`: because the model hit its token limit and had more to say.
     """
 
     __slots__ = ("_fast_path", "at", "cut", "emit", "ended", "text")
@@ -110,20 +114,18 @@ class StreamReader:
         self.cut = False
 
     def push(self, text: str) -> None:
-        """Add text behind what is there."""
+        """Append a delta to the unread text."""
         self._fast_path = None
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
 
     def set_fast_path(self, fast_path: FastPath) -> None:
-        """What comes next may go through this fast path, if all that came was read. A reader says so before each
-        yield.
-        """
+        """Offer the next delta to this fast path, if all text so far is read. To be set again before each yield."""
         if self.at == len(self.text):
             self._fast_path = fast_path
 
     def try_fast_path(self, text: str) -> bool:
-        """Whether the fast path has read this piece; if not, it is to be pushed."""
+        """Whether the fast path took this delta; if not, `push` it."""
         return self._fast_path is not None and self._fast_path(text)
 
     def end(self, *, cut: bool) -> None:
@@ -132,19 +134,20 @@ class StreamReader:
         self.cut = cut
 
     def markup(self, text: str) -> None:
-        """Emit structure, if there is any."""
+        """Emit markers of the format, which are not content, if there are any."""
         if text:
             self.emit(Markup(text))
 
     @property
     def done(self) -> bool:
-        """Everything was read and nothing more will come."""
+        """Whether all text is read and no more will come."""
         return self.ended and self.at == len(self.text)
 
     def scan(self, markers: Markers) -> tuple[str, str]:
-        """Read up to and with the next marker; answers the text before it and the marker.
+        """Read up to and past the next marker; answers the text before it, and the marker.
 
-        The marker is `""` when none is there yet: then the text is all that is certainly not part of one.
+        The marker is `""` if none has arrived yet. The text is then what certainly belongs to no marker; a partial
+        match at the end stays unread.
         """
         text, at = self.text, self.at
         if markers.first(text, at) is None:  # most pieces: nothing in them can begin a marker
@@ -165,7 +168,7 @@ class StreamReader:
         return taken
 
     def unread(self, text: str) -> None:
-        """Put text back that was read last."""
+        """Put back text that was just read."""
         if len(text) <= self.at:
             self.at -= len(text)
             return
@@ -173,23 +176,25 @@ class StreamReader:
         self.at = 0
 
     def blanks(self) -> str:
-        """Read white space."""
+        """Read the white space that is there."""
         begin, self.at = self.at, _BLANKS(self.text, self.at).end()  # type: ignore[union-attr]  # matches always
         return self.text[begin : self.at]
 
     def ahead(self, size: int) -> str:
-        """The next characters, at most `size`. Who decides by no more than these decides alike however the text is
-        cut.
+        """Look at the next characters, at most `size`, without reading them.
+
+        Whoever decides by these alone, once `more(size)` is false, decides the same however the stream was cut into
+        deltas.
         """
         return self.text[self.at : self.at + size]
 
     def more(self, size: int) -> bool:
-        """Whether the next `size` characters are not all here yet but may come."""
+        """Whether fewer than `size` unread characters are there and more may come."""
         return not self.ended and len(self.text) - self.at < size
 
 
 def silent_reader(text: str | None = None) -> StreamReader:
-    """A source for values alone, from which nothing is emitted. With a `text` that is all of it."""
+    """A `StreamReader` for values alone: nothing is emitted. With `text`, that is the whole input."""
     source = StreamReader(_ignore)
     if text is not None:
         source.text, source.ended = text, True
@@ -197,11 +202,11 @@ def silent_reader(text: str | None = None) -> StreamReader:
 
 
 def _ignore(_: object) -> None:
-    """Values are answered, not emitted."""
+    """The parsers of values return them, so their events go nowhere."""
 
 
 def may_come(atoms: Iterable[str]) -> str:
-    """A pattern for any beginning of a text that the atoms match one behind the other, up to the end of the text."""
+    """A pattern for a text that is a partial match of a sequence, whose elements are the patterns `atoms`."""
     pattern = ""
     for atom in reversed(list(atoms)):
         pattern = f"(?:{atom}{pattern})?"
@@ -213,7 +218,7 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
 def fast_path_of(markers: Markers, read: Callable[[str], object]) -> FastPath:
-    """The fast_path of a stretch up to a marker: `read` gets the pieces in which none can begin."""
+    """The fast path of a stretch of text up to a marker: `read` gets each delta in which no marker can begin."""
     first = markers.first
 
     def fast_path(text: str) -> bool:
@@ -226,7 +231,7 @@ def fast_path_of(markers: Markers, read: Callable[[str], object]) -> FastPath:
 
 
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[str]:
-    """Pass text on as events up to the next marker and answer it; `""` when the output ended first."""
+    """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
     emit = source.emit
     fast_path = fast_path_of(markers, lambda text: emit(make(text)))
     while True:
@@ -240,10 +245,10 @@ def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Eve
 
 
 def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[tuple[str, str]]:
-    """Like `emit_until`, for text that stands between other things.
+    r"""Like `emit_until`, for content between calls or blocks.
 
-    White space before a marker is not passed on but answered beside it: it is structure when the marker is. White
-    space at the very end of the output is text.
+    Answers `(white space, marker)`. White space before a marker is held back, because it belongs to the format if the
+    marker comes: `Hi.\n\n<tool_call>` has the content `Hi.`. At the end of the output it is content.
     """
     held, first, emit = "", markers.first, source.emit
 
@@ -263,7 +268,7 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
             if text:
                 emit(make(text))
             return "", ""
-        # The search looks at the last characters only, so a run of blanks costs no more than any other text.
+        # The search looks at the last characters only, so that long white space costs no more than other text.
         blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
         held = blanks.group() if blanks else ""
         if len(text) > len(held):
@@ -275,10 +280,10 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
 
 
 def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tuple[str, str]]:
-    """Hold text up to the next marker and answer both.
+    """Hold text up to the next marker, without emitting it; answers `(text, marker)`.
 
-    The marker is `""` when the output ended or more than `limit` characters came before one (then the text has exactly
-    `limit` characters, however the stream was cut, and the rest is unread).
+    The marker is `""` if the output ended, or if more than `limit` characters came first. Then the text has exactly
+    `limit` characters, however the stream was cut into deltas, and the rest is unread.
     """
     pieces: list[str] = []
     size = 0

@@ -1,1 +1,1 @@
-"""JSON as models write it: broken, cut, in pieces. Knows no tools and no schemas."""
+"""JSON as models write it: broken, truncated, streamed in pieces. Knows neither tools nor schemas."""

@@ -1,4 +1,4 @@
-"""Strict JSON: the one place where JSON texts of models and servers become values."""
+"""Strict JSON: the one place that decodes and encodes it, over msgspec. Repairs nothing; see `reader` for that."""
 
 from functools import cache
 from typing import Any, TypeVar, overload
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class NotJsonError(ValueError):
-    """The text is no JSON, or not of the shape that was asked for; the message says where."""
+    """The text is not JSON, or not of the type that was asked for; the message says where."""
 
 
 @overload
@@ -19,8 +19,9 @@ def decode(text: str | bytes | msgspec.Raw) -> Any: ...
 @overload
 def decode(text: str | bytes | msgspec.Raw, kind: type[T]) -> T: ...
 def decode(text: str | bytes | msgspec.Raw, kind: Any = Any) -> Any:
-    """The value of a JSON text. Raises `NotJsonError`, also for texts nested too deeply and for halves of surrogate
-    pairs.
+    """The value of a JSON text, checked against the type `kind` where one is given.
+
+    Raises `NotJsonError`, also for texts nested too deeply and for lone surrogates.
     """
     try:
         return _decoder(kind).decode(text)
@@ -34,7 +35,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON text. A half of a surrogate pair, which UTF-8 cannot hold, becomes the replacement character."""
+    """A value as compact JSON in UTF-8, which cannot hold a lone surrogate: it becomes the replacement character."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -42,6 +43,7 @@ def encode(value: object) -> bytes:
 
 
 def _whole(value: Any) -> Any:
+    """A value with the replacement character in place of each lone surrogate, in keys too."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

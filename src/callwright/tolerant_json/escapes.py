@@ -1,30 +1,33 @@
-"""What a backslash and the character behind it say in a JSON string, legal or not, and control characters in one."""
+"""Backslash escapes and control characters in JSON strings, legal or not, as strict JSON."""
 
 import re
 from typing import Final
 
 __all__ = ["CONTROLS", "ESCAPE", "UNICODE", "escape", "may_be_escape"]
 
-# How long escapes are, the second with `\\u`.
+# Lengths of an escape: `\n` and its kind, and `\uXXXX`.
 ESCAPE: Final = 2
 UNICODE: Final = 6
 CONTROLS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _LEGAL: Final = '"\\/bfnrt'
-# The backslash before these is dropped: quotes, blanks, and what Markdown escapes.
+# The backslash before these is dropped: quotes, spaces, and what Markdown or a shell escapes, as in `\_` or `\$`.
 _DROPPED: Final = "'`“‘”’„ _*#[]()<>~&$!|{}+-"
 _UNICODE = re.compile(r"\\u[0-9a-fA-F]{4}").match
 _BEGIN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|\r)?\Z").match
 
 
 def may_be_escape(text: str, at: int) -> bool:
-    """Whether the text ends in the middle of an escape that begins at `at`."""
+    r"""Whether the text ends in the middle of an escape that begins at `at`, as in `\u00`: its rest may be in the next
+    delta.
+    """
     return bool(_BEGIN(text, at))
 
 
 def escape(text: str, at: int) -> tuple[str, int]:
-    """The strict JSON of a whole escape that begins at `at`, and how many characters were written for it.
+    r"""Repair one whole escape: answers its strict JSON, and how many characters of `text` it stands for.
 
-    A backslash that means nothing is itself, but before marks that need none it is dropped, with a line's end both.
+    A backslash that means nothing is kept as text (`\d` becomes `\\d`, as in a Windows path). It is dropped before
+    marks that need none (`\'` becomes `'`), and together with a line break behind it.
     """
     mark = text[at + 1]
     if mark in _LEGAL or (mark == "u" and _UNICODE(text, at)):

@@ -1,6 +1,8 @@
-"""Where JSON values stand in free text: as the whole of it, in fences, behind marks, between words.
+"""Finds JSON values in free text: a reply that is nothing else, fenced code blocks, values behind a marker such as
+`<tool_call>`, and values between words.
 
-Each character is read a bounded number of times. Code in other languages, quotations and tables are passed over.
+Knows no tools: whether a value is meant as a call is for `callwright.free_text` to judge. The search takes linear time.
+Fences of other languages, inline code and quoted lines are skipped.
 """
 
 import re
@@ -27,7 +29,7 @@ _TOKEN = re.compile(
     r"|(?P<open>[{\[])",
     re.MULTILINE,
 )
-# How an object or a list must begin between words.
+# How an object or array must begin between words: `{"a"` or `[1` may be JSON, `{x}` and `[link]` are prose.
 _PLAUSIBLE = re.compile(
     r"""\[[\s\ufeff\[]{0,64}+[\]{"'\d-]|\{[\s\ufeff{]{0,64}+(?:["'`“‘}]|//|/\*|\#|[\w$.-]++["']?[\s\ufeff]*+[:=])"""
 ).match
@@ -35,17 +37,19 @@ _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
 _CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, CLOSING_MARKS)) + ")")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 _THOUGHT_END: Final = "</think>"
-# So many values that are never closed are read; behind them reading goes on where they ended.
+# An unclosed value is searched again from its second character, so that what stands in it is found. This many times
+# at most: more would take quadratic time. Then the search goes on behind what was read.
 _MAX_UNCLOSED: Final = 16
-# Longer than any mark or fence.
+# Longer than any marker or fence.
 _MAX_TOKEN: Final = 100
 
 
 class JsonPlace(msgspec.Struct):
-    """Values that stand one behind the other, from `begin` to `end` of the text with what belongs to them.
+    """One or more JSON values in a row, found in a text.
 
-    `texts` are the values as they were written. `cut`: the text ended in the middle of the last one. `repairs` are
-    those of the tolerant reader.
+    `begin` and `end` span the values with their markers or fence. `nodes` are the parsed values, `texts` the same as
+    they were written. `place` says where they were found. `cut`: the text ended inside the last value. `repairs` counts
+    the JSON repairs by rule.
     """
 
     begin: int
@@ -58,8 +62,10 @@ class JsonPlace(msgspec.Struct):
 
 
 def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -> Iterator[JsonPlace]:
-    """The places with JSON, in order. `whole`: the text may be nothing else; then one of the `names` may stand before
-    the object, glued to it.
+    """All places with JSON in a text, in order.
+
+    `whole`: first try the text as JSON and nothing else; then one of the `names` may stand right before the object, as
+    in `get_time{"tz": "UTC"}`.
     """
     if whole and (place := _whole(text, names)):
         yield place
@@ -68,7 +74,7 @@ def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -
 
 
 def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
-    """The places with JSON between words that begin at `at` or behind it, but not at `until`."""
+    """The places that begin in `text[at:until]`; their values may reach beyond `until`."""
     unclosed = 0
     while (found := _TOKEN.search(text, at, until + _MAX_TOKEN)) and found.start() < until:
         at = found.end()
@@ -106,7 +112,7 @@ def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
 
 
 def beside_values(text: str, literal: str) -> int:
-    """Where a literal stands that is no part of a JSON value; -1 when it does nowhere."""
+    """The position of the first `literal` that stands outside all JSON values, -1 if there is none."""
     behind = 0  # the last place that was read
     while (at := text.find(literal, behind)) >= 0:
         around = next((place for place in _places(text, behind, at) if place.end > at), None)
@@ -117,9 +123,11 @@ def beside_values(text: str, literal: str) -> int:
 
 
 def find_json(text: str) -> list[Node]:
-    """The values that a text is there for: the text itself, else those in its fences, else those between its words.
+    """The JSON values a reply was written for: the whole text if it is JSON, else those in fences, else those between
+    words.
 
-    What stands before `</think>` does not count. A text without any is a word or a number itself.
+    Text up to `</think>` is ignored. A text without objects and arrays is read as one scalar: a number, a literal or a
+    word.
     """
     while (thought := beside_values(text, _THOUGHT_END)) >= 0:
         text = text[thought + len(_THOUGHT_END) :]
@@ -135,7 +143,7 @@ def find_json(text: str) -> list[Node]:
 
 
 class _Values:
-    """The values from `at` on, one behind the other, with white space and commas between."""
+    """The objects and arrays in a row from `at` on, with only white space, commas and semicolons between them."""
 
     def __init__(self, text: str, at: int) -> None:
         self.nodes: list[Node] = []
@@ -157,16 +165,16 @@ class _Values:
             self.texts.append(text[begin : self.end])
 
     def place(self, begin: int, end: int, place: Place) -> JsonPlace:
-        """What was found, as it stands from `begin` to `end`."""
+        """The values as a `JsonPlace` that spans `begin` to `end`."""
         return JsonPlace(begin, end, self.nodes, self.texts, place, self._reader.cut, self._reader.repairs)
 
 
 def _whole(text: str, names: Collection[str]) -> JsonPlace | None:
-    """The text as one JSON value, or a run of them."""
+    """The text as JSON and nothing else: one value, or several in a row. None if it is anything else."""
     begin = len(text) - len(text.lstrip("\ufeff \t\r\n\f\v\xa0\u3000"))
     if text.startswith(MARKS, begin):
         return None
-    for tag in ("json\n", "json "):  # the word of a fence whose marks were lost
+    for tag in ("json\n", "json "):  # the tag of a fence whose backticks were lost
         if text.startswith(tag, begin):
             begin += len(tag)
     decoded = _decoded(text[begin:])
@@ -185,6 +193,7 @@ def _whole(text: str, names: Collection[str]) -> JsonPlace | None:
 
 
 def _call(name: str, arguments: Node) -> Node:
+    """`name{…}` as the object `{"name": name, "arguments": {…}}`."""
     members = [
         Member("", "", value, Node("string", f'"{key}"'), ": ", key)
         for key, value in (("name", Node("string", encode(name).decode())), ("arguments", arguments))
@@ -193,7 +202,9 @@ def _call(name: str, arguments: Node) -> Node:
 
 
 def _decoded(text: str) -> str:
-    """The JSON that a reply holds as a JSON string, or with every quote escaped; empty when it does neither."""
+    r"""The JSON inside a reply that is a JSON string (`"{\"a\": 1}"`), or whose quotes are all escaped (`{\"a\": 1}`).
+    Empty if it is neither.
+    """
     text = text.strip()
     if text.startswith('{\\"'):
         text = f'"{text}"'
@@ -205,12 +216,13 @@ def _decoded(text: str) -> str:
 
 
 def _fence_end(text: str, fence: re.Match[str]) -> int:
+    """The end of a fenced block that is skipped; the end of the text if it was never closed."""
     ticks = fence["ticks"]
     close = re.compile(rf"^[ \t]*{re.escape(ticks)}[{ticks[0]}]*[ \t]*$", re.MULTILINE).search(text, fence.end())
     return close.end() if close else len(text)
 
 
 def _behind(text: str, at: int) -> int:
-    """Where a place ends: with the closers, fence rests and end tokens behind it when nothing else follows."""
+    """Where a place ends. Closers, leftover fences and stop tokens behind it belong to it if nothing else follows."""
     end = TRAILING.match(text, at).end()  # type: ignore[union-attr]  # matches always
     return end if end == len(text) else at

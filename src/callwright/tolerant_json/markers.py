@@ -1,4 +1,4 @@
-"""The markers that formats put around JSON, and the tokens that end a turn."""
+"""The markers that model formats put around JSON, and the stop tokens that servers leave in the text."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["CLOSING_MARKS", "END_TOKENS", "JSON_TAGS", "MARKS", "TRAILING"]
 
 
-# The marks that formats put around a call in JSON; some have no end.
+# Opening and closing markers of calls in JSON; some formats have no closing one.
 _CLOSERS: Final[Mapping[str, str]] = {
     "<tool_call>": "</tool_call>",
     "<tool_calls>": "</tool_calls>",
@@ -26,5 +26,5 @@ END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|ret
 
 JSON_TAGS: Final = frozenset(("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"))
 
-# Closers, fence rests and end tokens, which mean nothing behind a value.
+# What may follow a value and means nothing: spare closers (`{"a": 1}}`), leftover fences, stop tokens.
 TRAILING = re.compile(r"(?:[\s}\],;]++|`++|~++|" + "|".join(map(re.escape, (*END_TOKENS, *CLOSING_MARKS))) + r")*+")

@@ -1,7 +1,7 @@
-"""JSON that is passed on as it is: where a value ends, found piece by piece without reading what is in it.
+"""JSON that is streamed through unchanged: finds where a value ends, delta by delta, without parsing it.
 
-Brackets are counted outside strings. Raw control characters, wrong commas and the like do not disturb that; what the
-value is worth is for others to say.
+It counts brackets outside strings, so raw control characters or wrong commas do not disturb it. Whether the value is
+valid JSON is for others to say.
 """
 
 import re
@@ -17,14 +17,16 @@ __all__ = ["JsonScanner", "JsonTerminators", "collect_json", "pass_json"]
 T = TypeVar("T")
 
 _BLANKS = re.compile(r"\s*").match
-# How far ahead the next quote is looked for.
+# How far behind a terminator the next quote is searched, in characters.
 _MAX_AHEAD = 2_048
 
 
 class _Runs(NamedTuple):
-    """Matchers for what needs no closer look, where a stop may begin with one of some characters.
+    """Compiled matchers that skip text in which nothing can happen, for one set of characters a terminator may begin
+    with.
 
-    `plain` matches a whole piece of a string without quotes, half escapes and anything that may begin a stop.
+    `in_string` and `out_of_string` match up to the next character that matters. `plain` matches a whole delta that lies
+    inside a string: no quote, no half escape, nothing that may begin a terminator.
     """
 
     in_string: Callable[[str, int], re.Match[str] | None]
@@ -43,8 +45,10 @@ def _runs(firsts: str) -> _Runs:
 
 
 class JsonScanner:
-    """Follows one value, which must begin with a bracket or a quote. It halts before any of the characters `firsts`,
-    with which a stop may begin.
+    """Finds the end of one JSON value by counting brackets; the state lasts from delta to delta.
+
+    The value must begin with a bracket or a quote. The scanner halts before any character of `firsts`, the first
+    characters of the terminators, so that the caller can look whether one stands there.
     """
 
     __slots__ = ("_firsts", "_in_string", "_out_of_string", "depth", "escaped", "in_string")
@@ -57,8 +61,9 @@ class JsonScanner:
         self._in_string, self._out_of_string, _ = _runs(firsts)
 
     def end(self, text: str, at: int, *, judged: int = -1) -> tuple[int, bool]:
-        """Read `text` from `at`: how far, and whether the value ended there. `judged`: the bracket there begins no
-        stop.
+        """Scan `text` from `at`; answers the position it got to, and whether the value ended there.
+
+        `judged`: the character at this position is known to begin no terminator: do not halt at it again.
         """
         size = len(text)
         while at < size:
@@ -98,10 +103,11 @@ class JsonScanner:
 
 
 class JsonTerminators:
-    """What ends a value that was not closed.
+    """The literals that end a value the model never closed, as `</tool_call>` does in `{"a": 1</tool_call>`.
 
-    Outside strings that is any of `literals`. In a string they are text, unless the string was evidently never closed:
-    the output ends with one, or one is followed by one of `then` and the next quote closes no string.
+    Outside strings any of `literals` ends the value. Inside a string a literal is text, unless the string was evidently
+    never closed: the output ends with the literal, or one of `then` (what the format writes next) follows it and the
+    next quote does not close a string.
     """
 
     __slots__ = ("firsts", "literals", "longest", "plain", "then")
@@ -115,14 +121,20 @@ class JsonTerminators:
         self.plain = _runs(self.firsts).plain
 
     def at(self, text: str, at: int, source: StreamReader, *, in_string: bool) -> str | None:
-        """The stop at this place of `text`, `""` when there is none, None when that is not known yet."""
+        """The terminator at position `at`; `""` if there is none, None if that depends on text that has not arrived."""
         for literal in self.literals:
             if text.startswith(literal, at):
                 return self._seam(text, at, literal, source) if in_string else literal
         return None if not source.ended and _may_come(text, at, self.literals, self.longest) else ""
 
     def _seam(self, text: str, at: int, literal: str, source: StreamReader) -> str | None:
-        """The same for a literal in a string."""
+        r"""Like `at`, for a literal inside a string: did the model forget to close the string, or does it write about
+        the marker?
+
+        The text behind decides. With `then=("<tool_call>",)`, in `"x</tool_call>\n<tool_call>{"name"` the next quote
+        opens a string, so the first one was never closed. In `"x</tool_call>\n<tool_call>", "b": 1` it closes one: all
+        of it was text.
+        """
         ahead = text[at : at + _MAX_AHEAD]
         full = len(ahead) == _MAX_AHEAD
         behind = _BLANKS(ahead, len(literal)).end()  # type: ignore[union-attr]  # matches always
@@ -139,7 +151,7 @@ class JsonTerminators:
 
 
 def _behind_quote(text: str) -> str:
-    """What stands behind the next quote of the string in which `text` begins; `""` when there is none."""
+    """The first character behind the next unescaped quote, white space skipped; `""` if there is none."""
     at = text.find('"')
     while at >= 0:
         slashes = at
@@ -153,12 +165,17 @@ def _behind_quote(text: str) -> str:
 
 
 def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bool:
+    """Whether the text from `at` on is a partial match of a literal that may still be completed."""
     begin = text[at : at + longest]
     return any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
 
 
 def pass_json(source: StreamReader, stops: JsonTerminators, make: Callable[[str], Event]) -> Parse[tuple[bool, str]]:
-    """Pass a value on as it is. Answers whether it was closed, and the literal that ended it if it was not."""
+    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`.
+
+    Answers whether the value was closed, and the terminator that ended it if it was not (`""` at the end of the
+    output).
+    """
     emit, plain = source.emit, stops.plain
 
     def fast_path(text: str) -> bool:
@@ -171,9 +188,10 @@ def pass_json(source: StreamReader, stops: JsonTerminators, make: Callable[[str]
 
 
 def collect_json(source: StreamReader, stops: JsonTerminators, limit: int) -> Parse[tuple[str, bool, str]]:
-    """Hold a value and answer it, with what `pass_json` answers.
+    """Like `pass_json`, but holds the value and answers `(text, closed, terminator)`.
 
-    Of a value with more than `limit` characters these are answered, as not closed, and the rest is unread.
+    At most `limit` characters are held. A longer value is answered up to there as not closed, and the rest is left
+    unread.
     """
     pieces: list[str] = []
     counted = size = 0
@@ -202,10 +220,11 @@ def _json(
     emit: Callable[[T], object],
     fast_path: FastPath | None = None,
 ) -> Parse[tuple[bool, str]]:
+    """The loop of both: scan a piece, emit it, ask for more."""
     span = JsonScanner(stops.firsts)
     plain = stops.plain
-    seen = 0  # how many characters behind source.at the span has read
-    judged = -1  # where begins no stop
+    seen = 0  # how many characters behind source.at the scanner has read
+    judged = -1  # a position that was found to begin no terminator
     while True:
         text = source.text
         if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):

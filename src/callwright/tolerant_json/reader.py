@@ -1,11 +1,10 @@
-"""Tolerant JSON: one reader for all that models write where JSON was asked for.
+"""A tolerant JSON reader: the JSON repair for text that may still be streaming in.
 
-It reads a value in one pass from text that may arrive in pieces, never twice and never deeper than `MAX_DEPTH`, and
-answers a tree of `Node`s whose text is strict JSON: the model's own bytes where they were right, repaired where they
-were not. Each repair is counted by its rule. What a good string holds is never looked into.
+Reads in one pass, and answers a tree of `Node`s whose text is strict JSON: the model's own bytes where they were valid,
+repaired where not (`{a: 1,}` becomes `{"a": 1}`). Each repair is counted by its rule. Knows no schema.
 
-Nothing is invented: a value that was not written is `missing`, half a number is a `half`, and what the text's end cut
-off is said (`Reader.cut`). Whoever makes a call of a value refuses those.
+Nothing is invented: in `{"a": }` the value is `missing`, in `{"a": 1e` it is a `half`, and a text that ends inside a
+value sets `JsonReader.cut`. Whoever makes a call of a value must refuse these.
 """
 
 import re
@@ -59,7 +58,7 @@ MAX_DEPTH: Final = 128
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
 _USUAL_GAP = re.compile(r'[ \n]?(?=[",:{}\[\]\w])').match
 _STRICT_BLANKS = re.compile(r"[ \t\r\n]*+\Z").match
-# Runs of a string without quotes, escapes and control characters; a comma at its end may turn out to be the end.
+# By closing quote: a run of string text without that quote, escapes and control characters.
 _RUNS = {quote: re.compile(rf"[^{quote[0]}\\\x00-\x1f]*+").match for quote in ('"', "'", "`", "”", "’", '"""', "'''")}
 _WORD_ENDS: Final = {
     "object": re.compile(r"""[,}\]\n\r]|/\*|(?<=\s)(?://|\#|["'](?=[^\s]))|\)"""),
@@ -75,10 +74,7 @@ class TooDeepError(NotJsonError):
 
 
 def read_json(text: str) -> Node | None:
-    """The object, list or other value that a whole text is, as the tolerant reader sees it.
-
-    None when something stands behind it, and when the text ends before it does.
-    """
+    """A whole text as one value; None if it ends inside the value, goes on behind it, or is nested too deeply."""
     source = silent_reader(text)
     reader = JsonReader(source)
     try:
@@ -90,7 +86,7 @@ def read_json(text: str) -> Node | None:
 
 
 def finished(steps: Parse[T]) -> T:
-    """What steps answer whose text is all there."""
+    """Drive a parse whose text is all there, and answer its result."""
     try:
         next(steps)
     except StopIteration as end:
@@ -100,16 +96,16 @@ def finished(steps: Parse[T]) -> T:
 
 
 class JsonReader:
-    """Reads values from a source; the methods are steps that wait for more text where they need it."""
+    """Reads values from a `StreamReader`. Its methods are generators that yield where they need more text."""
 
     def __init__(self, source: StreamReader) -> None:
         self.source = source
         self.repairs: dict[JsonRepair, int] = {}
         self.cut = False  # the text ended in the middle of a scalar, a key or a member
         self.tail = ""  # the white space before the closer of the container that ended last
-        self._open: list[str] = []  # the brackets that are open
-        self._blanks = ""  # white space that was read behind a word
-        self._loose = False  # the member's key is not written as in JSON
+        self._open: list[str] = []  # the opening brackets of all open containers
+        self._blanks = ""  # white space behind the last unquoted word, which the word's own reader took
+        self._loose = False  # the current key has no quotes or has `=` for `:`, so the next key may, too
 
     def repaired(self, rule: JsonRepair) -> None:
         """Count a repair."""
@@ -118,7 +114,7 @@ class JsonReader:
     # --- values ---
 
     def value(self, where: Where) -> Parse[Node]:
-        """Read one value whole. What stands before it has been read."""
+        """Read one whole value, from its first character on. Uses a stack, as the depth is the model's choice."""
         stack: list[tuple[Node, Member | Item]] = []
         depth = len(self._open)
         while True:
@@ -141,7 +137,7 @@ class JsonReader:
                 node, is_open = parent, True
 
     def begin(self, where: Where) -> Parse[tuple[Node, bool]]:
-        """Read a scalar, or the bracket with which a container begins; answers whether it did."""
+        """Read a scalar, or the opening bracket of a container; answers the node, and whether it is a container."""
         source = self.source
         while source.at == len(source.text) and not source.ended:
             yield
@@ -163,7 +159,7 @@ class JsonReader:
         return (yield from self._word(where)), False
 
     def next(self, container: Node, *, first: bool) -> Parse[Member | Item | None]:
-        """Read up to the next value of an open container, None when it ended: then `closed` says how."""
+        """Read up to the next value in an open container; None if the container ended: its `closed` says by whom."""
         if container.kind == "object":
             return (yield from self._member(container, first=first))
         return (yield from self._item(container, first=first))
@@ -208,7 +204,7 @@ class JsonReader:
         return None if lead is None else Item(*lead, Node("missing", "", "null"))
 
     def _separator(self, node: Node, *, first: bool) -> Parse[tuple[str, str] | None]:
-        """Read commas up to the next key or item; None at the container's end."""
+        """Read commas up to the next key or item; answers the white space around them, None at the container's end."""
         source = self.source
         before = yield from self.gap()
         after, commas = "", 0
@@ -231,7 +227,7 @@ class JsonReader:
                 self._ended(node)
                 return None
             elif mark == "{" and node.kind == "object" and first:
-                source.at += 1  # doubled, as in templates
+                source.at += 1  # `{{"a": 1}}`, as in the source of a template
                 self.repaired("wrong_closer")
                 after += yield from self.gap()
             else:
@@ -246,14 +242,14 @@ class JsonReader:
         return None
 
     def _ended(self, node: Node) -> None:
-        """The text is over and the container is not."""
+        """The text ended, or a fence closed, inside this container."""
         self._open.pop()
         self.repaired("missing_closer")
         self.tail = ""
         node.closed = False
 
     def _closer(self, mark: str, node: Node) -> Parse[bool]:
-        """A closing bracket: whether it ends the innermost container, which it may do without being read itself."""
+        """Whether a closing bracket ends the innermost container. One of the wrong kind may be a slip: `{"a": 1]`."""
         wanted = {"}": "{", "]": "[", ")": "("}[mark]
         source = self.source
         if self._open[-1] != wanted:
@@ -262,7 +258,7 @@ class JsonReader:
                 self.repaired("wrong_closer")
                 return False
             if wanted in self._open and not (yield from self._goes_on_outside()):
-                # The closers of what is inside are missing.
+                # As in `{"a": [1}`: the list was never closed. The brace stays unread, to close the object.
                 self._open.pop()
                 self.repaired("missing_closer")
                 return True
@@ -273,7 +269,7 @@ class JsonReader:
         return True
 
     def _goes_on_outside(self) -> Parse[bool]:
-        """Whether behind a closer of the wrong kind the parent object goes on, so that it closed one container only."""
+        """Whether a key of the parent follows a wrong closer, which then was a slip for the innermost container's."""
         if self._open[-2:-1] != ["{"]:
             return False
         while True:
@@ -295,7 +291,7 @@ class JsonReader:
         return True
 
     def _fence_rest(self) -> Parse[bool]:
-        """Whether a fence ends here, and with it the value."""
+        """Whether a code fence closes here: it ends the value, whatever is still open."""
         while self.source.more(3):
             yield
         return self.source.text.startswith("```", self.source.at)
@@ -303,7 +299,7 @@ class JsonReader:
     # --- between tokens ---
 
     def gap(self) -> Parse[str]:
-        """Skip white space and comments up to something else or the end; answers the white space."""
+        """Skip white space and comments; answers the white space as strict JSON has it."""
         source = self.source
         if not self._blanks and (usual := _USUAL_GAP(source.text, source.at)):
             source.at = usual.end()
@@ -331,7 +327,7 @@ class JsonReader:
             self.repaired("comment")
 
     def _strict(self, blanks: str) -> str:
-        """White space as JSON allows it."""
+        """White space as it is if JSON allows it, else one space."""
         if _STRICT_BLANKS(blanks):
             return blanks
         self.repaired("white_space")
@@ -349,9 +345,11 @@ class JsonReader:
     # --- strings ---
 
     def string(self, where: Where, emit: Callable[[str], object]) -> Parse[bool]:
-        """Read a string from its quote on; `emit` gets pieces of its text as in JSON, escapes and all.
+        """Read a string from its opening quote on; `emit` gets its inside in pieces of strict JSON, escapes included.
 
-        Answers whether it was closed; where it was not, and the text ended, `cut` is set.
+        Answers whether it was closed; `cut` is set if the text ended first. A quote inside (`"say "hi" now"`) is
+        escaped. A comma at the end of a piece is held back: it ends the string if the quote is missing (`{"a": "x, "b":
+        1}`).
         """
         source = self.source
         closing = yield from self._opening()
@@ -390,7 +388,7 @@ class JsonReader:
                 closes = closes_string(
                     *(text, end, closing, where, self._open), ended=source.ended, loose=self._loose, odd=inner % 2 == 1
                 )
-                # Of quotes in pairs, as in code, none begins a key.
+                # Quotes that come in pairs are text, as in code: none of them begins the next key.
                 may_begin = closes is False and keep < end and (inner % 2 == 1 or not inner)
                 ends_early = may_begin and key_with_value(text, end, ended=source.ended)
                 if closes is None or ends_early is None:
@@ -409,7 +407,7 @@ class JsonReader:
                     self.repaired("inner_quote")
 
     def _opening(self) -> Parse[str]:
-        """Read an opening quote; answers the closing one."""
+        """Read an opening quote of any kind; answers the closing one that belongs to it."""
         source = self.source
         mark = source.text[source.at]
         if mark in "\"'":
@@ -425,7 +423,7 @@ class JsonReader:
         return QUOTES[mark]
 
     def _escape(self, emit: Callable[[str], object]) -> Parse[bool]:
-        """Read from a backslash on; False when the text ended in it."""
+        """Read one escape; False if the text ended inside it."""
         source = self.source
         while source.more(ESCAPE) or (source.more(UNICODE) and may_be_escape(source.text, source.at)):
             yield
@@ -442,7 +440,7 @@ class JsonReader:
     # --- words ---
 
     def _word(self, where: Where) -> Parse[Node]:
-        """Read a value without quotes: a number, a literal, or text."""
+        """Read a value without quotes: a number, a literal, or text that should have been quoted."""
         source = self.source
         pieces: list[str] = []
         search = _WORD_ENDS[where]
@@ -453,7 +451,7 @@ class JsonReader:
             while found and found.group() == ")" and "(" not in self._open:
                 found = search.search(source.text, found.end())
             end = found.start() if found else len(source.text)
-            # What ends a word may begin with its last characters: a digit, a blank and a sign.
+            # Hold the last three back: they may begin what ends the word, as ` -` between the numbers of `[1 -2]`.
             keep = 0 if found or source.ended else min(3, end - source.at)
             if piece := source.take(end - keep):
                 pieces.append(piece)
@@ -467,7 +465,7 @@ class JsonReader:
             return Node("missing", "", "null")
         self._blanks = written[len(word) :]
         node, rule = scalar(word, at_end=source.done and bool(self._open))
-        # Half a word has no end; a number may be whole.
+        # At the end of the text a word may be half of one. A number is whole, or `half` says that it is not.
         self.cut = self.cut or (source.done and node.kind in ("word", "half"))
         if rule:
             self.repaired(rule)
@@ -491,5 +489,5 @@ class JsonReader:
         else:
             self.repaired("unquoted_key")
         if not word and not source.done and source.text[source.at] not in ":=,}])":
-            word = source.take(source.at + 1)  # nothing else can be done with it
+            word = source.take(source.at + 1)  # a key must not be empty, or the reader would stand still
         return Node("string", encode(word).decode(), word)

@@ -1,4 +1,4 @@
-"""Values that were written without quotes: numbers in odd forms, literals of other languages, words."""
+"""Values without quotes: numbers in loose forms (`+1`, `.5`, `1_000`), literals of Python or JavaScript, words."""
 
 import re
 from typing import Final, Literal
@@ -17,9 +17,9 @@ ScalarRepair = Literal["literal_spelling", "number_form", "unquoted_text"]
 
 
 def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
-    """The value that a word is, and the rule by which it was repaired.
+    """The value that an unquoted word stands for, and the repair that was needed, if any.
 
-    `at_end`: nothing comes behind it, so that it may be the begin of a literal.
+    `at_end`: the text ends behind the word inside a container, so `tru` may be the first half of `true`.
     """
     if is_number(word):
         return Node("number", word, word), None
@@ -39,7 +39,7 @@ def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
 
 
 def _number(word: str) -> str:
-    """A number in JSON's form, `""` for what is none."""
+    """A loosely written number in JSON's form; `""` if it cannot be one."""
     text = word.replace("_", "").removeprefix("+")
     sign = "-" if text.startswith("-") else ""
     text = text.removeprefix("-")

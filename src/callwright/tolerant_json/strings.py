@@ -1,8 +1,12 @@
-"""Which quote ends a string: the one that a legal delimiter follows. Pure looks at the text behind it.
+"""Which quote ends a string? The one that a legal delimiter follows. Pure functions that look at the text behind a
+quote.
 
-In strict JSON a legal delimiter follows each closing quote, so a good string always ends where it says. Any other quote
-is text that was not escaped. Such quotes come in pairs: the second of a pair ends the string only where all that is
-open is seen to end well behind it.
+In strict JSON a comma, colon or closer follows every closing quote, so a valid string always ends where it says. Any
+other quote is text the model did not escape: `{"a": "say "hi" now"}`. Such quotes come in pairs. So the second of a
+pair ends the string only if everything open is then closed properly: in `"print("a", "b")"` the quote before the comma
+does not.
+
+Every function answers None where the verdict depends on text that has not arrived.
 """
 
 import re
@@ -22,9 +26,9 @@ __all__ = [
 
 Where: TypeAlias = Literal["top", "object", "array", "key"]
 
-# So far is looked behind a quote.
+# How many characters behind a quote are looked at.
 AHEAD: Final = 512
-# Opening and closing quotes.
+# Opening quotes, with the closing quote of each.
 QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’"}
 _OPENING: Final = {"}": "{", "]": "[", ")": "("}
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
@@ -32,7 +36,7 @@ _VALUE_BEGIN: Final = "\"'`“‘{[-0123456789tfnTFN"
 _QUOTED_KEY: Final = (
     r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]*+`|“[^”\n]*+”|‘[^’\n]*+’|[\w$.-]++["'])\s*+(?:[:=]|\Z)"""
 )
-# A key and its colon, by what may stand behind one without quotes: nothing, as it must have some, or these marks.
+# Matches a key and its colon, by the marks that an unquoted key may end with (`a:`, `a=`); "": quotes are a must.
 _KEY: Final = {
     "": re.compile(_QUOTED_KEY).match,
     ":": re.compile(rf"{_QUOTED_KEY}|[\w$.-]++\s*+(?::|\Z)").match,
@@ -51,7 +55,7 @@ _COMMENT = re.compile(r"(?://|#)[^\n]*+(?P<line>\n|\Z)|/\*(?:[^*]|\*(?!/))*+(?P<
 _TOKENS = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer
 _COMMA_TAIL = re.compile(r",[ \t]*+\Z").search
 _MAX_COMMA_TAIL: Final = 64
-# What may stand behind a whole value: closers, a fence, a tag.
+# What may follow a whole value: closers, then the end, a fence or a tag.
 _ENDINGS = re.compile(r"[\s})\];]*+").match
 _BEHIND_ALL = re.compile(r"[\s})\];]*+(?:\Z|```|<)").match
 
@@ -67,10 +71,11 @@ def closes_string(
     loose: bool = False,
     odd: bool = False,
 ) -> bool | None:
-    """Whether the quote at `at` ends its string, which stands in the brackets `open_`; None when that is not known yet.
+    """Whether the quote at `text[at]` ends its string; None if that is not known yet.
 
-    `ended`: nothing comes behind `text`. `loose`: the string's own key was not written as JSON wants it, so that the
-    next may not be, either. `odd`: the string has an odd number of quotes in it, so that this may be one more.
+    `open_` are the opening brackets around the string, outermost first. `ended`: no text will follow. `loose`: the
+    string's own key was not strict JSON, so the next key may not be either. `odd`: the string has an odd number of
+    quotes inside, so this may be the second of a pair.
     """
     if len(closing) == 3:
         ahead = text[at : at + 3]
@@ -88,7 +93,7 @@ def closes_string(
 def _delimited(
     ahead: str, closing: str, where: Where, open_: Sequence[str], *, is_all: bool, loose: bool
 ) -> bool | None:
-    """Whether a legal delimiter stands at the begin of `ahead`."""
+    """Whether `ahead`, the text behind a quote, begins with a legal delimiter."""
     at = _BLANKS(ahead).end()  # type: ignore[union-attr]  # matches always
     blanks = ahead[:at]
     if where != "key":
@@ -117,9 +122,9 @@ def _delimited(
 
 
 def key_follows(rest: str, *, is_all: bool, bare: str = ":=") -> bool | None:
-    """Whether a text begins with a key and its colon; None when that is not known yet.
+    """Whether a text begins with a key and its colon; None if that is not known yet.
 
-    `bare`: the marks that may stand behind a key without quotes.
+    `bare`: the marks that may end a key without quotes.
     """
     found = _KEY[bare](rest)
     if found and found.group()[-1:] in (":", "="):
@@ -130,15 +135,17 @@ def key_follows(rest: str, *, is_all: bool, bare: str = ":=") -> bool | None:
 
 
 def key_with_value(text: str, at: int, *, ended: bool) -> bool | None:
-    """Whether a key in quotes, its colon and the begin of a value stand here; None when that is not known yet."""
+    """Whether `"key": ` and the begin of a value stand at `at`; None if that is not known yet."""
     if found := _KEY_WITH_VALUE(text, at):
         return found["value"] in _VALUE_BEGIN
     return None if not ended and _KEY_WITH_VALUE_BEGIN(text, at) else False
 
 
 def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
-    r"""Whether the backslash at `at` is the last character of its string, as in `"C:\dir\", "key": 1`; None when that
-    is not known yet. In strict JSON no key in quotes follows an escaped quote and a comma.
+    r"""Whether the backslash at `at` is text and the quote behind it ends the string; None if that is not known yet.
+
+    Models forget to escape it at the end of a path: `{"dir": "C:\dir\", "key": 1}`. In strict JSON a comma and a quoted
+    key with its value never follow an escaped quote.
     """
     found = _ESCAPED_QUOTE(text, at)
     if found is None:
@@ -147,7 +154,10 @@ def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
 
 
 def _closers_fit(rest: str, closing: str, open_: Sequence[str], *, is_all: bool, loose: bool) -> bool | None:
-    """Whether closers behind a quote may be those of what is open: what follows them must fit, too."""
+    """Whether closers behind a quote may close the containers in `open_`; what follows them must fit, too.
+
+    In `{"a": "x"}` they may, in `{"a": "f("b") = c"}` the `)` closes nothing that is open.
+    """
     run = _CLOSERS(rest).group()  # type: ignore[union-attr]  # matches always
     left, right = list(open_), True
     for mark in run:
@@ -183,7 +193,7 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], *, is_all: bool,
 
 
 def _comma_fits(after: str, where: Where, *, is_all: bool, bare: str) -> bool | None:
-    """Whether the comma behind a quote ends a value: something that may come next follows."""
+    """Whether a comma behind a quote separates values: a key must follow in an object, a value in an array."""
     if not after:
         return True if is_all else None
     mark = after[0]
@@ -200,7 +210,7 @@ def _comma_fits(after: str, where: Where, *, is_all: bool, bare: str) -> bool | 
 
 
 def _ends_well(ahead: str, depth: int, *, ended: bool) -> bool | None:
-    """Whether `depth` brackets are closed behind good strings, and nothing but closers follows."""
+    """Whether all `depth` open brackets are closed by well-formed JSON, with nothing but closers behind it."""
     full = len(ahead) == AHEAD
     unknown = None if not (ended or full) else False
     for token in _TOKENS(ahead):
@@ -223,6 +233,6 @@ def _ends_well(ahead: str, depth: int, *, ended: bool) -> bool | None:
 
 
 def comma_at_end(text: str, at: int, end: int) -> int:
-    """Where a comma begins with which a run ends; it may turn out to stand behind the string. Else the run's end."""
+    """Where a run of string text ends without the comma and blanks at its end, which may stand behind the string."""
     found = _COMMA_TAIL(text, max(at, end - _MAX_COMMA_TAIL), end)
     return found.start() if found else end

@@ -1,4 +1,4 @@
-"""JSON values as they were written: trees whose text is strict JSON, for those who judge and mend values."""
+"""Parsed JSON that keeps how it was written: a tree that gives strict JSON text back, with the model's white space."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
@@ -13,10 +13,12 @@ Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "litera
 
 
 class Node(msgspec.Struct, gc=False):  # trees: nothing to collect
-    """A value. Of a scalar `json` is strict JSON text, and `written` what stood there (of a string nothing).
+    """One JSON value.
 
-    A `missing` value and a `half` one have no JSON text: `json` is what stood there, `written` what may be meant.
-    `closed` says whether the model wrote the end of the value itself.
+    A scalar has its strict JSON in `json` and what the model wrote in `written` (not for strings). A `missing` or
+    `half` value is not JSON: `json` is what the model wrote, `written` what it may mean (`tru`: `true`). A `word` is an
+    unquoted text, as a string. `tail` is the white space before the closing bracket. `closed`: the model wrote the end
+    of the value itself.
     """
 
     kind: Kind
@@ -28,35 +30,37 @@ class Node(msgspec.Struct, gc=False):  # trees: nothing to collect
     closed: bool = True
 
     def text(self, *, completed: bool = False) -> str:
-        """The whole value as strict JSON text, unless a part of it was never written, or only by half.
+        """The whole value as text: strict JSON, unless a part of it is `missing` or `half`.
 
-        `completed`: such a part stands there as null, or as what there is of it.
+        `completed`: write null for such a part, or what it may mean.
         """
         return "".join(_texts(self, completed=completed))
 
     def value(self, *, completed: bool = False) -> object:
-        """The value. Raises `NotJsonError` where its text is no JSON, or cannot be held in UTF-8."""
+        """The decoded value. Raises `NotJsonError` if a part is `missing` or `half`, or for a lone surrogate."""
         return decode(self.text(completed=completed))
 
     def get(self, key: str) -> "Node | None":
-        """The value of the last member of this name."""
+        """The value of a member; of the last one if the name was written twice."""
         return next((member.value for member in reversed(self.members) if member.name == key), None)
 
 
 class Item(msgspec.Struct, gc=False):
-    """An item of a list: the white space before its comma and before itself."""
+    """An item of an array: `before` and `after` are the white space on both sides of the comma that leads to it."""
 
     before: str
     after: str
     value: Node
 
     def lead(self, *, first: bool) -> str:
-        """What stands before the item."""
+        """The comma before the item with its white space; the first item has no comma."""
         return self.before + ("" if first else ",") + self.after
 
 
 class Member(Item, gc=False):
-    """A member of an object; `colon` is the text between its key and its value."""
+    """A member of an object. `key` is the key as written, `name` the key decoded, `colon` all text between key and
+    value.
+    """
 
     key: Node
     colon: str
@@ -64,7 +68,7 @@ class Member(Item, gc=False):
 
 
 def _texts(root: Node, *, completed: bool) -> Iterator[str]:
-    """The text of a value in pieces, without recursion."""
+    """The text of a value in pieces. A stack of iterators, no recursion: the depth is the model's choice."""
     stack: list[Iterator[str | Node]] = [iter((root,))]
     while stack:
         part = next(stack[-1], None)
@@ -90,7 +94,7 @@ def _parts(node: Node) -> Iterator[str | Node]:
 
 
 def name_of(key: Node) -> str:
-    """The name that a key is."""
+    """The decoded key; its JSON text if it cannot be decoded."""
     try:
         return str(decode(key.json))
     except NotJsonError:

@@ -1,4 +1,4 @@
-"""What models put around JSON: fences and words."""
+"""What models put around JSON: code fences and words."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _FENCE = re.compile(r"\s*+(?P<ticks>`{3,}|~{3,})[\w+-]*+\s*+")
 
 
 def without(text: str, parts: Iterable[str]) -> str:
-    """What is left of a text without these parts of it, which stand in it in this order."""
+    """A text without `parts`, which stand in it in this order."""
     left: list[str] = []
     at = 0
     for part in parts:
@@ -22,9 +22,10 @@ def without(text: str, parts: Iterable[str]) -> str:
 
 
 def unfenced(text: str) -> tuple[int, int] | None:
-    """From where to where the inside of a fence goes that a whole text is; None when it begins with no fence.
+    """The span of the inside of a code fence that makes up the whole text; None if the text does not begin with a
+    fence.
 
-    White space at the ends of the inside is left out; the closing fence may be missing.
+    White space at both ends of the inside is left out. The closing fence may be missing.
     """
     opening = _FENCE.match(text)
     if opening is None:
