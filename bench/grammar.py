@@ -80,12 +80,14 @@ class Instant(CompletionsUpstream):
         self._text = text
 
     async def events(
-        self, path: str, body: Mapping[str, Any], kind: type[Any], headers: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[Any, None]:
+        self, path: str, body: Mapping[str, Any], reader: Any, headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[list[Any], None]:
         """The whole text, then the end."""
         encode(body)
         for choice in ({"text": self._text}, {"finish_reason": "stop"}):
-            yield decode(encode({"choices": [choice]}), kind)
+            deltas: list[Any] = []
+            reader.read(decode(encode({"choices": [choice]}), reader.kind), deltas)
+            yield deltas
 
 
 def turn_row(dialect: str, count: int) -> None:

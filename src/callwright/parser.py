@@ -55,7 +55,10 @@ class OutputParser:
         if not self._source.try_fast_path(text):
             self._source.push(text)
             next(self._steps, None)
-        return self._checked()
+        out: list[Event] = []
+        self._filter.push(self._events, out)
+        self._events.clear()
+        return out
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
@@ -63,12 +66,8 @@ class OutputParser:
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self._source.done, "a dialect left text unread"
-        out = self._checked()
-        self._filter.finish(reason, out)
-        return out
-
-    def _checked(self) -> list[Event]:
         out: list[Event] = []
         self._filter.push(self._events, out)
         self._events.clear()
+        self._filter.finish(reason, out)
         return out

@@ -226,6 +226,16 @@ def is_told(reply: Reply, failure: Failure, upstream: str = "") -> None:
     assert {name: reply.headers.get(name) for name, _ in failure.headers} == dict(failure.headers)
 
 
+class Everything:
+    """Takes each event as it is."""
+
+    kind: type[Any] = dict
+    has_stopped = True
+
+    def read(self, event: Any, deltas: list[Any]) -> None:
+        deltas.append(event)
+
+
 @both
 @pytest.mark.parametrize(
     ("way", "failure"), EARLY_BY_WAY, ids=lambda value: value if isinstance(value, str) else value.title
@@ -263,7 +273,7 @@ def test_a_name_that_leads_nowhere_is_looked_up_once(monkeypatch: pytest.MonkeyP
     async def fails() -> UpstreamError:
         upstream = HttpUpstream("http://nowhere.test/v1")
         with pytest.raises(UpstreamError) as failed:
-            async with aclosing(upstream.events("/chat/completions", {}, dict)) as events:
+            async with aclosing(upstream.events("/chat/completions", {}, Everything())) as events:
                 await anext(events)
         await upstream.close()
         return failed.value
@@ -396,7 +406,7 @@ def test_a_line_without_end_is_held_once_and_then_given_up(model: ModelServer) -
     errors: list[UpstreamError] = []
 
     async def read() -> None:
-        async with aclosing(upstream.events("/chat/completions", {}, dict)) as events:
+        async with aclosing(upstream.events("/chat/completions", {}, Everything())) as events:
             with pytest.raises(UpstreamError, match="a line of more than 16 MB") as caught:
                 await anext(events)
             errors.append(caught.value)

@@ -228,7 +228,8 @@ def _json(
     while True:
         text = source.text
         if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
-            emit(make(source.take(len(text))))
+            piece, source.at = text[source.at :], len(text)
+            emit(make(piece))
             if fast_path is not None:
                 source.set_fast_path(fast_path)
             yield
@@ -243,11 +244,12 @@ def _json(
                 judged, seen = (end, end - source.at) if counts else (-1, end + 1 - source.at)
                 continue
         if end > source.at:
-            emit(make(source.take(end)))
+            piece, source.at = text[source.at : end], end
+            emit(make(piece))
         seen = 0
         if stop:
             source.at += len(stop)
-        if closed or stop or source.done:
+        if closed or stop or (source.ended and source.done):
             return closed, stop or ""
         if fast_path is not None and span.in_string and not span.escaped:
             source.set_fast_path(fast_path)

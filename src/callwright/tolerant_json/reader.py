@@ -193,7 +193,7 @@ class JsonReader:
                     yield
                 source.at += source.text.startswith(">", source.at)
         after = yield from self.gap()
-        if source.done:  # the value never came
+        if source.ended and source.done:  # the value never came
             self.cut = True
             self._ended(node)
             return None
@@ -208,7 +208,7 @@ class JsonReader:
         source = self.source
         before = yield from self.gap()
         after, commas = "", 0
-        while not source.done:
+        while not (source.ended and source.done):
             mark = source.text[source.at]
             if mark in ",;":
                 source.at += 1

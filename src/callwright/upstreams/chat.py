@@ -81,16 +81,10 @@ class ChatUpstream(ConstrainedUpstream):
         }
         reader = _Choices()
         try:
-            async with aclosing(self.events("/chat/completions", body, _Chunk, generation.headers)) as batches:
-                async for batch in batches:
-                    deltas: list[Delta] = []
-                    for chunk in batch:
-                        reader.read(chunk, deltas)
-                    if deltas:
-                        reader.has_begun = True
-                        yield deltas
-            if not reader.has_stopped:
-                raise self.cut()
+            async with aclosing(self.events("/chat/completions", body, reader, generation.headers)) as batches:
+                async for deltas in batches:
+                    reader.has_begun = True
+                    yield deltas
         except UpstreamError as error:
             if not _is_unread(error.said):
                 raise
@@ -233,6 +227,8 @@ class _Chunk(Struct):
 class _Choices:
     """Reads the chunks of one answer. It numbers the calls itself: servers count them in ways of their own."""
 
+    kind = _Chunk
+
     def __init__(self) -> None:
         self._calls = 0
         self._number: dict[int, int] = {}  # by the server's index
@@ -241,18 +237,18 @@ class _Choices:
         self.has_said = False
         self.has_stopped = False
 
-    def read(self, chunk: _Chunk, out: list[Delta]) -> None:
+    def read(self, event: _Chunk, deltas: list[Delta]) -> None:
         """Append the deltas of a chunk, or of a whole answer."""
-        for choice in chunk.choices or ():
+        for choice in event.choices or ():
             if delta := choice.delta or choice.message:
-                self._read_message(delta, choice.logprobs, out)
+                self._read_message(delta, choice.logprobs, deltas)
             elif choice.logprobs:
-                out.append(TextDelta("", choice.logprobs))
+                deltas.append(TextDelta("", choice.logprobs))
             if choice.finish_reason:
                 self.has_stopped = True
-                out.append(FinishDelta(_REASONS.get(choice.finish_reason, "stop")))
-        if chunk.usage:
-            out.append(chunk.usage.usage())
+                deltas.append(FinishDelta(_REASONS.get(choice.finish_reason, "stop")))
+        if event.usage:
+            deltas.append(event.usage.usage())
 
     def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
         if reasoning := delta.reasoning_content or delta.reasoning:

@@ -5,7 +5,6 @@ Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -52,21 +51,26 @@ class CompletionsUpstream(ConstrainedUpstream):
     def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
         return self._way.spelling
 
-    async def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
-        stopped = False
+    def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         way = self._way
         if generation.timings is not None:
             generation.timings.dropped = CHAT_ONLY.intersection(generation.fields)
         body = {**way.body(generation), **constraining}
-        async with aclosing(self.events(way.path, body, way.chunk, generation.headers)) as batches:
-            async for batch in batches:
-                deltas: list[Delta] = []
-                for chunk in batch:
-                    stopped = way.read(chunk, deltas) or stopped
-                if deltas:
-                    yield deltas
-        if not stopped:
-            raise self.cut()
+        return self.events(way.path, body, _Pieces(way), generation.headers)
+
+
+class _Pieces:
+    """Reads the pieces of one completion."""
+
+    def __init__(self, way: "_Way") -> None:
+        self.kind: type[Any] = way.chunk
+        self.has_stopped = False
+        self._read = way.read
+
+    def read(self, event: Any, deltas: list[Delta]) -> None:
+        """See `EventReader`."""
+        if self._read(event, deltas):
+            self.has_stopped = True
 
 
 def _fields(generation: GenerationRequest) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
@@ -21,6 +21,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.sse_lines import SseLines, TooLongLineError
 
 __all__ = [
+    "EventReader",
     "HttpUpstream",
     "Timeouts",
     "credentials_in",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 _MAX_ERROR_BYTES = 1_048_576  # in some stands what the model wrote
 _MAX_TOLD = 500
@@ -124,6 +126,17 @@ def told_error(body: bytes) -> str:
     return _words(_error_of(body))
 
 
+class EventReader(Protocol[T, D]):
+    """Reads the events of one answer, each a `kind`, as deltas. `has_stopped`: the server has said that it is over."""
+
+    kind: type[T]
+    has_stopped: bool
+
+    def read(self, event: T, deltas: list[D]) -> None:
+        """Append what an event holds to `deltas`."""
+        ...
+
+
 class HttpUpstream:
     """The connections to one server. `headers` go with every request; keys among them are never shown."""
 
@@ -161,12 +174,13 @@ class HttpUpstream:
             self._session = None
 
     async def events(
-        self, path: str, body: Mapping[str, Any], kind: type[T], headers: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[list[T], None]:
-        """POST and answer each event as a `kind`, in batches of what came together; of a server that does not stream,
-        its whole answer as the only one.
+        self, path: str, body: Mapping[str, Any], reader: EventReader[T, D], headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[list[D], None]:
+        """POST and answer what `reader` makes of each event, in batches of what came together; a server that does not
+        stream gives one event, its whole answer.
 
-        The stream is over at `data: [DONE]`, or when the server closes it: the caller knows whether that was too early.
+        The stream is over at `data: [DONE]`, or when the server closes it. Raises `UpstreamError` where that was before
+        the answer had stopped, and for all else that goes wrong.
         """
         silent_s = self._timeouts.idle_s if body.get("stream") else self._timeouts.whole_s
         with self._named_failures(silent_s):
@@ -176,7 +190,7 @@ class HttpUpstream:
                 if response.content_type == "text/event-stream":
                     lines = SseLines()
                     async for chunk in response.content.iter_any():
-                        read, failure = self._read(lines, chunk, kind)
+                        read, failure = self._read(lines, chunk, reader)
                         if read:
                             yield read
                         if failure is not None:
@@ -184,14 +198,20 @@ class HttpUpstream:
                         if lines.is_over:
                             with suppress(TimeoutError):
                                 await asyncio.wait_for(response.content.readany(), _CLOSING_S)
-                            return
-                    if last := lines.finish():
-                        yield [self._decoded(last[0], kind)]
+                            break
+                    for data in lines.finish():
+                        last: list[D] = []
+                        reader.read(self._decoded(data, reader.kind), last)
+                        yield last
                 elif response.content_type == "application/json":
-                    yield [self._decoded(await response.read(), kind)]
+                    whole: list[D] = []
+                    reader.read(self._decoded(await response.read(), reader.kind), whole)
+                    yield whole
                 else:
                     what = f"answered {response.content_type} instead of events"
                     raise self._lied(what, await response.content.read(_MAX_TOLD))
+        if not reader.has_stopped:
+            raise self.cut()
 
     async def _posted(
         self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
@@ -255,12 +275,13 @@ class HttpUpstream:
             )
         return self._session
 
-    def _read(self, lines: SseLines, chunk: bytes, kind: type[T]) -> tuple[list[T], Exception | None]:
+    def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
-        read: list[T] = []
+        read: list[D] = []
+        kind = reader.kind
         try:
             for data in lines.feed(chunk):
-                read.append(decode(data, kind) if b'"error"' not in data else self._decoded(data, kind))
+                reader.read(decode(data, kind) if b'"error"' not in data else self._decoded(data, kind), read)
         except NotJsonError as error:
             return read, self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD])
         except TooLongLineError as error:

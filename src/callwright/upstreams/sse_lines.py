@@ -54,6 +54,6 @@ class SseLines:
     def finish(self) -> list[bytes]:
         """The data of an event whose line has no end, when the stream has one."""
         rest = b"".join(self._begun)
-        if rest.startswith(b"data:") and (last := rest[5:].strip()) != DONE:
+        if not self.is_over and rest.startswith(b"data:") and (last := rest[5:].strip()) != DONE:
             return [last]
         return []

@@ -90,7 +90,7 @@ class Bodies:
             text, token = self.source.scan(end)
             if text:
                 self.say(channel, text)
-            if token or self.source.done:
+            if token or (self.source.ended and self.source.done):
                 return token
             yield
             if text:
@@ -237,7 +237,7 @@ class Bodies:
             if text:
                 self.emit(ArgumentsDelta(index, text))
                 empty = False
-            if token or self.source.done:
+            if token or (self.source.ended and self.source.done):
                 break
             yield
         cut = self.source.cut and not token

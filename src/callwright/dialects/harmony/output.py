@@ -84,7 +84,7 @@ class _Reader:
         elif (yield from self._begins_stripped()):
             place = self._close((yield from read_stripped(self.bodies)))
             self.opening = False
-        while not self.source.done and not self.bodies.calls:
+        while not (self.source.ended and self.source.done) and not self.bodies.calls:
             place = yield from self._one(place)
             self.opening = False
         self._settle(followed=False)
@@ -104,7 +104,7 @@ class _Reader:
         """Read from one message's begin to the next one's."""
         bare = self.opening and place == "boundary"
         lead, token = yield from read_until(self.source, ANY, _MAX_BARE if bare else _MAX_HEADERLESS)
-        if self.opening and self.source.done and not token and holds_stripped(lead):
+        if self.opening and not token and self.source.done and holds_stripped(lead):
             self.bodies.replay(lead, lambda: read_stripped(self.bodies))
             return "boundary"
         if token in (CHANNEL, CONSTRAIN, MESSAGE):
