@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried.
 settings.register_profile("all", max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -26,7 +27,7 @@ settings.register_profile("quick", settings.get_profile("brief"), max_examples=5
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
 _CASES: Final = 2  # of each test and dialect, in a quick run
-_TOGETHER: Final = 40  # so many tests go to a worker at once
+_TOGETHER: Final = 150  # so many tests of a module go to a worker at once
 _HOW: Final[Mapping[str, str]] = {
     "slow": "slow (scripts/test --all)",
     "clients": "with clients and databases (CALLWRIGHT_CLIENTS=1 scripts/test)",
@@ -69,7 +70,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not why[item]]
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = config.stash[_left_out]
-        _group(items)
+        costly = {item.path for item in items if _costly(item)}
+        items.sort(key=lambda item: item.path not in costly)  # what is over soon fills the gaps at the end
 
 
 def _why_not(item: pytest.Item, selection: Selection) -> str:
@@ -124,35 +126,31 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if few else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _group(items: list[pytest.Item]) -> None:
-    """Tests of a module that share something costly go to one worker; PostgreSQL is started once for all modules.
+class _ByModule(LoadScopeScheduling):  # type: ignore[misc]  # xdist says nothing of its types
+    """Tests of a module go to one worker, which starts its servers once; large modules in several parts.
 
-    Those come first, so that small groups of the others fill the gaps at the end.
+    xdist's own groups (`--dist loadgroup`) are without effect under pytest 9.2: pytest-dev/pytest-xdist issue 1386.
     """
-    first: list[pytest.Item] = []
-    later: list[pytest.Item] = []
-    counts: Counter[str] = Counter()
-    for item in items:
-        module = item.nodeid.partition("::")[0].removesuffix(".py")
-        together = _shares(item) or _is_marked(item, "processes", "clients", "postgres")
-        (first if together else later).append(item)
-        if together:
-            name = "postgres" if _is_marked(item, "postgres") else module
-        else:
-            name = f"{module}-{counts[module] // _TOGETHER}"
-            counts[module] += 1
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(name))
-    items[:] = [*first, *later]
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        super().__init__(config, log)
+        self._parts: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid not in self._parts:
+            module = nodeid.partition("::")[0]
+            self._parts[nodeid] = f"{module} {self._counts[module] // _TOGETHER}"
+            self._counts[module] += 1
+        return self._parts[nodeid]
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_report_from_serializable() -> Iterator[Any]:
-    """Reports of workers name tests as people do: xdist adds the group to the name."""
-    report = yield
-    if isinstance(report, pytest.TestReport) and report.nodeid.rfind("@") > report.nodeid.rfind("]"):
-        report.nodeid = report.nodeid.rpartition("@")[0]
-    return report
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule:
+    return _ByModule(config, log)
+
+
+def _costly(item: pytest.Item) -> bool:
+    return _shares(item) or _is_marked(item, "processes", "clients", "postgres")
 
 
 # --- marks that are true ---
@@ -181,7 +179,6 @@ def _processes_are_marked(request: pytest.FixtureRequest) -> Iterator[None]:
 # --- what is told ---
 
 
-@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """A worker has ended: all of them have left out the same."""
     node.config.stash[_left_out] = getattr(node, "workeroutput", {}).get("left_out", {})
