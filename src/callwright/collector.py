@@ -1,4 +1,4 @@
-"""The not-streaming view: events folded into one `Turn`."""
+"""Folds the events of a turn into one `Turn`, for callers that do not stream."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, assert_never
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 
 class Turn(Struct, frozen=True):
-    """What a model answered: text, reasoning, calls, how it ended, and what was wrong on the way.
+    """What a model answered: content, reasoning, tool calls, finish reason, and the problems on the way.
 
-    `logprobs` are those of the pieces of the text, where a server gave them.
+    `logprobs` are those of the content's deltas, where a server gave them.
     """
 
     content: str | None
@@ -40,8 +40,8 @@ class Turn(Struct, frozen=True):
     def to_chat_message(self) -> dict[str, Any]:
         """The assistant message of Chat Completions.
 
-        A call without an id of its own gets one from its place in the turn. Calls that were cut off are left out:
-        nobody may run them.
+        A call without an id gets `call_0`, `call_1`, … by its place. A call that was cut off is left out: nobody may
+        run it.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.reasoning is not None:
@@ -108,9 +108,12 @@ def collect(events: Iterable[Event]) -> Turn:
 
 
 def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
-    """The events of a whole turn, and what stands among them: what turned out to be reasoning comes as such."""
+    """The events of a whole turn, with late verdicts applied: content before an `unopened_reasoning` becomes reasoning.
+
+    A `</think>` without its opening tag shows too late that what was streamed as content was reasoning.
+    """
     kept: list[T | ReasoningDelta] = []
-    told = 0  # how many of them are settled
+    told = 0  # the number of events that are settled
     for event in events:
         if isinstance(event, Problem) and event.kind == "unopened_reasoning":
             kept[told:] = [

@@ -1,4 +1,7 @@
-"""Drives a dialect over text in pieces: `feed`, `finish`. The whole-text case is the same with one piece."""
+"""Drives a dialect's parser over streamed text: `feed` each delta, then `finish`. Whole text is one delta.
+
+Knows no format, and leaves to a filter what is checked.
+"""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,13 +14,19 @@ __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
 
 
 class Reads(Protocol):
-    """What a parser needs of a dialect."""
+    """What is needed of a dialect here: `parse`, a generator that reads one output from `source`.
+
+    `start` says where the output begins: `assistant`, `reasoning` or `message` (see `callwright.prompt.Prompt`).
+    """
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]: ...
 
 
 class Filter(Protocol):
-    """What stands between the dialect and the consumer; see `callwright.calls.check.Check`."""
+    """What stands between a parser and its consumer, to check and repair; see `callwright.calls.check.Check`.
+
+    Both methods append the events that may go out to `out`.
+    """
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
 
@@ -31,18 +40,18 @@ class PassThrough:
         self._called = False
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
-        """Hand the events on."""
+        """Pass the events on."""
         for event in events:
             self._called = self._called or isinstance(event, CallStarted)
             out.append(event)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
-        """Say how the turn ended."""
+        """Append `Finished`; a stop behind a call has the finish reason `tool_calls`."""
         out.append(Finished("tool_calls" if reason == "stop" and self._called else reason))
 
 
 class OutputParser:
-    """Reads one output of a model."""
+    """Parses one output of a model, streamed or whole, into events. Made anew for each output."""
 
     def __init__(self, dialect: Reads, tools: Toolset, filter_: Filter, start: str = "assistant") -> None:
         self._events: list[Event] = []
@@ -51,7 +60,7 @@ class OutputParser:
         self._filter = filter_
 
     def feed(self, text: str) -> list[Event]:
-        """Read more text; answers the events that have become certain."""
+        """Read a delta; answers the events that have become certain."""
         if not self._source.try_fast_path(text):
             self._source.push(text)
             next(self._steps, None)
@@ -61,7 +70,10 @@ class OutputParser:
         return out
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
-        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
+        """The output is over; answers the remaining events, `Finished` last.
+
+        `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`.
+        """
         self._source.end(cut=reason != "stop")
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")

@@ -1,1 +1,1 @@
-"""Calls of tools: what is offered, and how what a model wrote is repaired, checked and streamed."""
+"""Tool calls: what a request offers, and how a model's calls are repaired, coerced, checked and streamed."""

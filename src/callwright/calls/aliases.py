@@ -1,7 +1,7 @@
-"""Which declared parameter a name means that the tool does not declare.
+"""Which parameter a model means by a name that the tool does not declare.
 
-First names of one meaning (`path` for `file_path`), then other spellings, then one wrong letter. Source of the groups:
-the names that models and common tools use for the same thing; users add their own.
+In this order: a known alias (`path` for `file_path`), another spelling (`filePath`), one wrong letter (`querry`). The
+alias groups were collected from what models and common tools call the same thing; users add their own.
 """
 
 import re
@@ -43,35 +43,40 @@ GROUPS: Final[AliasGroups] = tuple(
         "num_results top_n top_k count limit max_results",
     )
 )
-# A name with one wrong letter must have this many to be recognised.
+# A name must have this many letters to be recognised with one of them wrong.
 _MIN_LETTERS: Final = 5
 
 
 class ToolInferenceRule(Struct, frozen=True):
-    """An object with all these keys is the arguments of this tool, where several tools would take it."""
+    """An object with all these keys is the arguments of `tool`, where several tools would accept it."""
 
     tool: str
     keys: frozenset[str]
 
 
 class ParameterAliases(Struct, frozen=True):
-    """What is known about the names that models use: groups of one meaning, and rules for arguments without a name."""
+    """What is known of the names that models use.
+
+    `aliases` are groups of names with one meaning. `inference` finds the tool of arguments that came without a name.
+    """
 
     aliases: AliasGroups = GROUPS
     inference: tuple[ToolInferenceRule, ...] = ()
 
 
 def may_rename(schema: Mapping[str, object]) -> bool:
-    """Whether names that a schema does not declare may mean others: not where it says that it takes any."""
+    """Whether a schema allows undeclared names to be renamed: not if it accepts additional properties, which they may
+    be.
+    """
     return "patternProperties" not in schema and schema.get("additionalProperties", False) is False
 
 
 def resolve_parameter_name(
     key: str, declared: Collection[str], missing: Collection[str], groups: AliasGroups = GROUPS
 ) -> tuple[str, NameRule] | None:
-    """The declared name that an undeclared `key` means, and by what.
+    """The declared name that an undeclared `key` means, and the rule that says so; None if none or several fit.
 
-    `missing` are the required names that were not given; only these are recognised with a wrong letter.
+    `missing` are the required names that were not given: only these are recognised with a wrong letter.
     """
     related = {name for group in groups if key in group for name in group if name in declared}
     if len(related) == 1:
@@ -85,7 +90,7 @@ def resolve_parameter_name(
 
 
 def _one_edit(one: str, other: str) -> bool:
-    """Whether one letter more, less, changed, or two swapped make one word the other."""
+    """Whether the words are one letter apart: one more, one less, one changed, or two neighbours swapped."""
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     at = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
@@ -100,11 +105,11 @@ def _one_edit(one: str, other: str) -> bool:
 
 _JOINTS = re.compile(r"[\s_.-]+")
 
-_MAX_NAME = 64  # of names that are folded again and again
+_MAX_NAME = 64  # longer texts are not names that come again, and are not cached
 
 
 def fold(text: str) -> str:
-    """A text without case, blanks and the marks that join words."""
+    """A name without case, white space and joints, for comparison: `Get-Weather` and `get_weather` are the same."""
     return _fold(text) if len(text) > _MAX_NAME else _folded_name(text)
 
 

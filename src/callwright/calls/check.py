@@ -1,6 +1,7 @@
-"""The check between a parser and its consumer: what goes out as a call obeys the request, and what is wrong is named.
+"""The check between a parser and its consumer: calls obey `tool_choice` and the schemas, and what is wrong gets a name.
 
-It knows the tools and the choice, not the format the call was written in. Text and arguments pass through as they come.
+It knows the tools and the request's choice, not the format that a call was written in. Content passes through as it
+comes, and arguments stream on as soon as they are certain.
 """
 
 from collections.abc import Iterable
@@ -32,26 +33,28 @@ _MAX_TOLD: Final = 3
 
 
 class _Open(msgspec.Struct):
-    """A call that is being written: its arguments as they are mended, or the texts of one that goes out as it is.
+    """A call that is being written.
 
-    A custom tool's arguments become its input.
-
-    `index` is ours, None where the call does not leave.
+    `arguments` repairs what streams: JSON, or for a custom tool its input. It is None for a call that passes as written
+    or is withheld, whose deltas are in `texts`. `index` is the one the consumer sees, None if the call is withheld.
     """
 
     started: CallStarted
     arguments: StreamingArguments | StreamingCustomInput | None
     texts: list[str] = []
     index: int | None = None
-    told: list[Problem] = []  # what is wrong with it, for its end: until then some of its arguments may be held
+    told: list[Problem] = []  # its problems go out behind its end: until then some of its arguments may be held back
 
 
 class Check:
-    """Takes the events of one turn in order and passes on those that may leave.
+    """Takes the events of one turn in order, and passes on those that may go out.
 
-    Calls that the choice forbids do not leave: under `none` no call, under a named choice no other tool's, without
-    parallel calls only the first. A call of an unknown tool, or with arguments that do not fit, leaves with a problem:
-    its intent is beyond doubt, and the client answers it with an error the model learns from.
+    Calls that the request forbids are withheld, and a `call_not_allowed` problem says so: any call under
+    `tool_choice="none"`, a call of another tool than the one named, a second call without `parallel_tool_calls`. A call
+    of an unknown tool, or with arguments that do not fit, goes out with a problem behind it: the client answers it with
+    an error that the model learns from.
+
+    Calls go out one after the other, also if the parser interleaves them.
     """
 
     def __init__(self, tools: Toolset) -> None:
@@ -60,12 +63,12 @@ class Check:
         self._parallel = tools.parallel
         self._calls = 0
         self._open: dict[int, _Open] = {}  # by the parser's index
-        self._index: dict[int, int | None] = {}  # the parser's index -> ours, None where the call does not leave
-        self._early: list[Problem] = []  # of the call that comes next
-        self._waiting: dict[int, list[Event]] = {}  # calls that began while another was open: they come one by one
+        self._index: dict[int, int | None] = {}  # the parser's index -> the consumer's, None if the call is withheld
+        self._early: list[Problem] = []  # problems that came before the begin of their call
+        self._waiting: dict[int, list[Event]] = {}  # the events of calls that began while another was open
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
-        """Check some events; what may leave is appended to `out`."""
+        """Check some events; what may go out is appended to `out`."""
         for event in events:
             if isinstance(event, ArgumentsDelta):  # by far the most frequent: not by pattern
                 call = self._open.get(event.index)
@@ -105,7 +108,9 @@ class Check:
                 out.append(event)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
-        """The output is over: say how the turn ended. `reason` is `stop` unless the model was stopped."""
+        """The output is over: append what is missing, then `Finished`. `reason` is `stop`, or why the model was cut
+        off.
+        """
         if self._early:
             self._tell_early(None, out)
         if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
@@ -197,7 +202,7 @@ class Check:
 
 
 def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | None = None) -> Problem | None:
-    """What is wrong with the arguments of a call: they are no JSON, or do not fit the tool, where it is known."""
+    """What is wrong with a call's arguments (JSON text): not JSON, or not what the tool's schema wants; else None."""
     try:
         value = decode(arguments)
     except NotJsonError as error:

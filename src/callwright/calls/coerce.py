@@ -1,7 +1,7 @@
-"""The rules by which one value becomes what its schema wants, where nothing has to be guessed.
+"""Type coercion: the rules that turn one value into the type its schema wants, where nothing has to be guessed.
 
-Each rule changes how a value is written, never what it says: no rounding, no nearest member, no arithmetic, nothing
-that depends on a language. What no rule mends stays as it is, and the check names it.
+A rule changes how a value is written (`"5"` to `5`), never what it says: no rounding, no nearest enum member, no
+arithmetic, nothing that depends on a language. What no rule fits stays as it is, and the check reports it.
 """
 
 import re
@@ -35,7 +35,7 @@ _SCHEMA_KEYS: Final = frozenset(("properties", "required", "items", "enum", "des
 
 
 def node_text(node: Node) -> str | None:
-    """The text that a value is, if it is one."""
+    """The decoded text of a string or an unquoted word; None for any other value."""
     if node.kind not in ("string", "word"):
         return None
     try:
@@ -45,25 +45,25 @@ def node_text(node: Node) -> str | None:
 
 
 def text_to_integer(node: Node, _: Schema) -> Node | None:
-    """`"5"`, `"5.0"` and the like are the number 5."""
+    """`"5"` and `"5.0"` become `5`."""
     found = _WHOLE((node_text(node) or "").strip())
     return Node("number", found[1], found[1]) if found else None
 
 
 def text_to_number(node: Node, _: Schema) -> Node | None:
-    """The text of a number is that number, digit by digit."""
+    """`"1.10"` becomes `1.10`, digit by digit."""
     text = (node_text(node) or "").strip()
     return Node("number", text, text) if is_number(text) else None
 
 
 def text_to_boolean(node: Node, _: Schema) -> Node | None:
-    """`"True"` is true. `"yes"` and `"1"` are not."""
+    """`"True"` becomes `true`. `"yes"` and `"1"` stay as they are."""
     text = (node_text(node) or "").strip().lower()
     return Node("literal", text, text) if text in ("true", "false") else None
 
 
 def scalar_to_text(node: Node, _: Schema) -> Node | None:
-    """A number or a boolean is the text that was written: `1.10` stays `1.10`."""
+    """A number or a boolean becomes the text that was written: `1.10` becomes `"1.10"`."""
     if node.kind == "number" or (node.kind == "literal" and node.json != "null"):
         return Node("string", encode(node.written).decode())
     if node.kind == "half":
@@ -72,7 +72,7 @@ def scalar_to_text(node: Node, _: Schema) -> Node | None:
 
 
 def object_to_text(node: Node, _: Schema) -> Node | None:
-    """An object is its own JSON text, unless it looks like a piece of a schema."""
+    """An object becomes its JSON text, unless it looks like a schema: then the model copied the declaration."""
     if node.kind != "object" or not node.members:
         return None
     kind = node.get("type")
@@ -83,7 +83,9 @@ def object_to_text(node: Node, _: Schema) -> Node | None:
 
 
 def json_in_text(node: Node, schema: Schema) -> Node | None:
-    """JSON in a string is the value it says, for an object or a list that is wanted; up to two layers."""
+    r"""An object or array that was sent as a string is decoded: `"{\"a\": 1}"` becomes `{"a": 1}`; up to two layers
+    deep.
+    """
     text = node_text(node)
     for _ in range(2):
         if text is None:
@@ -98,19 +100,19 @@ def json_in_text(node: Node, schema: Schema) -> Node | None:
 
 
 def value_to_list(node: Node, _: Schema) -> Node | None:
-    """One value is a list of it."""
+    """`1` becomes `[1]`."""
     if node.kind in ("array", "missing", "half") or node.json == "null":
         return None
     return Node("array", items=[Item("", "", node)])
 
 
 def item_of_list(node: Node, _: Schema) -> Node | None:
-    """A list of one value is that value."""
+    """`[1]` becomes `1`."""
     return node.items[0].value if node.kind == "array" and len(node.items) == 1 else None
 
 
 def fold_enum(node: Node, schema: Schema) -> Node | None:
-    """A member of an enumeration in another spelling, if only one has that fold. None when there is nothing to do."""
+    """The enum member that was spelled differently (`"Celsius"` for `"celsius"`); None if not exactly one fits."""
     members = schema.get("enum")
     text = node_text(node)
     if not isinstance(members, list) or text is None or text in members:
@@ -119,7 +121,7 @@ def fold_enum(node: Node, schema: Schema) -> Node | None:
     return Node("string", encode(same[0]).decode()) if len(same) == 1 and fold(text) else None
 
 
-# By the type that is wanted: what is tried, in order, on a value of another type.
+# By the wanted type: the rules that are tried, in order, on a value of another type.
 RULES: Final[Mapping[str, tuple[tuple[CoercionRule, Rule], ...]]] = {
     "integer": (("text_to_integer", text_to_integer), ("item_of_list", item_of_list)),
     "number": (("text_to_number", text_to_number), ("item_of_list", item_of_list)),

@@ -1,8 +1,7 @@
-"""Custom tools as models know them: functions with one text, `input`.
+"""Custom tools as models see them: functions with one string parameter, `input`.
 
-Open models are trained on functions, so a custom tool goes into their prompts as one, in every dialect and every mode,
-and so do the calls of it in a conversation. What the model writes becomes the bare input again on its way out
-(`callwright.custom_input`).
+Open models are trained on functions, so a custom tool and its calls go into the prompt as one, in every dialect and
+mode. `callwright.calls.streaming_input` takes the plain input out of the model's arguments again.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -21,7 +20,7 @@ _SYNTAXES: Final = {"lark": "Lark grammar", "regex": "regular expression"}
 
 
 def custom_tool(name: str, description: str | None, grammar: "Grammar | None") -> FunctionTool:
-    """The function that stands for a custom tool. Its grammar is told to the model."""
+    """The function that stands for a custom tool. Its grammar is described to the model."""
     told = _PLAIN
     if grammar is not None:
         told = f"{_PLAIN} It must match this {_SYNTAXES[grammar.syntax]}:\n{grammar.definition.strip()}"
@@ -35,5 +34,5 @@ def custom_tool(name: str, description: str | None, grammar: "Grammar | None") -
 
 
 def input_arguments(text: str) -> str:
-    """The arguments with which a model would give this input."""
+    """The function arguments (JSON text) that stand for this input."""
     return encode({INPUT: text}).decode()

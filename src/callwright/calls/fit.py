@@ -1,4 +1,6 @@
-"""The arguments of one call against its tool: unwrapped, mended, checked. The one judgement, however a call came in."""
+"""The arguments of one call against its tool's schema: unwrapped, repaired, validated. Every way a call comes in uses
+it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -27,12 +29,12 @@ _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "null_left_out": "argument_dropped",
     "unwrapped": "arguments_unwrapped",
 }
-# Calls in calls are opened so many times.
+# How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5
 
 
 class RepairedArguments(msgspec.Struct, frozen=True):
-    """Arguments as they may go out, where they still do not fit, and the steps that were taken."""
+    """Arguments as they may go out, the faults that are left, and the repairs that were made."""
 
     node: Node
     faults: list[Fault]
@@ -40,12 +42,12 @@ class RepairedArguments(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The arguments as JSON text; what was not written as a whole value stands there as it was written."""
+        """The arguments as JSON text. A value that was written only by half stands there as it was written."""
         return self.node.text()
 
 
 def step_problems(steps: Iterable[Repair]) -> list[Problem]:
-    """Steps that were taken, as problems."""
+    """Repairs as problems, for the consumer."""
     return [Problem(_kind(step), f"{step.rule.replace('_', ' ')} at {step.path}") for step in steps]
 
 
@@ -55,7 +57,7 @@ def _kind(step: Repair) -> ProblemKind:
 
 
 def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) -> list[Problem]:
-    """What the tolerant reader repaired, as problems of a call."""
+    """The JSON repairs of the tolerant reader as problems of a call."""
     return [
         Problem("json_repaired", rule.replace("_", " ") + (f", {times} times" if times > 1 else ""), call)
         for rule, times in repairs.items()
@@ -63,7 +65,10 @@ def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) ->
 
 
 def repair_and_validate(node: Node, name: str, tools: Toolset) -> RepairedArguments:
-    """Arguments of the tool of this name, as its schema wants them, as far as that is safe."""
+    """The arguments of the tool `name` as its schema wants them, as far as that is safe.
+
+    An unknown tool's arguments stay as they are.
+    """
     tool = tools.get(name)
     if tool is None:
         return RepairedArguments(node, _unwritten(node), [])
@@ -75,7 +80,10 @@ def repair_and_validate(node: Node, name: str, tools: Toolset) -> RepairedArgume
 
 
 def tools_taking(node: Node, tools: Toolset) -> list[str]:
-    """The names of the tools that take these arguments, mended if need be, and declare each name in them."""
+    """The names of the tools that accept these arguments, after repair, and declare each of their names.
+
+    So a call whose tool name was lost can be found.
+    """
     found: list[str] = []
     for tool in tools:
         own = properties(tool.parameters)
@@ -87,7 +95,11 @@ def tools_taking(node: Node, tools: Toolset) -> list[str]:
 
 
 def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repair]) -> tuple[Node, Fault | None]:
-    """The arguments without what was put around them, and why that cannot be told."""
+    r"""The arguments without wrappers: JSON in a string, a list of one object, a call inside the call.
+
+    In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]` or `{"name": "get_time",
+    "arguments": {"tz": "UTC"}}`. The fault says if the inner call is of another tool.
+    """
     own = properties(tool.parameters)
     for _ in range(_MAX_WRAPPERS):
         text = node_text(node)
@@ -111,7 +123,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
 
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
-    """The arguments of a call that stands where arguments should, or the other tool that it calls."""
+    """The arguments inside a call that stands where arguments should, or the name of the other tool that it calls."""
     own = properties(tool.parameters)
     keys = {member.name for member in node.members}
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
@@ -130,7 +142,7 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
 
 
 def _parameter(node: Node, own: Mapping[str, object], steps: list[Repair]) -> Node:
-    """A bare text as the one parameter of a tool, which must want a text."""
+    """A bare text as the value of the tool's only parameter, if that is a string."""
     if len(own) != 1 or node.kind != "string":
         return node
     ((key, schema),) = own.items()
@@ -148,7 +160,7 @@ def _faults(node: Node, name: str, tools: Toolset) -> list[Fault]:
 
 
 def _unwritten(node: Node) -> list[Fault]:
-    """Faults of values that were never written, or only by half."""
+    """Faults for values that were never written, or only by half."""
     waiting = [("$", node)]
     faults: list[Fault] = []
     while waiting:

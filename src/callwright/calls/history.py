@@ -1,10 +1,9 @@
-"""What stands in a conversation and no template could show: arguments that are no JSON object, and what is no text.
+"""Repairs a conversation's history, so that every chat template can render it.
 
-Models write such calls, clients send them back, and servers fail at them in every later turn. What is done depends on
-nothing but the item itself, so that the prompt keeps its prefix.
+Models write arguments that are not a JSON object, clients send them back, and servers fail on them in every later turn.
+Each item is treated by itself alone, so the prompt keeps its prefix (and the server its prefix cache).
 
-A server that renders natively does it with its model's chat template, and templates are choosy: what one asks of the
-calls in a history is a `HistoryRules`.
+A server in native mode renders with its model's chat template. What that template asks of calls is in `HistoryRules`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,8 +21,8 @@ __all__ = ["HistoryRules", "apply_history_rules", "describe_media", "drop_unread
 class HistoryRules(Struct, frozen=True):
     """What the chat template of a model family asks of the calls in a history.
 
-    `single_calls`: it shows one call in a message, and drops or refuses more. `call_id` makes the id that it expects,
-    of a tool's name and the number of the call in the conversation.
+    `single_calls`: it renders one call per message, and drops or refuses more. `call_id` makes the id it expects, from
+    the tool's name and the call's number in the conversation.
     """
 
     single_calls: bool = False
@@ -41,14 +40,14 @@ def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item
         number += len(calls)
         if len(ids) == len(calls):
             found += _together(calls, outputs, ids, single=form.single_calls)
-        else:  # ids that do not tell calls apart: nothing can be put behind its own
+        else:  # duplicate ids: no output can be assigned to its call
             found += [*calls, *outputs]
         found += behind
     return tuple(found)
 
 
 def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
-    """Calls made at once and their outputs, with their ids to be; `single`: each output right behind its call."""
+    """Parallel calls and their outputs, with the new ids. `single`: each output directly behind its call."""
     own: dict[str, list[CallOutput]] = {call.id: [] for call in calls}
     others: list[CallOutput] = []
     for output in outputs:
@@ -65,7 +64,7 @@ def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str],
 
 
 def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput], list[Item]]]:
-    """Calls made at once, the outputs behind them, and what follows up to the next calls."""
+    """Parallel calls, the outputs behind them, and what follows up to the next calls."""
     calls: list[Call] = []
     outputs: list[CallOutput] = []
     behind: list[Item] = []
@@ -83,13 +82,14 @@ def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput],
 
 
 def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with arguments of functions that are JSON objects; a call whose arguments cannot be read is told in
-    words, and its output with it.
+    """The items, with the arguments of every function call a JSON object.
+
+    Broken JSON is repaired. A call that cannot be repaired becomes a message that quotes it, and so does its output.
     """
     found: list[Item] = []
     told: set[str] = set()
-    calls: list[Call] = []  # those of a run that can be read: they stay next to their outputs
-    late: list[Item] = []  # outputs that are told in words: they come behind the others
+    calls: list[Call] = []  # readable calls, which must stay next to their outputs
+    late: list[Item] = []  # outputs of unreadable calls, as messages behind the other outputs
     for item in items:
         if not isinstance(item, Call):
             found += calls
@@ -115,7 +115,7 @@ def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def describe_media(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with words in the place of what is no text: for models that are shown text only."""
+    """The items, with a note in place of each image or file: for models that take text only."""
     found: list[Item] = []
     for item in items:
         if isinstance(item, Message | CallOutput) and any(isinstance(part, MediaPart) for part in item.parts):
@@ -131,7 +131,7 @@ def _told(part: Part) -> Part:
 
 
 def _arguments(text: str) -> str | None:
-    """The arguments as the text of a JSON object: as they are if they are one; None when they cannot be read."""
+    """The arguments as the text of a JSON object, repaired if need be; None if they cannot be read."""
     if text.strip() in ("", "null"):
         return "{}"
     try:
@@ -144,7 +144,7 @@ def _arguments(text: str) -> str | None:
     if node is None or node.kind != "object":
         return None
     try:
-        node.value()  # what was not written as a whole is not made up
+        node.value()  # raises if a value is missing or cut off: it is not made up
     except NotJsonError:
         return None
     return node.text()

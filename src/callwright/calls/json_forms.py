@@ -1,9 +1,9 @@
-"""The forms in which models write a call as JSON, read from the tree of a value.
+"""The shapes in which models write a call as JSON, read from a parsed value.
 
-`{"name": …, "arguments": {…}}` and its relatives: other keys, any order, wrappers, envelopes of several calls,
-arguments as a JSON string, parameters beside the name. The arguments keep the model's bytes. Nothing here decides
-whether there is a call at all; `callwright.free_text.recover` weighs that for free text, a dialect's own markers say
-it for marked calls.
+`{"name": …, "arguments": {…}}` and its relatives: other keys, any order, wrappers (`{"function": {…}}`), envelopes with
+several calls (`{"tool_calls": […]}`), arguments as a JSON string, parameters beside the name. The arguments keep the
+model's bytes. Whether there is a call at all is not decided here: a dialect's markers say it, or for free text
+`callwright.free_text.recover`.
 """
 
 from collections.abc import Iterable
@@ -25,19 +25,19 @@ NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "t
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
 _WRAPPER_KEYS: Final = ("function", "function_call", "tool_call")
 _ENVELOPE_KEYS: Final = ("tool_calls", "tool_uses")
-# Beside a call these mean nothing.
+# Keys beside a call that mean nothing.
 IGNORED_KEYS: Final = frozenset(("id", "type", "call_id", "index", "role", "content"))
-# Beside a call these say that it was made already, or that a tool is being described.
+# Keys beside a call that say that it was made already, or that a tool is being described.
 _RECORD_KEYS: Final = frozenset(("result", "output", "response", "error", "status", "description"))
 _MAX_WRAPPERS: Final = 5
 
 
 class JsonCall(msgspec.Struct, frozen=True):
-    """One call as written. `arguments` is None when none were given.
+    """One call as written. `arguments` is None if there were none.
 
-    `explicit`: an argument key was there. `flat`: the parameters stood beside the name. `exact`: the name is spelled as
-    the tool's. `closed`: the model wrote the end of the arguments itself. `content`: the text that an envelope carried
-    beside the call.
+    `explicit`: there was a key for arguments. `flat`: the parameters stood beside the name. `exact`: the name is
+    spelled as the tool's. `closed`: the model wrote the end of the arguments itself. `content`: text that an envelope
+    carried beside the call.
     """
 
     name: str
@@ -49,12 +49,15 @@ class JsonCall(msgspec.Struct, frozen=True):
     content: str = ""
 
     def name_problems(self) -> list[Problem]:
-        """What was repaired in the name."""
+        """The repair of the name, if it was one."""
         return [] if self.exact else [Problem("tool_name_repaired", f"the name {self.name!r} in other words")]
 
 
 class CallKeySet:
-    """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments."""
+    """The keys with which an object may begin that turns out to be a call of one of these tools, or its arguments.
+
+    An object in an answer that begins with any other key is data, and need not be held back.
+    """
 
     def __init__(self, tools: Toolset) -> None:
         self._tools = tools
@@ -74,7 +77,7 @@ class CallKeySet:
 
 
 def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:
-    """The calls that a value holds; None when anything in it is no call."""
+    """The calls in a value; None if anything in it is not a call."""
     return _from_value(node, tools, _MAX_WRAPPERS)
 
 

@@ -1,7 +1,7 @@
-"""Arguments against their schema: unwrapped, renamed and coerced where that is safe, each step named.
+"""Repairs arguments by their schema: renames parameters and coerces values where that is safe, and names each step.
 
-Works on the tree of a value. What a rule cannot mend stays as it was written, and the check says what is wrong with it;
-nothing is filled in, dropped or chosen by guess.
+Works on the tree of a parsed value. What no rule fits stays as it was written, and the check says what is wrong with
+it. Nothing is filled in, dropped or chosen by guess.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,26 +21,28 @@ __all__ = ["ArgumentRepair", "Repair", "RepairRule", "repair_arguments"]
 
 RepairRule = CoercionRule | NameRule | Literal["same_twice", "null_left_out", "unwrapped", "text_to_parameter"]
 
-# How deep values are mended; deeper ones stay as they are.
+# Values nested deeper than this are not repaired.
 _MAX_DEPTH: Final = 24
 _KINDS: Final = {"object": "object", "array": "array", "string": "string", "word": "string", "number": "number"}
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """One step that was taken: by what rule, at what place."""
+    """One repair: the rule, and the path of the value."""
 
     rule: RepairRule
     path: str
 
 
 def repair_arguments(node: Node, schema: Schema, groups: AliasGroups = GROUPS) -> tuple[Node, list[Repair]]:
-    """A value as its schema wants it, as far as the rules go, and the steps that led there."""
+    """A value as its schema wants it, as far as the rules go, and the repairs that were made. `groups` are alias
+    groups.
+    """
     mender = ArgumentRepair(schema, groups)
     return mender.value(node, schema), mender.repairs
 
 
 class _Mended(msgspec.Struct, frozen=True):
-    """What was made of a value by a schema. It holds both, whose identity it is found by."""
+    """The cached outcome for a value and a schema. It holds both, because the cache knows them by their `id()`."""
 
     given: Node
     schema: object
@@ -49,10 +51,10 @@ class _Mended(msgspec.Struct, frozen=True):
 
 
 class ArgumentRepair:
-    """Mends values of one schema; `repairs` are the steps taken.
+    """Repairs values against one root schema; `repairs` collects the steps.
 
-    What a value becomes is tried for each branch of a union, and again with each value around it: what is known of it
-    is kept, so that the tries do not multiply.
+    Every branch of a union is tried, and again for each value around it. The outcomes are cached, so the tries do not
+    multiply.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class ArgumentRepair:
         self._known = {} if known is None else known
 
     def value(self, node: Node, schema: object, path: str = "$", depth: int = 0) -> Node:
-        """One value as a schema wants it; the node itself where there is nothing to do."""
+        """One value as `schema` wants it; the same node if there is nothing to do."""
         if depth >= _MAX_DEPTH:
             return node
         key = (id(node), id(schema), path, depth)
@@ -85,7 +87,7 @@ class ArgumentRepair:
         return known.made
 
     def _trial(self) -> "ArgumentRepair":
-        """One whose steps count only if what it makes is taken."""
+        """A copy whose repairs count only if the caller takes its outcome."""
         return ArgumentRepair(self._root, self._groups, self._known)
 
     def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
@@ -111,7 +113,7 @@ class ArgumentRepair:
         return node
 
     def _union(self, node: Node, choices: Sequence[Schema], path: str, depth: int) -> Node:
-        """The branch that the value fits with the least mending; of equals none."""
+        """The value as the branch of a union that takes the fewest repairs; unchanged if several take as few."""
         best: list[tuple[int, Node, list[Repair]]] = []
         for choice in choices:
             trial = self._trial()
@@ -153,11 +155,14 @@ class ArgumentRepair:
         return node if unchanged else msgspec.structs.replace(node, members=made)
 
     def leaves_out(self, value: Node, schema: object) -> bool:
-        """Whether a value is null and stands for a parameter of this schema that may not be null."""
+        """Whether a value is null for a parameter that does not accept null: models write it for "not given"."""
         return value.kind == "literal" and value.json == "null" and not self._fits(value, schema)
 
     def _renamed(self, members: Sequence[Member], schema: Schema, path: str) -> list[Member]:
-        """The members under the names that the schema declares."""
+        """The members under the names that the schema declares.
+
+        A name is not changed if it would collide with another value. The same value under two names is kept once.
+        """
         declared = properties(schema)
         given = {member.name for member in members}
         unknown = [member for member in members if member.name not in declared]
@@ -195,7 +200,7 @@ class ArgumentRepair:
         return made
 
     def _takes(self, schema: object, value: Node) -> bool:
-        """Whether a parameter would take a value, mended if need be."""
+        """Whether a parameter accepts a value, after repair."""
         return self._fits(self._trial().value(value, schema), schema)
 
     def _fits(self, node: Node, schema: object) -> bool:
@@ -209,7 +214,7 @@ class ArgumentRepair:
 
 
 def _is(node: Node, kind: str) -> bool:
-    """Whether a value is of a JSON Schema type."""
+    """Whether a value is of a JSON Schema type; `5.0` is an integer."""
     if kind == "integer":
         return node.kind == "number" and _whole(node)
     if kind in ("boolean", "null"):

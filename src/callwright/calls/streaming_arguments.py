@@ -1,8 +1,8 @@
-"""Arguments as they stream: strict JSON for the schema, as soon as each part of it is certain.
+"""Arguments as they stream: repaired and coerced, and sent as soon as each part of them is certain.
 
-What was sent is at every moment a prefix of the final document, byte for byte the model's own where the model was
-right. A text flows where the schema takes any text; a number, a boolean or a member of an enumeration goes out when it
-is whole; a name that the tool does not declare but may mean holds what follows it in its object.
+What was sent is at every moment a prefix of the final JSON, and the model's own bytes where these were right. A string
+streams if the schema takes any text. A number, a boolean or an enum member waits for its end: `"5` may become `5`. An
+undeclared name that may be an alias holds back the rest of its object.
 """
 
 import re
@@ -28,16 +28,16 @@ from callwright.tolerant_json.tree import Member, Node
 
 __all__ = ["StreamingArguments"]
 
-# Objects and lists flow down to this level; what stands deeper is held.
+# Objects and arrays stream down to this depth; deeper ones are held to their end.
 _MAX_FLOWING: Final = 8
-# What of a flowing string neither ends it nor needs a closer look, and what may follow that is not decided yet.
+# Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(r"""(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z)|\\[\\/bfnrt]|\\"(?=[^\s,])|\\u[0-9a-fA-F]{4})*+""").match
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 _EMPTY: Final[Schema] = {}
 
 
 class StreamingArguments:
-    """The arguments of one call of the tool `name`. `problems` and `complete` hold when it is finished."""
+    """The arguments of one call of the tool `name`. `problems` and `complete` are valid after `finish`."""
 
     def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
@@ -48,14 +48,14 @@ class StreamingArguments:
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
-        self._flowing = False  # within a string that flows
-        self._tail = ""  # of it, not decided yet
+        self._flowing = False  # inside a string that streams
+        self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
-        self._passed = ""  # arguments that came whole, of which nothing was read
-        self._size = 0  # of what is written, the new included
+        self._passed = ""  # arguments that came in one delta and were valid: they were never parsed here
+        self._size = 0  # characters written so far, those of _new included
         self._new: list[str] = []
         self._written: list[str] = []
-        self._run: Parse[None] | None = None  # once something has to be read closely
+        self._run: Parse[None] | None = None  # the parse, once one is needed
 
     @property
     def text(self) -> str:
@@ -64,11 +64,11 @@ class StreamingArguments:
 
     @property
     def is_checked(self) -> bool:
-        """Whether they came whole and were found to fit their schema: nobody has to look again."""
+        """Whether the arguments came in one delta and were found valid, so that nobody has to validate them again."""
         return bool(self._passed)
 
     def feed(self, text: str) -> str:
-        """Read more of what the model writes; answers what has become certain."""
+        """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has."""
         if not self._raw and self._is_valid_as_is(text):
             self._raw.append(text)
             self._written.append(text)
@@ -92,7 +92,7 @@ class StreamingArguments:
         return self._sent()
 
     def finish(self, *, cut: bool) -> str:
-        """The model has ended the call, or the output was `cut`; answers what is left."""
+        """The call is over, or the output was `cut`; answers the rest of the JSON text."""
         if self._passed:
             return ""
         run = self._run or self._begin()
@@ -103,7 +103,7 @@ class StreamingArguments:
             raise AssertionError("the arguments are all there")
         sent = self._sent()
         if not self.complete:
-            # What is left of a half call is not mended, and of a good one nothing is lost.
+            # A call that was cut off is not repaired further: the model's bytes go out as they are.
             raw, all_sent = "".join(self._raw), self.text
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
             self._written.append(rest)
@@ -112,7 +112,7 @@ class StreamingArguments:
         return sent
 
     def _is_valid_as_is(self, text: str) -> bool:
-        """Whether these are whole arguments that fit as they are. Objects within them may have names to mend."""
+        """Whether this delta is all of the arguments, and valid. Not for nested values, whose names may need repair."""
         if not (text.startswith("{") and text.endswith("}")):
             return False
         try:
@@ -127,7 +127,7 @@ class StreamingArguments:
         )
 
     def _begin(self) -> Parse[None]:
-        """Begin to read closely; arguments that have gone out, too, where more comes behind them."""
+        """Start the parse. Arguments that went out unparsed are parsed after all if more text follows them."""
         self._source = silent_reader()
         self._reader = JsonReader(self._source)
         run = self._run = self._document()
@@ -165,7 +165,9 @@ class StreamingArguments:
         yield from self._trailing()
 
     def _other(self) -> Parse[None]:
-        """Arguments that are no object: JSON in a string, a list with the object, the text of the one parameter."""
+        """Arguments that are not an object: JSON in a string, a list with the object, or the text of the only
+        parameter.
+        """
         text = yield from self._rest()
         node = read_json(text.strip())
         if node is None or node.kind == "word":
@@ -175,7 +177,7 @@ class StreamingArguments:
             self.complete = not self._source.cut
 
     def _write_if_valid(self, node: Node) -> bool:
-        """Whether arguments that had to be judged as a whole fit, and are written."""
+        """Repair held arguments as a whole, and write them if they are then valid; answers whether they were."""
         fitted = repair_and_validate(node, self._name, self._tools)
         if not fitted.faults:
             self._steps += fitted.steps
@@ -183,13 +185,13 @@ class StreamingArguments:
         return not fitted.faults
 
     def _trailing(self) -> Parse[None]:
-        """What stands behind the document: closers mean nothing."""
+        """Read what follows the arguments: spare closers mean nothing, other text is a problem."""
         rest = yield from self._rest()
         if rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
             self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
 
     def _rest(self) -> Parse[str]:
-        """All that is left."""
+        """Read all that is left."""
         pieces: list[str] = []
         while True:
             pieces.append(self._source.take(len(self._source.text)))
@@ -198,7 +200,7 @@ class StreamingArguments:
             yield
 
     def _is_complete(self, node: Node) -> bool:
-        """Whether a container ended that may be closed: the model closed it, or stopped behind a whole value."""
+        """Whether a container is over: the model closed it, or stopped by itself behind a value, as in `{"a": 1`."""
         if not node.closed and node.kind in ("object", "array") and (self._source.cut or self._reader.cut):
             self.complete = False
         return self.complete
@@ -237,7 +239,7 @@ class StreamingArguments:
                 return
 
     def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
-        """The rest of an object from this member on, whole."""
+        """Hold the rest of an object, from this member on."""
         held: list[Member] = []
         entry: Any = member
         while entry is not None:
@@ -250,7 +252,7 @@ class StreamingArguments:
     def _finish_held_members(
         self, node: Node, held: list[Member], schema: Schema, opening: str, path: str, begin: int, *, is_root: bool
     ) -> None:
-        """Write the held rest of an object, under the names and as the values that its schema wants."""
+        """Repair the held rest of an object together with what was already sent of it, and write it."""
         if not self._is_complete(node):
             self._put(opening)
             return
@@ -272,7 +274,7 @@ class StreamingArguments:
         self._put(f"{node.tail}}}")
 
     def _sent_since(self, begin: int) -> str:
-        """What is written from a position on."""
+        """The text written from a position on."""
         pieces: list[str] = []
         at = self._size
         for piece in chain(reversed(self._new), reversed(self._written)):
@@ -283,7 +285,7 @@ class StreamingArguments:
         return "".join(reversed(pieces))[max(0, begin - at) :]
 
     def _may_mean_other(self, name: str, schema: Schema, given: list[str], *, is_root: bool) -> bool:
-        """Whether a name that is not declared may turn out to be another, or a wrapper around the arguments."""
+        """Whether an undeclared name may be an alias of a parameter, or a wrapper: `{"arguments": {…}}`."""
         declared = properties(schema)
         if name in declared:
             return False
@@ -314,8 +316,10 @@ class StreamingArguments:
     def _value(
         self, schema: object, prefix: str, path: str, depth: int, where: Where, droppable: object
     ) -> Parse[bool]:
-        """Write one value behind `prefix`. False where null stands for a parameter that is `droppable` and may not be
-        null: then nothing is written.
+        """Write one value behind `prefix`, its key with what stands before it.
+
+        False if it is null for the optional parameter of schema `droppable`, which may not be null: then nothing is
+        written.
         """
         source, reader = self._source, self._reader
         while source.more(1):
@@ -351,7 +355,7 @@ class StreamingArguments:
         return True
 
     def _branches(self, schema: object) -> list[Schema]:
-        """The choices that a schema leaves, found once for each: items of a list have the same one."""
+        """The branches of a schema, resolved. Cached: all items of an array share one schema."""
         found = self._choices.get(id(schema))
         if found is None:
             found = self._choices[id(schema)] = branches(resolve(schema, self._schema), self._schema)
@@ -372,7 +376,7 @@ class StreamingArguments:
 
 
 def _fits_as_written(node: Node, schema: Schema) -> bool:
-    """Whether a number or a boolean is of the one type that is wanted: most are, and nothing is to be mended."""
+    """Whether a number or boolean is of the wanted type and needs no repair, the usual case."""
     if "enum" in schema or "const" in schema:
         return False
     match schema.get("type"):

@@ -1,8 +1,8 @@
-"""The input of a custom tool as it streams: the bare text, out of what the model wrote.
+"""The input of a custom tool as it streams: the plain text, taken out of what the model wrote.
 
-Models are shown a function with one text (`callwright.calls.custom_tools`), and most write its arguments as JSON; some
-write the bare text instead. Free text flows out of both. Input with a grammar is held to its end: only then is it known
-whether it holds, or would without what was put around it, a code fence or another layer of JSON.
+Models are shown a function with one string parameter (`callwright.calls.custom_tools`). Most write JSON arguments for
+it, `{"input": "print(1)"}`, some the bare text. Free text streams from both. Input with a grammar is held to its end:
+only then is it known whether it fits, or would fit without a code fence or a layer of JSON around it.
 """
 
 import json
@@ -24,30 +24,30 @@ from callwright.tolerant_json.wrappers import unfenced
 
 __all__ = ["StreamingCustomInput"]
 
-_GAP: Final = r"\s{0,256}"  # white space that is waited for
+_GAP: Final = r"\s{0,256}"  # white space that is held back
 _HEAD = re.compile(rf'{_GAP}\{{{_GAP}"{INPUT}"{_GAP}:{_GAP}"')
 _MAY_BE_HEAD = re.compile(may_come([_GAP, r"\{", _GAP, *f'"{INPUT}"', _GAP, ":", _GAP, '"']))
-# JSON of another form: it is read when it is whole. White space before it is held this long.
+# Other JSON, which is held to its end: a string, or an object whose first key is not the input's.
 _OTHER_JSON = re.compile(r'\s{0,256}+(?:"|\{\s{0,256}+")')
-# The inside of a JSON string, without an escape at its end that is not all there.
+# The inside of a JSON string, without a partial escape at its end. Both halves of a surrogate pair stay together.
 _BODY = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\])|(?=\\[^u])))*+"
 )
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*").match
-# What models call an input instead.
+# Keys that models use in place of `input`.
 _OTHER_NAMES: Final = ("text", "content", "body", "code", "script", "patch", "diff", "value", "data", "raw", "string")
-# A command of a shell that is given a text, as in `apply_patch <<'EOF'`.
+# A shell command around the input, as in `apply_patch <<'EOF'`.
 _HEREDOC = re.compile(
     r"\s*+(?:[\w./-]++[ \t]++)?<<-?[ \t]*+(?P<quote>['\"]?)(?P<end>\w++)(?P=quote)[ \t]*+\r?\n"
     r"(?P<text>(?s:.*\n)??)(?P=end)\s*+\Z"
 )
-# So many ways of taking off what was put around an input are tried.
+# How many combinations of wrappers around an input are tried against the grammar.
 _MAX_READINGS: Final = 24
 
 
 class StreamingCustomInput:
-    """The input of one call of `tool`. `problems` and `complete` hold when it is finished, `text` is all of it."""
+    """The input of one call of the custom tool `tool`. `problems` and `complete` are valid after `finish`."""
 
     def __init__(self, tool: FunctionTool, tools: Toolset) -> None:
         assert tool.custom is not None
@@ -58,17 +58,17 @@ class StreamingCustomInput:
         self._grammar = tool.custom.grammar
         self._way: Literal["open", "plain", "held"] = "open" if self._grammar is None else "held"
         self._held: list[str] = []
-        self._live: StreamingArguments | None = None  # the arguments, where the input stands in their JSON
+        self._live: StreamingArguments | None = None  # the arguments, if the input streams out of their JSON
         self._body = _StringBody()
         self._written: list[str] = []
 
     @property
     def text(self) -> str:
-        """All that was sent so far."""
+        """All of the input that was sent so far."""
         return "".join(self._written)
 
     def feed(self, text: str) -> str:
-        """Read more of what the model writes; answers what of the input has become certain."""
+        """Read a delta of what the model writes; answers the text of the input that has become certain."""
         if self._way == "plain":
             return self._sent(text)
         if self._live is not None:
@@ -77,7 +77,7 @@ class StreamingCustomInput:
         return self._opened() if self._way == "open" else ""
 
     def finish(self, *, cut: bool) -> str:
-        """The model has ended the call, or the output was `cut`; answers what is left."""
+        """The call is over, or the output was `cut`; answers the rest of the input."""
         if self._way == "plain":
             self.complete = not cut
             return ""
@@ -97,7 +97,7 @@ class StreamingCustomInput:
         return text
 
     def _opened(self) -> str:
-        """Decide by its begin how the input is written."""
+        """Decide by the first characters: arguments as JSON, other JSON that is held, or bare text."""
         begin = "".join(self._held)
         if _HEAD.match(begin):
             self._live = StreamingArguments(self._name, self._tools)
@@ -113,6 +113,7 @@ class StreamingCustomInput:
     # --- input that is read as a whole ---
 
     def _settled(self, text: str) -> str:
+        """The input in a held text: the first reading that the grammar accepts, else as the model likely meant it."""
         meant = self._argument(text)
         said = text if meant is None else meant
         if self._grammar is None:
@@ -130,7 +131,7 @@ class StreamingCustomInput:
         return said
 
     def _argument(self, text: str) -> str | None:
-        """The input in a JSON text of the arguments; None when there is none."""
+        """The input inside JSON arguments; None if the text is not that."""
         if text.lstrip()[:1] not in ("{", '"'):
             return None
         try:
@@ -157,7 +158,7 @@ class StreamingCustomInput:
         return said if isinstance(said, str) else None
 
     def _readings(self, text: str) -> Iterator[tuple[str, str]]:
-        """An input, and what it is without what may have been put around it, each with words for that."""
+        """The input, then the same with possible wrappers taken off, each with words that say what was done."""
         waiting = [(text, "")]
         seen: set[str] = set()
         for _ in range(_MAX_READINGS):
@@ -186,7 +187,7 @@ class StreamingCustomInput:
 
 
 def _left_out(arguments: str) -> list[Problem]:
-    """What stood beside the input in its arguments."""
+    """A problem for arguments beside the input, which are dropped."""
     try:
         value = decode(arguments)
     except NotJsonError:
@@ -197,7 +198,7 @@ def _left_out(arguments: str) -> list[Problem]:
 
 
 class _StringBody:
-    """What the first string value of an object says, from the object's text in pieces."""
+    """Decodes the first string value of an object while the object's text streams in."""
 
     def __init__(self) -> None:
         self._rest = ""
@@ -222,7 +223,7 @@ class _StringBody:
 
 
 def _said(body: str) -> str:
-    """The text of the inside of a JSON string; half of a surrogate pair becomes the replacement character."""
+    """Decode the inside of a JSON string; a lone surrogate becomes the replacement character."""
     if "\\" not in body:
         return body
     try:

@@ -1,6 +1,6 @@
-"""Finds tools by words: BM25 over names, descriptions and parameters.
+"""Tool search by keywords: BM25 over names, descriptions and parameters of the tools.
 
-The index is SQLite's full-text search in memory, which ranks by BM25 itself.
+The index is SQLite's full-text search (FTS5) in memory, which ranks by BM25 itself.
 """
 
 import re
@@ -14,7 +14,7 @@ from callwright.schema.keywords import properties
 
 __all__ = ["SEARCH_TOOL", "found_words", "search_tools"]
 
-# What a model is given to search with.
+# The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
     "tool_search",
     "Searches for tools that can be called but are not listed here. Call it before you say that you cannot do "
@@ -30,12 +30,12 @@ SEARCH_TOOL: Final = FunctionTool(
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-# A word in the name of a tool says most, in its parameters least.
+# Weights: a word in a tool's name counts most, in its parameters least.
 _RANK: Final = "bm25(tools, 4.0, 2.0, 1.0)"
 
 
 def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> list[FunctionTool]:
-    """The tools that fit a query best, the best first; those with no word of it are left out."""
+    """The tools that match a query best, best first, at most `limit`. A tool with none of the words is left out."""
     words = {word.lower() for word in _WORD.findall(normalize("NFC", query))}
     if not words or not tools:
         return []
@@ -53,7 +53,7 @@ def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> l
 
 
 def found_words(names: Sequence[str]) -> str:
-    """What the model is told about a search: the names of the tools that it found."""
+    """The output of a search for the model: the names of the tools found."""
     return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
 
 

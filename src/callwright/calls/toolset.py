@@ -1,4 +1,4 @@
-"""The tools of one request: by name, what their schemas accept, and what the request says about their use."""
+"""The tools of one request: looked up by name, validated against, with what the request says about their use."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -11,15 +11,17 @@ __all__ = ["Toolset"]
 
 
 NO_HINTS = ParameterAliases()
-# Where models have seen their tools live.
+# Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
 
 class _Spellings:
-    """Names without what models change in them: case, blanks, joints, a `server__` before them."""
+    """Tool names for a tolerant look-up: without case, white space and joints, and without the `server__` of an MCP
+    tool.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._folded: dict[str, str | None] = {}  # None where two tools have the same fold
+        self._folded: dict[str, str | None] = {}  # None if two tools have the same folded name
         self._tails: dict[str, str | None] = {}  # the same for what stands behind a `server__`
         for name in names:
             folded = fold(name)
@@ -30,16 +32,19 @@ class _Spellings:
                 self._tails[folded] = None if folded in self._tails else name
 
     def find(self, name: str) -> str | None:
-        """The one offered name that this may be."""
+        """The one tool that this name may mean, None if there is none or several."""
         bare = fold(next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name))
         return self._folded.get(bare) or (None if bare in self._folded else self._tails.get(bare))
 
 
 class Toolset:
-    """Tools by name. `allowed` are the names of those that may be called, None = all; `hints` help to read what models
-    call things. `infer_bare_arguments`: a bare object may be the arguments of a call whose name was left out.
+    """The tools of one request, by name.
 
-    Of two tools with one name the first counts; the wire refuses such requests before.
+    `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
+    None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
+    if it fits one tool.
+
+    Of two tools with one name the first counts; the gateway refuses such requests before.
     """
 
     __slots__ = (
@@ -88,12 +93,12 @@ class Toolset:
         return self._tools.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """The names, in the order of the request."""
+        """The tool names, in the order of the request."""
         return tuple([tool.name for tool in self.ordered])
 
     def resolve_name(self, written: str) -> str:
-        """The offered name that a written one means: exact, behind a namespace that models put before it, in another
-        spelling of words, or without the `server__` before it, if that hits one tool. Any other name stays as it is.
+        """The tool name that the model means: as written, without a namespace before it (`functions.get_time`), in
+        another spelling (`getTime`), or without the `server__` of an MCP tool. Any other name is answered as it is.
         """
         name = written.strip().removesuffix("()").strip()
         if name not in self._tools:
@@ -106,28 +111,28 @@ class Toolset:
         return name
 
     def is_respelled(self, written: str, name: str) -> bool:
-        """Whether a written name is the offered one in another spelling; a namespace before it is none."""
+        """Whether `written` is another spelling of `name`. A namespace before the name does not count as one."""
         return written.strip() != name and not written.strip().endswith(f".{name}")
 
     def requires_something(self, name: str) -> bool:
-        """Whether the tool has a parameter that must be given."""
+        """Whether the tool has a required parameter."""
         tool = self.get(name)
         return tool is not None and bool(required(tool.parameters))
 
     def takes_nothing(self, name: str) -> bool:
-        """Whether the tool has no parameter at all."""
+        """Whether the tool declares no parameter."""
         tool = self.get(name)
         return tool is not None and not properties(tool.parameters)
 
     def faults(self, name: str, arguments: object) -> list[Fault]:
-        """Where these arguments do not fit the tool's schema; a tool without a schema takes any object."""
+        """Where the arguments do not fit the tool's schema; a tool without a schema takes any object."""
         if not isinstance(arguments, dict):
             return [Fault("$", f"expected an object, got {type(arguments).__name__}")]
         validator = self._validators.get(name) or self._validator(name)
         return validator.faults(arguments) if validator is not None else []
 
     def unusable_schema(self, name: str) -> str:
-        """Why the tool's schema checks nothing, as no validator can read it; empty where it does."""
+        """Why no validator can read the tool's schema, so that nothing is checked; empty if one can."""
         validator = self._validators.get(name) or self._validator(name)
         return validator.unread if validator is not None else ""
 
@@ -139,9 +144,9 @@ class Toolset:
         return found
 
     def fitting(self, arguments: object) -> list[str]:
-        """The names of the tools that declare every key of `arguments` and accept them as they are.
+        """The names of the tools that declare every key of `arguments` and accept them unchanged.
 
-        This is how a call is found whose name was lost, so an open schema does not make an unknown key fit.
+        This finds a call whose name was lost, so a schema that is open to any key does not make an unknown one fit.
         """
         if not isinstance(arguments, dict):
             return []

@@ -1,21 +1,21 @@
-"""What a dialect is, and how one is found.
+"""What a dialect is, and how one is found by name.
 
-A dialect is a module (or a package) in `callwright.dialects`; its file name is its name and there is no registry.
-It says how one model family is prompted and how its output reads:
+A dialect is a module (or a package) in `callwright.dialects` that says how one model family is prompted and how its
+output is parsed. Its file name is its name; there is no registry. It has:
 
-    aliases   other names engines and users know it by
-    model_families  the model families that speak it, for people
-    model_globs  globs of the names of such models, in lower case with `-` for `_` (optional)
-    template_markers  texts that stand in the chat templates of such models, ` + ` between those that belong together
-    (optional) history_rules  what chat templates of such models ask of calls in a history: a `HistoryForm` (optional)
-    source    where the format was taken from
-    stops     texts at which a raw completion must stop
-    stop_token_ids  their ids, where the vocabulary is one (`()` where it differs by model)
-    Options   what `render` and `messages` can be told (a subclass of `RenderOptions`)
-    render    Conversation -> Prompt: the whole prompt, for raw completion endpoints
-    messages  Conversation -> chat messages that hold the tools as text, for chat endpoints
-    parse     reads an output as events
-    write     what the model would write to say and call this
+    aliases           other names that engines and users know it by
+    model_families    the model families that use it, for people
+    model_globs       globs of such models' names, in lower case with `-` for `_` (optional)
+    template_markers  texts in the chat templates of such models, ` + ` between those that belong together (optional)
+    history_rules     what chat templates of such models ask of calls in a history, `HistoryRules` (optional)
+    source            where the format was taken from
+    stops             stop strings for a raw completion
+    stop_token_ids    their ids, `()` if these differ by model
+    Options           what `render` and `messages` can be told (a subclass of `RenderOptions`)
+    render            Conversation -> Prompt: the whole prompt, for completion endpoints (mode raw)
+    messages          Conversation -> chat messages with the tools as text, for chat endpoints (mode prompt)
+    parse             reads an output and emits events
+    write             AssistantTurn -> the text that the model would write
 """
 
 import importlib
@@ -38,13 +38,13 @@ __all__ = ["Dialect", "RenderOptions", "dialect_names", "get_dialect", "read_opt
 
 
 class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every dialect can be told. `add_generation_prompt`: end where the model's answer begins."""
+    """The options of every dialect. `add_generation_prompt`: end the prompt where the model's answer begins."""
 
     add_generation_prompt: bool = True
 
 
 class Dialect(Protocol):
-    """The face of a dialect module; see the module's docstring."""
+    """The interface of a dialect module; see the docstring of this module."""
 
     aliases: tuple[str, ...]
     model_families: str
@@ -67,14 +67,14 @@ _NOT_DIALECTS = {"base", "detect", "prompts", "readers"}
 
 @cache
 def dialect_names() -> tuple[str, ...]:
-    """The names of all dialects, sorted."""
+    """The names of all dialects, sorted; without their aliases."""
     found = (module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__))
     return tuple(sorted(name for name in found if name not in _NOT_DIALECTS and not name.startswith("_")))
 
 
 @cache
 def get_dialect(name: str) -> Dialect:
-    """The dialect of this name or alias. Raises `RequestError` with the nearest name."""
+    """The dialect of this name or alias. Raises `RequestError`, which suggests the nearest name."""
     if name in dialect_names():
         return _load(name)
     for other in dialect_names():
@@ -91,7 +91,7 @@ def get_dialect(name: str) -> Dialect:
 
 
 def read_options(dialect: str, options: Mapping[str, object]) -> RenderOptions:
-    """Check options given by name. Raises `RequestError` for unknown names and wrong types."""
+    """The options of a dialect, checked. Raises `RequestError` for unknown names and wrong types."""
     kind = get_dialect(dialect).Options
     try:
         return read_settings(options, kind)
