@@ -180,7 +180,8 @@ class Check:
                 return
             arguments = call.arguments.text
         out.append(CallEnded(ours, complete))
-        out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
+        if call.told or problems:
+            out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
         if not complete:
             out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
         elif call.started.kind == "function":

@@ -108,7 +108,8 @@ class StreamingArguments:
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
             self._written.append(rest)
             return sent + rest
-        self.problems = json_problems(self._reader.repairs) + step_problems(self._steps) + self.problems
+        if self._reader.repairs or self._steps:
+            self.problems = json_problems(self._reader.repairs) + step_problems(self._steps) + self.problems
         return sent
 
     def _is_valid_as_is(self, text: str) -> bool:

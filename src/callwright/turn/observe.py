@@ -142,7 +142,7 @@ class Observation(Struct):
     @property
     def retries(self) -> int:
         """How often the model was asked again because of what it had answered."""
-        return sum(asked.again is not None for asked in self.asked)
+        return sum(asked.again is not None for asked in self.asked) if len(self.asked) > 1 else 0
 
     def begin(self, observers: "Sequence[Observer]") -> Self:
         """Tell the observers that the turn begins."""

@@ -130,14 +130,14 @@ async def _stream(
                 yield written
     except (RequestError, UpstreamError) as error:
         log.debug("stream failed: %.500r", str(error))
-        yield [data(encode(error_body(error)))]
+        last = data(encode(error_body(error)))
     except Exception:
         log.exception("stream failed")
-        yield [data(encode(error_body(OUR_FAULT)))]
+        last = data(encode(error_body(OUR_FAULT)))
     else:
-        yield [chunks.usage(usage)]
-    told = problems_told(problems)
-    yield [comment(f"{PROBLEMS_HEADER}: {told}") if told else b"", DONE]
+        last = chunks.usage(usage)
+    told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
+    yield [last, told, DONE]
 
 
 def _call_id() -> str:
