@@ -103,21 +103,73 @@ def default(field: inspect.Field) -> str:
     return f"`{value}`{size}"
 
 
+# The files that the examples of the commands name, for who tries them.
+FILES = {
+    "tools.json": """[{"type": "function", "function": {"name": "get_time",
+  "parameters": {"type": "object", "properties": {"tz": {"type": "string"}}, "required": ["tz"]}}}]
+""",
+    "tools.py": """import callwright
+
+
+@callwright.tool
+def get_weather(city: str) -> str:
+    \"\"\"Weather of a city.\"\"\"
+    return f"14 degrees in {city}"
+""",
+    "outputs.jsonl": r"""{"output": "<tool_call>{\"name\": \"get_time\", \"arguments\": {\"tz\": \"UTC\"}}</tool_call>"}
+""",
+    "chats.jsonl": """{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]}
+""",
+    "callwright.toml": """[[models]]
+name = "simulated"
+upstream = "simulated"
+mode = "raw"
+dialect = "harmony"
+""",
+}
+# Examples that a plain machine cannot run name one of these.
+ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns")
+
+
 def command_page() -> str:
     """docs/cli.md: every command with what it takes."""
     lines = [
         "# Commands",
         "",
-        "Written by `scripts/reference` from the commands themselves; `callwright COMMAND --help` says the same of the",
-        "version that is installed. The exit status is 0, 2 for what the caller can mend, 1 for the rest.",
-        "",
-        "A shell completes commands, options and the names of dialects after",
+        "Every command with its options. For example, which dialect does a model speak?",
         "",
         "```sh",
-        *(f'eval "$(_CALLWRIGHT_COMPLETE={shell}_source callwright)"  # in ~/.{shell}rc' for shell in ("bash", "zsh")),
-        "_CALLWRIGHT_COMPLETE=fish_source callwright | source        # in ~/.config/fish/config.fish",
+        "callwright dialects --model Qwen/Qwen3-Coder-30B-A3B-Instruct",
         "```",
+        "",
+        "```text",
+        "qwen3_coder  (the name 'Qwen/Qwen3-Coder-30B-A3B-Instruct' matches 'qwen3-coder*')",
+        "```",
+        "",
+        "`callwright COMMAND --help` prints the same as this page, for the version that you have installed.",
+        "",
+        "The exit status is 0 if all went well, 2 for a mistake that you can correct (an option, a file), and",
+        "1 for everything else.",
+        "",
+        "## Completion",
+        "",
+        "Your shell can complete commands, options and the names of dialects. Add one line to its configuration:",
+        "",
+        "| shell | file | line |",
+        "| --- | --- | --- |",
+        *(
+            f'| {shell} | `~/.{shell}rc` | `eval "$(_CALLWRIGHT_COMPLETE={shell}_source callwright)"` |'
+            for shell in ("bash", "zsh")
+        ),
+        "| fish | `~/.config/fish/config.fish` | `_CALLWRIGHT_COMPLETE=fish_source callwright \\| source` |",
+        "",
+        "## Files of the examples",
+        "",
+        "The examples on this page use these files:",
     ]
+    for name, text in FILES.items():
+        lines += ["", f"`{name}`:", "", f"<!-- file: {name} -->"]
+        lines += [f"```{LANGUAGES[Path(name).suffix]}", *text.splitlines(), "```"]
     root = click.Context(main, info_name="callwright", **main.context_settings)
     for name in main.list_commands(root):
         _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
@@ -126,25 +178,39 @@ def command_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+LANGUAGES = {".json": "json", ".jsonl": "json", ".py": "python", ".toml": "toml"}
+
+
 def described(command: click.Command, context: click.Context) -> Iterator[str]:
     """A command's section."""
     text, _, examples = (command.help or "").partition("\b\n")
     yield f"## `{context.command_path}`"
     yield ""
-    yield "```"
-    yield " ".join((context.command_path, *command.collect_usage_pieces(context)))
-    yield "```"
-    yield ""
     yield " ".join(text.split())
-    if examples:
-        yield ""
-        yield "```sh"
-        yield from textwrap.dedent(examples.partition("\n")[2]).strip().splitlines()
-        yield "```"
+    yield ""
+    yield "```"
+    yield " ".join(("usage:", context.command_path, *command.collect_usage_pieces(context)))
+    yield "```"
+    lines = textwrap.dedent(examples.partition("\n")[2]).strip()
+    # A line that is indented belongs to the one before it.
+    single = re.split(r"\n(?=\S)", lines) if lines else []
+    yield from shown([each for each in single if not ELSEWHERE.search(each)])
+    yield from shown([each for each in single if ELSEWHERE.search(each)], "they name servers and files of yours")
     rows = [option(each, context) for each in command.params if isinstance(each, click.Option)]
     if rows:
         yield ""
         yield table(("option", "meaning"), rows).rstrip("\n")
+
+
+def shown(examples: Sequence[str], why_not: str = "") -> Iterator[str]:
+    """A block of examples, which is run unless it says why not."""
+    if examples:
+        yield ""
+        if why_not:
+            yield f"<!-- not run: {why_not} -->"
+        yield "```sh"
+        yield from (line for example in examples for line in example.splitlines())
+        yield "```"
 
 
 def option(given: click.Option, context: click.Context) -> tuple[str, str]:
