@@ -1,5 +1,6 @@
 """What the pages show runs as printed, and prints what they show: `tests.support.snippets` says how."""
 
+import shutil
 from pathlib import Path
 
 import click
@@ -34,6 +35,7 @@ RUN = [
 
 
 @pytest.mark.processes
+@pytest.mark.skipif(not (shutil.which("bash") and shutil.which("curl")), reason="bash and curl are not installed")
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_does_what_it_shows(page: str, tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
