@@ -188,7 +188,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     counts = config.stash[_left_out]
     left_out = [f"{counts[why]:,} {how}" for why, how in _HOW.items() if why in counts]
     skipped = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in _skipped(terminalreporter))
-    for line in (*left_out, *(f"{count:,} skipped: {reason}" for reason, count in skipped.most_common())):
+    for reason, count in skipped.most_common():
+        way = " (CALLWRIGHT_CLIENTS=1 scripts/test)" if reason.endswith(" is not installed") else ""
+        left_out.append(f"{count:,} skipped: {reason}{way}")
+    for line in left_out:
         terminalreporter.write_line(f"left out: {line}")
 
 

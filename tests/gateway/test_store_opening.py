@@ -402,7 +402,7 @@ BAD_URLS = [
 @pytest.mark.parametrize(("bad", "message"), BAD_URLS, ids=[url for url, _ in BAD_URLS])
 def test_a_url_that_cannot_be_used_is_refused(bad: str, message: str) -> None:
     if bad.startswith("postgresql:"):
-        pytest.importorskip("psycopg")
+        pytest.importorskip("psycopg", reason="psycopg is not installed")
     port = ClosedPort()
     closed = port.url.split(":")[2].split("/")[0]
     with pytest.raises(ConfigError) as caught:
