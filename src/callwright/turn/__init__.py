@@ -1,1 +1,1 @@
-"""One turn of a model: render, ask, read, check, ask again; and what is seen of it."""
+"""One turn of a model: render the prompt, ask, parse, check, retry; and observe all of it."""

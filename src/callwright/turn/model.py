@@ -1,4 +1,6 @@
-"""A model that can be asked, and how: its server, mode, dialect and options."""
+"""A model that can be asked: its server, and in which mode, dialect and with which options. Knows no configuration
+file.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -24,7 +26,7 @@ Mode: TypeAlias = Literal["native", "prompt", "raw"]
 
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
 
-# The simulated model in each way of asking it: mode and dialect by the name that it has then.
+# The names of the simulated model, each with the mode and dialect it is asked in.
 SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
     "simulated": ("raw", "harmony"),
     "simulated-hermes": ("raw", "hermes"),
@@ -32,28 +34,32 @@ SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
     "simulated-native": ("native", None),
 }
 
-# A mode that is chosen by what the server can do, or a dialect that is found by the name of the model; and the dialect
-# for models that nothing is known of.
+# AUTO as a mode: chosen by what the server can do; as a dialect: found by the model's name. UNKNOWN: the dialect for
+# models whose family is not known.
 AUTO: Final[Literal["auto"]] = "auto"
 
 UNKNOWN: Final = "json"
 
 
 class Model(Struct, frozen=True):
-    """A model that can be asked.
+    """A model that can be asked, under the name `name`, as `upstream_model` of its server.
 
-    `mode`: `native`, the server renders and parses; `prompt`, the tools go into the messages as text and the reply
-    is read here; `raw`, the whole prompt is rendered here. The last two need a dialect. `fields` are sent with
-    every request. A call that does not hold is asked for again `retries` times, the last time after `retry_s` seconds.
-    `describe_media`: a raw prompt has words where an image or a file was; otherwise such a request is refused.
-    `constrain`: a server that takes grammars gets one where a call is demanded (modes raw and prompt).
-    `supports_tool_choice`: the server knows `tool_choice`; one that does not is asked in mode prompt where a call is
-    demanded.
-    `force_stream`: answers that are wanted whole are fetched as streams, too.
-    `arguments_as_objects`: a server that renders natively gets the arguments in a history as objects. `output_parser`
-    reads the
-    text of a server that renders but does not parse (mode native). `mode_selector`: mode and dialect are chosen when
-    the model is asked, by what its server can do; until then the mode is `native`. `observers` see each turn.
+    `mode`: in `native` the server renders the tools and parses the calls; in `prompt` the tools go into the messages as
+    text and the reply is parsed here; in `raw` the whole prompt is rendered here, for a completion endpoint. The last
+    two need a `dialect`, whose `options` are given. `fields` are sent with every request.
+
+    `retries`: how often at most the model is asked again after an invalid call; `retry_s`: no retry begins later than
+    this, in seconds from the begin of the turn.
+
+    `describe_media`: a raw prompt has a note in place of an image or file; otherwise such a request is refused.
+    `constrain`: send a grammar to a server that takes one, where a call is required (modes raw and prompt).
+    `arguments_as_objects`: send a native server the arguments in a history as objects, not as JSON text.
+    `supports_tool_choice`: False for a server without `tool_choice`; it is asked in mode prompt where a call is
+    required. `force_stream`: stream from the server even if the client does not.
+
+    `output_parser` parses the text of a native server that does not parse itself. `mode_selector` chooses mode and
+    dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
+    `observers` are called for each turn.
     """
 
     name: str
@@ -76,13 +82,13 @@ class Model(Struct, frozen=True):
     observers: tuple[Observer, ...] = ()
 
     async def close(self) -> None:
-        """Give back all connections."""
+        """Close all connections."""
         await self.upstream.close()
         if self.mode_selector is not None:
             await self.mode_selector.close()
 
     def called(self, name: str) -> "Model":
-        """The same, for another model of the same upstream: the dialect `auto` is found by its name."""
+        """The same for another model of this upstream. A dialect `auto` is found by its name."""
         dialect = self.dialect
         if dialect == AUTO:
             detected = by_name(name)
@@ -91,29 +97,29 @@ class Model(Struct, frozen=True):
 
 
 class ModeSelector(Protocol):
-    """Chooses how a model is asked (mode `auto`)."""
+    """Chooses mode and dialect of a model when it is asked (mode `auto`)."""
 
     def start(self) -> None:
-        """Begin to find out, in the background."""
+        """Begin to probe the server, in the background."""
         ...
 
     async def choose(self, model: Model) -> Model:
-        """The model as it is to be asked now."""
+        """The model in the mode and dialect to ask it in now."""
         ...
 
     async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
-        """Another way to ask a model that has failed, or whose server could not read a call (`call_unread`); None where
-        the failure is not of the way.
+        """The model in another mode, after a failure or a call that the server could not parse (`call_unread`); None if
+        the mode is not to blame.
         """
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         ...
 
 
 async def open_models(models: Mapping[str, Model]) -> None:
-    """Make ready the models that need it, one after the other. Raises `ConfigError` that names the one that fails."""
+    """Open the upstreams of the models, one after the other. Raises `ConfigError` that names the model that fails."""
     for model in models.values():
         try:
             await model.upstream.open()

@@ -1,7 +1,7 @@
-"""What a server has parsed itself, as events: text, reasoning, and calls in pieces.
+"""What a server has parsed itself (mode native), as events: content, reasoning, and tool call deltas.
 
-Servers send the pieces of one call behind the other, but not all of them, and not always with an end: a call is
-over when the next one begins and its own arguments are a whole JSON value, or when the answer ends.
+Some servers interleave the deltas of parallel calls, and many send no end of a call. So a call is over when the next
+one begins and its own arguments are complete JSON, or when the answer ends.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,49 +27,51 @@ from callwright.upstreams.base import ToolCallDelta
 __all__ = ["NativeCalls", "PrintedCalls"]
 
 
-# Far above the numbers of calls that a parser finds in the text of the same answer.
+# Indexes of native calls, far above those of calls that a parser finds in the text of the same answer.
 _FIRST = 1 << 20
 
 
 class _Call(Struct):
+    """A call as far as it has come. `whole`: its arguments are a complete JSON value."""
+
     index: int
     span: JsonScanner
     name: str = ""
     id: str | None = None
-    waiting: list[str] = []  # arguments that could not go out yet
-    said: list[str] = []  # all arguments
+    waiting: list[str] = []  # argument deltas that are held back
+    said: list[str] = []  # all argument deltas
     started: bool = False
     whole: bool = False
 
 
 class NativeCalls:
-    """Passes a server's pieces to a filter, as events; calls one behind the other, as OpenAI's API sends them."""
+    """Passes a server's deltas to a filter as events, calls one after the other as in OpenAI's API."""
 
     def __init__(self, filter_: Filter) -> None:
         self._filter = filter_
-        self._calls: dict[int, _Call] = {}  # those that are not over, in the order of their begins
+        self._calls: dict[int, _Call] = {}  # by the server's index: those that are not over, in order
         self._seen = 0
         self._all: list[_Call] = []
 
     @property
     def has_calls(self) -> bool:
-        """Whether the server has handed on any call."""
+        """Whether the server has sent any call."""
         return bool(self._all)
 
     def has_made(self, name: str, arguments: str) -> bool:
-        """Whether the server has handed on this call."""
+        """Whether the server has sent this call: same name, equal arguments."""
         return any(call.name == name and _same("".join(call.said), arguments) for call in self._all)
 
     def text(self, text: str, logprobs: Mapping[str, Any] | None = None) -> list[Event]:
-        """A piece of the answer."""
+        """A delta of the content."""
         return self._pushed([ContentDelta(text, logprobs)] if text or logprobs else [])
 
     def reasoning(self, text: str) -> list[Event]:
-        """A piece of the reasoning."""
+        """A delta of the reasoning."""
         return self._pushed([ReasoningDelta(text)] if text else [])
 
     def call(self, delta: ToolCallDelta) -> list[Event]:
-        """A piece of a call."""
+        """A delta of a call."""
         call = self._calls.get(delta.index) or self._begun(delta.index)
         arguments = delta.arguments
         if arguments:
@@ -91,7 +93,7 @@ class NativeCalls:
         return call
 
     def end(self, *, cut: bool = False) -> list[Event]:
-        """The answer is over; `cut`: because of its limit."""
+        """The answer is over; `cut`: it hit a limit."""
         events: list[Event] = []
         for call in self._calls.values():
             events += _out(call)
@@ -100,7 +102,7 @@ class NativeCalls:
         return self._pushed(events)
 
     def _ready(self) -> list[Event]:
-        """What may go out: the first call's pieces, and the next one's when it is whole."""
+        """What may go out: the deltas of the first open call, and of the next once the first is complete."""
         events: list[Event] = []
         for number, call in list(self._calls.items()):
             over = call.whole and len(self._calls) > 1
@@ -119,10 +121,11 @@ class NativeCalls:
 
 
 class PrintedCalls:
-    """Stands before a filter, for calls that are found in the text of an answer whose calls the server reads itself.
+    """A filter before another one, for calls found in the text of a server that parses calls itself.
 
-    A call that the server has handed on as well is left out: it was made once. So a call is held where the server has
-    handed on any. `is_leak`: such a call is a problem, because its place is not the text.
+    Some servers send a call and leave it in the text, too. It was made once, so the one in the text is dropped. For
+    that a call in the text is held to its end, if the server has sent any. `is_leak`: calls do not belong in this text,
+    so each gets a problem.
     """
 
     def __init__(self, filter_: Filter, native: NativeCalls, *, is_leak: bool) -> None:
@@ -133,7 +136,7 @@ class PrintedCalls:
         self._live: set[int] = set()
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
-        """Hand on what is no repetition."""
+        """Pass on what is not a repetition."""
         kept: list[Event] = []
         for event in events:
             match event:

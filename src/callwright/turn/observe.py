@@ -1,9 +1,9 @@
-"""What is seen of one turn of a model, for those who count it, trace it or keep it.
+"""Observation of one turn, for metrics, traces, logs and records.
 
-`Model.observers` are called when a turn begins; what they answer is called when it has ended. In between the turn notes
-what happens in an `Observation`: pieces of text cost it a look at their type, and what the upstream sent is kept only
-where an observer asks for it. Observers run on the event loop: they must be quick. One that raises is logged, and fails
-no turn.
+`Model.observers` are called when a turn begins; what they return is called when it has ended. In between the turn notes
+what happens in an `Observation`. A text delta costs one look at its type, and what the upstream sent is kept only if an
+observer asks for it. Observers run on the event loop, so they must be quick. One that raises is logged; the turn goes
+on.
 """
 
 import logging
@@ -47,12 +47,12 @@ __all__ = ["Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall
 
 log = logging.getLogger("callwright")
 
-# What of a turn is text: it is counted by nobody.
+# Events that are text, of which nothing is noted.
 _TEXT: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta, Markup)
 
 
 class SeenCall(Struct):
-    """A call that went out, and the kinds of what was wrong with it."""
+    """A call that went out, and the kinds of its problems."""
 
     name: str
     complete: bool = True
@@ -60,10 +60,10 @@ class SeenCall(Struct):
 
 
 class Raw(Struct):
-    """What the upstream sent for one generation, and what was read of it, word for word.
+    """What the upstream sent for one generation and what was parsed of it, word for word.
 
-    `deltas` come with the seconds since the turn began. `room`: so many more characters are kept; below 0 some were
-    not. `ended`: `whole`; `failed`, by the upstream; `left`, because nobody listened any more.
+    `deltas` come with the seconds since the turn began. `room` is how many more characters are kept; it is negative
+    once some were not. `ended`: `whole`, `failed` (by the upstream), or `left` (the client left).
     """
 
     begun_s: float
@@ -73,7 +73,7 @@ class Raw(Struct):
     ended: Literal["whole", "failed", "left"] = "left"
 
     def add(self, delta: Delta, events: Sequence[Event]) -> None:
-        """Keep a delta and what was read of it, while there is room."""
+        """Keep a delta and the events parsed of it, while there is room."""
         self.room -= _size(delta)
         if self.room >= 0:
             self.deltas.append((time.monotonic() - self.begun_s, delta))
@@ -86,9 +86,10 @@ class Raw(Struct):
 
 
 class RequestedTurn(Struct):
-    """One generation that was asked for. `again`: what was wrong with the one before, where that is why it was; None
-    for the first one, and for one that was asked for in another way because the first failed. `failure`: why there is
-    none, or not all of it.
+    """One attempt: a generation that was requested.
+
+    `again` is the problem that caused this retry; None for the first attempt, and for one in another mode after a
+    failure. `failure` is why the upstream gave no answer, or only a part.
     """
 
     generation: GenerationRequest
@@ -99,7 +100,7 @@ class RequestedTurn(Struct):
 
     @property
     def mode(self) -> Literal["native", "prompt", "raw"]:
-        """Who renders and reads."""
+        """The mode of this attempt: who renders and parses."""
         if self.generation.dialect is None:
             return "native"
         return "prompt" if self.generation.prompt is None else "raw"
@@ -108,12 +109,12 @@ class RequestedTurn(Struct):
 class Observation(Struct):
     """One turn of a model, as far as it has come.
 
-    What an observer may set when it begins: `keeps`, so many characters of what the upstream sends are kept (in
-    `RequestedTurn.raw`); `headers`, which go with every request to the upstream.
+    An observer may set two fields when the turn begins: `keeps`, how many characters of what the upstream sends are
+    kept (in `RequestedTurn.raw`), and `headers`, which go with every request to the upstream.
 
-    `mode` and `dialect` are those in which it was asked last. Times are those of `time.monotonic`, in seconds.
-    `first_s`: when the first event went out. `error` is what the turn ended with: `GeneratorExit` or `CancelledError`
-    where nobody listened any more.
+    `mode` and `dialect` are those of the latest attempt. Times are of `time.monotonic`, in seconds; `first_s` is when
+    the first event went out. `error` is what the turn ended with: `GeneratorExit` or `CancelledError` if the client
+    left.
     """
 
     model: str
@@ -145,7 +146,7 @@ class Observation(Struct):
         return sum(asked.again is not None for asked in self.asked) if len(self.asked) > 1 else 0
 
     def begin(self, observers: "Sequence[Observer]") -> Self:
-        """Tell the observers that the turn begins."""
+        """Call the observers: the turn begins."""
         for observer in observers:
             try:
                 ended = observer(self)
@@ -159,8 +160,8 @@ class Observation(Struct):
     def asks(
         self, generation: GenerationRequest, again: ProblemKind | None = None
     ) -> tuple[GenerationRequest, Raw | None]:
-        """The model is asked, or asked `again` for what was wrong; answers what it is asked for, and where what its
-        server sends is kept.
+        """An attempt begins, a retry if `again` names a problem. Answers the generation to request, and where to keep
+        what the server sends.
         """
         trip = RequestTimings()
         headers = {**generation.headers, **self.headers} if self.headers else generation.headers
@@ -171,12 +172,12 @@ class Observation(Struct):
         return generation, raw
 
     def failed(self, error: UpstreamError | RequestError) -> None:
-        """The generation that runs has failed."""
+        """The latest attempt has failed."""
         self.asked[-1].failure = error
         self.asked[-1].timings.ended_s = time.monotonic()
 
     def events(self, batch: Sequence[Event | Usage]) -> None:
-        """Something goes out."""
+        """A batch of events goes out."""
         if self.first_s is None and batch:
             self.first_s = time.monotonic()
         for event in batch:
@@ -220,7 +221,7 @@ Observer: TypeAlias = Callable[[Observation], Ended | None]
 
 
 def _size(delta: Delta) -> int:
-    """About how many characters of a record a delta takes."""
+    """The rough size of a delta in a record, in characters."""
     match delta:
         case TextDelta(text) | ReasoningTextDelta(text):
             return len(text) + 32

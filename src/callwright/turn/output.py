@@ -1,4 +1,4 @@
-"""What an upstream sends, read as checked events: one reader for each attempt."""
+"""Parses what an upstream sends into checked events; one reader for each attempt."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ __all__ = ["GenerationReader", "ObservedAttempt", "unread_call"]
 
 
 class ObservedAttempt:
-    """Reads one generation, and notes how it fares."""
+    """Reads one attempt with a `GenerationReader`, and notes its times and raw output."""
 
     def __init__(self, model: Model, generation: GenerationRequest, raw: Raw | None) -> None:
         self._reader = GenerationReader(model, generation)
@@ -40,7 +40,7 @@ class ObservedAttempt:
         return self._reader.usage
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:
-        """The events of a batch."""
+        """The events of a batch of deltas."""
         if self._waiting is not None:
             self._waiting.first_s, self._waiting = time.monotonic(), None
         events: list[Event] = []
@@ -52,7 +52,7 @@ class ObservedAttempt:
         return events
 
     def finish(self) -> list[Event]:
-        """The last events: the upstream has sent all of it."""
+        """The last events: the upstream's stream is over."""
         if self._timings is not None:
             self._timings.ended_s = time.monotonic()
         events = self._reader.finish()
@@ -61,7 +61,7 @@ class ObservedAttempt:
         return events
 
     def abandoned(self) -> list[Event]:
-        """What was held when the upstream failed."""
+        """The text that was held back when the upstream failed."""
         events = self._reader.abandoned()
         if self._raw is not None:
             self._raw.end("failed", events)
@@ -69,26 +69,28 @@ class ObservedAttempt:
 
 
 def unread_call(batch: Sequence[Event]) -> Problem | None:
-    """The problem that tells of a call that the server could not read."""
+    """The problem `call_unread` in a batch: the server could not parse a call itself."""
     told = (event for event in batch if isinstance(event, Problem) and event.kind == "call_unread")
     return next(told, None)
 
 
-# What calls in the text of a server with tools of its own are read as: all forms of JSON, marked or not.
+# The dialect that reads calls which a native server left in the text: JSON in all its forms, marked or not.
 _PRINTED: Final = "json"
 
-# Above the numbers that servers give to calls.
+# Indexes of calls recovered here, above those that servers give to calls.
 _SALVAGED: Final = 1 << 16
 
 
 def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> bool:
-    """Whether the text of a server that reads calls itself is looked at: not where it must be something else."""
+    """Whether to look for calls in the text of a native server: not if the text must be JSON, or its logprobs must
+    match.
+    """
     wanted = conversation.response_format is None and not fields.get("logprobs")
     return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
 
 
 class GenerationReader:
-    """Turns the deltas of one generation into checked events: those that each makes certain, then the rest."""
+    """Turns the deltas of one generation into checked events, as soon as they are certain."""
 
     def __init__(self, model: Model, generation: GenerationRequest) -> None:
         conversation = generation.conversation
@@ -109,7 +111,7 @@ class GenerationReader:
         self._early: list[Event] = []
         if generation.dialect is not None:
             prompt = generation.prompt
-            # A chat endpoint hands on the whole message; in a raw prompt the header of it was ours.
+            # A chat endpoint answers the whole message; a raw prompt already ends inside it.
             start = prompt.start if prompt else "message"
             self._parser = OutputParser(get_dialect(generation.dialect), tools, self._check, start)
             if prompt and prompt.prefill:
@@ -123,13 +125,13 @@ class GenerationReader:
 
     @property
     def _native(self) -> NativeCalls:
-        """What the server has parsed itself: nothing of it in mode raw."""
+        """The calls that the server has parsed itself: none in mode raw, so made on first use."""
         if self._native_calls is None:
             self._native_calls = NativeCalls(self._check)
         return self._native_calls
 
     def read(self, delta: Delta) -> list[Event]:
-        """Read more of what the upstream sent."""
+        """Read a delta; answers the events that are certain."""
         if self._early:
             early, self._early = self._early, []
             return early + self.read(delta)
@@ -153,7 +155,7 @@ class GenerationReader:
         return []
 
     def _read_printed(self) -> None:
-        """Look for calls in the text: servers whose own parser fails print them there."""
+        """Start to look for calls in the text: servers whose own parser fails leave them there."""
         self._may_print = False
         tools = self._tools
         printed = Toolset(tools.ordered, tools.choice, hints=tools.hints, infer_bare_arguments=False)
@@ -162,7 +164,7 @@ class GenerationReader:
         )
 
     def _salvaged(self, text: str, told: str) -> list[Event]:
-        """What the server could not read, as calls where it can be read here, else as text."""
+        """What the server could not parse, as calls if it can be parsed here, else as text."""
         out: list[Event] = [Problem("call_unread", f"the server could not read what the model wrote: {told}")]
         pieces = recover_arguments(text, self._tools) if text else []
         for number, piece in enumerate(pieces):
@@ -179,12 +181,12 @@ class GenerationReader:
         return out
 
     def abandoned(self) -> list[Event]:
-        """The text that was held when the upstream failed: it is not lost."""
+        """The text that was held back when the upstream failed, so that none is lost; calls are dropped."""
         self._reason = "length"
         return [event for event in self.finish() if isinstance(event, ContentDelta | ReasoningDelta)]
 
     def finish(self) -> list[Event]:
-        """The upstream has sent all of it."""
+        """The upstream's stream is over; answers the remaining events, `Finished` last."""
         out, self._early = self._early, []
         if self._native_calls is not None:
             out += self._native_calls.end(cut=self._reason == "length")

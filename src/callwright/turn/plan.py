@@ -1,4 +1,4 @@
-"""What the upstream is asked for: mode, prompt or messages, tools, constraint."""
+"""Builds the request to the upstream: mode, prompt or messages, tools, constraint. A pure function of its arguments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,12 @@ __all__ = ["build_generation_request"]
 def build_generation_request(
     model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str
 ) -> GenerationRequest:
-    """What the upstream is asked for. `today` (YYYY-MM-DD) goes into prompts that show the date."""
+    """The request to the upstream for one attempt.
+
+    `fields` are sampling and other fields of the client's request. `today` (YYYY-MM-DD) goes into prompts that show the
+    date. Raises `ConfigError` for a model that needs a dialect and has none, and `RequestError` if its prompt cannot
+    hold the conversation.
+    """
     asked = GenerationRequest(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
     mode, name = _select_mode(model, conversation)
     if mode == "native":
@@ -58,7 +63,7 @@ def build_generation_request(
 
 
 def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
-    """Mode and dialect of one request."""
+    """Mode and dialect of one request: a required call needs mode prompt if the server has no `tool_choice`."""
     choice = conversation.tool_choice
     demanded = bool(conversation.tools) and (choice == "required" or isinstance(choice, NamedTool))
     if model.mode == "native" and demanded and not model.supports_tool_choice:
@@ -67,7 +72,7 @@ def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | 
 
 
 def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
-    """Ask a server that renders and reads: with a history that its template gets right."""
+    """The request to a server that renders and parses itself, with a history that its chat template can render."""
     items = apply_history_rules(conversation.items, history_form(asked.model))
     messages = write_messages(replace(conversation, items=items))
     fields = dict(asked.fields)
@@ -86,7 +91,7 @@ def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bo
 
 
 def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
-    """A message with the arguments of its calls as objects."""
+    """A message with the arguments of its calls as objects, not JSON text."""
     calls = [
         {**call, "function": {**call["function"], "arguments": decode(call["function"]["arguments"])}}
         for call in message.get("tool_calls", ())
@@ -95,7 +100,7 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> RenderOptions:
-    """The configured options, with what the request and the day say where the configuration does not."""
+    """The configured options; the request and the date fill in what they leave open."""
     wanted: dict[str, Any] = {}
     if getattr(options, "current_date", today) is None:
         wanted["current_date"] = today

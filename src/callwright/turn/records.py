@@ -1,7 +1,7 @@
-"""Turns as they are recorded, one JSON object a line, and how a record is read again by the code of today.
+"""Turns as they are recorded, one JSON object a line; and a record parsed again by the installed version.
 
-A record holds what the model was asked, what its server sent word for word and when, what was read of it, and what of
-tools and settings the reading depends on. Another reading of the same output by another version can so be compared.
+A record holds what the model was asked, what its server sent, word for word and when, the events parsed of it, and the
+tools and settings that parsing depends on. So one can compare how another version reads the same output.
 """
 
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ _EVENTS: Final = {kind.__name__: kind for kind in get_args(Event)}
 
 
 class RecordError(ValueError):
-    """What was given is no record that can be read again; the message says why."""
+    """What was given is not a record that can be parsed again; the message says why."""
 
 
 class RecordedTool(Struct, omit_defaults=True):
-    """A tool as the model was offered it. `grammar`: syntax and definition of a custom tool's."""
+    """A tool as the model was offered it. `grammar` of a custom tool: syntax and definition."""
 
     name: str
     description: str | None = None
@@ -51,12 +51,12 @@ class RecordedTool(Struct, omit_defaults=True):
 
 
 class RecordedAttempt(Struct, omit_defaults=True):
-    """One time that the model was asked.
+    """One request to the model.
 
-    `prompt` (mode raw) or `messages` are what went to its server; `start` and `prefill` say where its answer begins.
-    `deltas` are what came, each with the seconds since the turn began; `events` what was read of it. `ended` is
-    `whole`, `failed` (by the upstream, then `error` says how) or `left` (nobody listened any more). `is_cut`: some of
-    it was too much for a record.
+    `prompt` (mode raw) or `messages` are what its server got; `start` and `prefill` say where the answer begins.
+    `deltas` are what came, each with the seconds since the turn began; `events` what was parsed of them. `ended` is
+    `whole`, `failed` (by the upstream; `error` says how) or `left` (the client left). `is_cut`: some of it was too
+    large for a record.
     """
 
     mode: Mode
@@ -73,7 +73,7 @@ class RecordedAttempt(Struct, omit_defaults=True):
 
 
 class Record(Struct, omit_defaults=True):
-    """One turn. `request` is the body as it came. Times are in seconds, from the begin of the turn."""
+    """One turn. `request` is the body as it came, without keys. Times are in seconds since the begin of the turn."""
 
     version: int
     callwright: str
@@ -106,14 +106,14 @@ class Record(Struct, omit_defaults=True):
 
 
 class Reread(Struct):
-    """An attempt as it was read then and as it is read now."""
+    """An attempt as it was parsed then and as it is parsed now."""
 
     then: Turn
     now: Turn
 
     @property
     def differing(self) -> list[str]:
-        """The parts in which the readings differ: content, reasoning, calls, finish_reason, problems."""
+        """The parts that differ: content, reasoning, calls, finish_reason, problems."""
         return [name for name in self.then.__struct_fields__ if getattr(self.then, name) != getattr(self.now, name)]
 
 
@@ -121,7 +121,7 @@ class Reread(Struct):
 
 
 def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Record:
-    """The record of a turn that has ended. `about`: the fields that the turn does not know."""
+    """The record of a turn that has ended. `about`: fields that the turn does not know, such as `request_id`."""
     conversation = seen.conversation
     choice = conversation.tool_choice
     own = [sorted(group) for group in seen.hints.aliases if group not in GROUPS]
@@ -207,7 +207,7 @@ def _error(error: BaseException | None) -> str | None:
 
 
 def read_record(line: bytes | str) -> Record:
-    """A line of a record. Raises `RecordError`."""
+    """The record in a line of a file. Raises `RecordError`."""
     try:
         record = decode(line, Record)
     except NotJsonError as error:
@@ -218,9 +218,10 @@ def read_record(line: bytes | str) -> Record:
 
 
 def reread(record: Record, dialect: str | None = None) -> list[Reread | None]:
-    """The attempts of a turn, read again; None for one that is not there in full.
+    """Parse the attempts of a turn again; None in place of one that was recorded only in part.
 
-    `dialect`: read as another one, where it was read by us at all. Raises `RecordError` for what cannot be.
+    `dialect`: parse as this one, where a dialect was used at all. Raises `RecordError` if tools or deltas cannot be
+    read.
     """
     try:
         conversation = Conversation(

@@ -1,8 +1,8 @@
-"""What happens when a call does not hold: the model is told what was wrong and asked again, within a budget.
+"""The retry policy: a model that made an invalid call is told what was wrong and asked again, within a budget.
 
-A legal answer is never touched: it costs one request. A call that is demanded (`tool_choice`) or promised (`strict`)
-and does not hold is never sent. What was sent cannot be taken back, so calls are held where one of these may come to
-pass, and where nothing streams anyway.
+A valid answer is never touched and costs one request. A call that is required (`tool_choice`) or guaranteed (`strict`)
+and stays invalid is never sent. What was sent cannot be taken back, so calls are held back where one of these applies,
+and where nothing streams anyway. Knows no server and no clock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from callwright.tolerant_json.find import json_places
 
 __all__ = ["RetryAttempt", "RetryPolicy", "ToolChoiceNotMet"]
 
-# What makes it worth asking again.
+# The problems that are worth a retry.
 _WRONG: Final = frozenset(
     (
         "call_missing",
@@ -43,13 +43,13 @@ _WRONG: Final = frozenset(
     )
 )
 
-# Of a text that may have been a call, where none is demanded.
+# Those of a text that may have been a call, where no call is required.
 _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
 _NOT_RUN: Final = "Error: this call was not run."
 
 
 class ToolChoiceNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
-    """What the request demands did not come about; the message says what and why."""
+    """The call that the request requires was not made; the message says why."""
 
 
 class AttemptedCall(msgspec.Struct):
@@ -63,13 +63,13 @@ class AttemptedCall(msgspec.Struct):
 
     @property
     def written(self) -> str:
-        """Its arguments as a function's."""
+        """Its arguments as JSON text; the input of a custom tool as the arguments of a function."""
         text = "".join(self.arguments)
         return input_arguments(text) if self.started.kind == "custom" else text or "{}"
 
 
 class RetryAttempt(msgspec.Struct):
-    """One answer of the model. `held` are its events that have not gone out, in order, without the last."""
+    """One answer of the model. `held` are its events that have not gone out, in order, without `Finished`."""
 
     held: list[Event] = []
     content: list[ContentDelta] = []
@@ -79,7 +79,7 @@ class RetryAttempt(msgspec.Struct):
     reason: FinishReason = "stop"
 
     def add(self, event: Event) -> None:
-        """Hold an event."""
+        """Note an event."""
         match event:
             case CallStarted(index):
                 self.calls[index] = AttemptedCall(event, [event], [])
@@ -104,39 +104,40 @@ class RetryAttempt(msgspec.Struct):
 
     @property
     def held_text(self) -> list[Event]:
-        """Text and reasoning that have not gone out."""
+        """Content and reasoning that have not gone out."""
         return [event for event in self.held if isinstance(event, ContentDelta | ReasoningDelta)]
 
     @property
     def has_spoken(self) -> bool:
-        """Whether some of its text has gone out."""
+        """Whether some of its content has gone out."""
         return sum(isinstance(event, ContentDelta) for event in self.held) < len(self.content)
 
     @property
     def said(self) -> str:
-        """The whole text."""
+        """Its whole content."""
         return "".join(event.text for event in self.content)
 
     @property
     def doubts(self) -> list[Problem]:
-        """What is wrong that belongs to no call."""
+        """The problems worth a retry that belong to no call."""
         return [problem for problem in self.problems if problem.kind in _WRONG]
 
     @property
     def good(self) -> list[AttemptedCall]:
-        """The calls with which nothing is wrong."""
+        """The complete calls without such problems."""
         return [call for call in self.calls.values() if call.complete and not call.wrong]
 
     @property
     def bad(self) -> list[AttemptedCall]:
-        """The others."""
+        """All other calls."""
         return [call for call in self.calls.values() if not call.complete or call.wrong]
 
 
 class RetryPolicy:
-    """Takes the events of one or more attempts and says when the model should be asked again, and with what.
+    """Takes the events of each attempt, and says whether to ask the model again, and with what.
 
-    `retries`: how often at most. `streamed`: text is sent as it comes.
+    `retries`: how many retries at most. `streamed`: content is sent as it comes. `holds`: whether anything is held back
+    at all; if not, the caller can pass events on by itself.
     """
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
@@ -151,15 +152,15 @@ class RetryPolicy:
         self._earlier: list[RetryAttempt] = []
         self._kept: list[AttemptedCall] = []
         self._retried: list[Problem] = []
-        self.again_for: ProblemKind | None = None  # what is wrong, first of all, with the attempt that was made before
+        self.again_for: ProblemKind | None = None  # the first problem of the attempt before, which caused this one
         self._told: list[str] = []
 
     def push(self, batch: Sequence[Event]) -> Sequence[Event]:
-        """Events of the attempt that runs; answers those that may go out now: all, where nothing `holds`."""
+        """Take events of the current attempt; answers those that may go out now, all of them if nothing `holds`."""
         return [event for event in batch if self._goes_out(event)]
 
     def _goes_out(self, event: Event) -> bool:
-        """Whether an event may go out now; else it is held."""
+        """Whether an event may go out now; else it is held back."""
         flows = self._streamed and not (self._earlier or self._attempt.calls)
         self._attempt.add(event)
         if flows and isinstance(event, ContentDelta | ReasoningDelta):
@@ -169,9 +170,10 @@ class RetryPolicy:
         return False
 
     def next_attempt(self, *, in_time: bool) -> list[Item] | None:
-        """The attempt is over. What the model is told before it is asked again; None when it is not.
+        """The attempt is over. The items that tell the model what was wrong, for the next attempt; None if there is
+        none.
 
-        `in_time`: the time for another attempt is there.
+        `in_time`: there is time for a retry. None is made either when the model repeats the same mistake.
         """
         attempt = self._attempt
         if not self.holds or attempt.reason in ("length", "content_filter"):
@@ -190,14 +192,16 @@ class RetryPolicy:
         return self._told_items(attempt, wrong)
 
     def fall_back(self) -> bool:
-        """The attempt that runs has failed. Whether there is an earlier one to fall back on."""
+        """The upstream failed in the current attempt. Whether there is an earlier answer to fall back on."""
         if not self._earlier:
             return False
         self._attempt = self._earlier.pop()
         return True
 
     def finish(self) -> list[Event]:
-        """What goes out at the end. Raises `ToolChoiceNotMet` where a demand was not met and no text was sent."""
+        """The events that are left to send. Raises `ToolChoiceNotMet` if no required call came about and no text was
+        sent.
+        """
         if not self.holds:
             return []
         if self._earlier and not (self._demands or self._attempt.calls or self._earlier[0].calls):
@@ -221,17 +225,19 @@ class RetryPolicy:
         return [*self._text(), *_numbered(self._kept), *problems, Finished(reason)]
 
     def _wrong(self, attempt: RetryAttempt) -> list[Problem]:
-        """What the model should be told. Text that may have been a call of some other tool is an answer."""
+        """The problems to tell the model. Without a requirement, text that may have been a call of an unknown tool is
+        an answer.
+        """
         found = [problem for call in attempt.bad for problem in call.wrong]
         if not self._conversation.parallel_tool_calls and (attempt.good or self._kept):
-            return []  # there is the one call
+            return []  # the one call that is allowed is there
         doubts = attempt.doubts
         if not self._demands:
             doubts = [problem for problem in doubts if problem.kind in _WRONG_IN_TEXT]
         return found + doubts
 
     def _keep(self, calls: Iterable[AttemptedCall]) -> None:
-        """Keep calls for the end, each once: the model may repeat what it was told to be accepted."""
+        """Keep calls for the end, each once: the model may repeat a call that it was told is accepted."""
         for call in calls:
             made = (call.started.name, "".join(call.arguments))
             first = not self._kept or self._conversation.parallel_tool_calls
@@ -242,8 +248,8 @@ class RetryPolicy:
                 self._kept.append(call)
 
     def _text(self) -> list[Event]:
-        """Reasoning and content that still have to go out: those of the last attempt where it is the answer, else the
-        first that said something.
+        """Reasoning and content still to send: of the last attempt if it is the answer, else of the first that said
+        something.
         """
         attempts = [*self._earlier, self._attempt]
         if not self._kept:
@@ -262,7 +268,9 @@ class RetryPolicy:
         return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
 
     def _told_items(self, attempt: RetryAttempt, wrong: Sequence[Problem]) -> list[Item]:
-        """The attempt, and its problems as results of its calls: the model reads what was wrong where it expects it."""
+        """The attempt, with its problems as the outputs of its calls: the model reads what was wrong where it expects
+        it.
+        """
         items: list[Item] = []
         outputs: list[Item] = []
         number_of = len(self._earlier)
@@ -290,7 +298,7 @@ class RetryPolicy:
         return items + outputs
 
     def _calls_in(self, text: str) -> list[tuple[str, str]]:
-        """The calls that stand in a text, as they were written: name and arguments."""
+        """The calls in a text, as name and arguments, as they were written."""
         tools = Toolset(self._conversation.tools)
         nodes = [node for place in json_places(text, names=tools.names()) for node in place.nodes]
         forms = [form for node in nodes for form in find_json_calls(node, tools) or ()]
@@ -312,7 +320,7 @@ class RetryPolicy:
 
 
 def _with_own_ids(events: Iterable[Event]) -> list[Event]:
-    """The events, with an id that another call has already left out."""
+    """The events without ids that an earlier call already has."""
     out: list[Event] = []
     ids: set[str] = set()
     for event in events:
@@ -324,7 +332,7 @@ def _with_own_ids(events: Iterable[Event]) -> list[Event]:
 
 
 def _numbered(calls: Iterable[AttemptedCall]) -> list[Event]:
-    """The events of calls from different attempts, counted anew."""
+    """The events of calls from several attempts, with new indexes."""
     events: list[Event] = []
     for number, call in enumerate(calls):
         for event in call.events:

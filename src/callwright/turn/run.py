@@ -1,8 +1,7 @@
-"""One turn of a model: render, ask, read, check. The place where the pure core meets an upstream.
+"""One turn of a model: render, ask, parse, check, retry. The place where the pure core meets an upstream.
 
-Events come out as they become certain, in batches of what came together; what the upstream counted comes as a last
-`Usage`. An upstream that fails raises out of the stream, before or after the first event. Where a call does not hold
-the model is asked again, see `callwright.turn.retry`.
+Events come as they become certain, in batches of what arrived together; token counts come last, as `Usage`. A failing
+upstream raises out of the stream, before or after the first event. Retries follow `callwright.turn.retry`.
 """
 
 import time
@@ -29,10 +28,13 @@ Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 async def run_turn(
     model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str, streamed: bool = True
 ) -> Events:
-    """Ask the model and answer its checked events, then what the upstream counted, if it counts.
+    """Ask the model; answers its checked events, then the `Usage` if the upstream counts tokens.
 
-    `streamed`: the events are sent on as they come; otherwise all of them may wait for a better answer. Raises
-    `UpstreamError` when the upstream fails, `RequestError` when it says that the request was wrong.
+    `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
+    on as they come; otherwise all may be held back for a retry.
+
+    Raises `UpstreamError` if the upstream fails, or if the required call was not made (`fault="unmet"`), and
+    `RequestError` if the server blames the request.
     """
     seen = _observed(model, conversation, fields, streamed) if model.observers else None
     with seen or nullcontext():
@@ -47,7 +49,7 @@ async def run_turn(
         more: list[Item] | None = []
 
         def passed(events: Sequence[Event]) -> Sequence[Event]:
-            """What of these goes out now, as the retry policy stands."""
+            """Those of the events that may go out now."""
             certain = retry.push(events) if retry.holds else events
             if certain and seen is not None:
                 seen.events(certain)

@@ -1,10 +1,9 @@
-"""Spans for OpenTelemetry, where its API is installed: `chat {model}` for a turn, `execute_tool {name}` for a call,
-`invoke_agent {name}` for a run of an agent, and one for a request of the gateway.
+"""OpenTelemetry spans, if its API is installed: `chat {model}` for a turn, `execute_tool {name}` for a tool call,
+`invoke_agent {name}` for a run of an agent, and one for each request to the gateway.
 
-Names and attributes are those of the semantic conventions for generative AI (November 2026, status Development). Only
-counts, names and settings go into a span, nothing of what was said. What becomes of spans is for the program to say:
-without a provider there are none, and a request's trace is handed on as it is. Nothing is imported before the first
-turn that could use it.
+Names and attributes follow the semantic conventions for generative AI (November 2026, status Development). A span holds
+counts, names and settings, nothing of what was said. Without a tracer provider there are no spans, and a request's
+trace is passed on as it is. OpenTelemetry is not imported before the first turn that could use it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +25,7 @@ __all__ = ["RunSpan", "is_available", "note_mcp", "request_span", "tool_span", "
 
 _NAME: Final = "callwright"
 _SERVERS_FAULT: Final = 500
-# Fields of a request, by the name of their attribute below `gen_ai.request.`, with what they can be.
+# Request fields, with their attribute below `gen_ai.request.` and the types it accepts.
 _FIELDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
     "frequency_penalty": ("frequency_penalty", (int, float)),
     "max_completion_tokens": ("max_tokens", (int,)),
@@ -52,11 +51,10 @@ RequestEnded: TypeAlias = Callable[[str, int, str | None], None]
 
 
 def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None:
-    """A span for a request, which is current from here on, and goes on from the trace of its headers (`carrier`).
+    """Start a span for a request, as a child of the trace in its headers (`carrier`), and make it current.
 
-    What it answers ends the span, with the route, the status and what went wrong; it is for the same task. None where
-    nothing is to be done: something else has made a span of the request, or nobody takes spans and there is no trace to
-    hand on.
+    Answers a function that ends it, with route, status and error; call it in the same task. None if there is nothing to
+    do: an instrumentation has already made a span, or there is neither a provider nor a trace to pass on.
     """
     from opentelemetry import context, propagate, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -84,9 +82,9 @@ def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None
 
 
 def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
-    """An observer that makes a span of each turn, and hands its trace on to the upstream.
+    """An observer that makes a span of each turn, and passes the trace on to the upstream in headers.
 
-    The span belongs to the span that is current when the turn begins. `about`: further attributes.
+    The span is a child of the one that is current when the turn begins. `about` answers further attributes.
     """
     from opentelemetry import propagate, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -94,7 +92,7 @@ def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
     def begun(seen: Observation) -> Ended | None:
         is_inside = trace.get_current_span().get_span_context().is_valid
         if not is_inside and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-            return None  # nobody takes spans, and there is no trace to hand on
+            return None  # no provider, and no trace to pass on
         span = trace.get_tracer(_NAME).start_span(
             f"chat {seen.upstream_model}", kind=SpanKind.CLIENT, attributes={**_asked(seen), **about()}
         )
@@ -112,17 +110,17 @@ def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
 
 
 def with_spans(model: Model) -> Model:
-    """The model, each of whose turns is a span; itself where OpenTelemetry is not installed."""
+    """The model with a span for each turn; unchanged if OpenTelemetry is not installed."""
     if not is_available():
         return model
     return msgspec.structs.replace(model, observers=(*model.observers, turn_spans()))
 
 
 class RunSpan:
-    """A span around a run of an agent; nothing where OpenTelemetry is not installed.
+    """A span around a run of an agent; nothing if OpenTelemetry is not installed.
 
-    A run is a generator, which its caller may drive from anywhere: so the span is current in the tasks that get its
-    `context`, and nowhere else.
+    A run is a generator, which its caller may drive from any task. So the span is current only in tasks that get its
+    `context`.
     """
 
     def __init__(self, name: str, model: Model) -> None:
@@ -141,7 +139,7 @@ class RunSpan:
         self._span = trace.get_tracer(_NAME).start_span(f"invoke_agent {name}".strip(), attributes=attributes)
 
     def context(self) -> Context | None:
-        """A context for a task in which the span is current; None for that of whoever asks."""
+        """A context for a task, in which the span is current; None for the default, a copy of the caller's."""
         if self._span is None:
             return None
         from opentelemetry import context, trace
@@ -151,7 +149,7 @@ class RunSpan:
         return made
 
     def end(self, usage: Usage | None, stop: str | None, error: BaseException | None) -> None:
-        """The run is over. `stop`: why, where it came to an end of its own."""
+        """The run is over. `stop` is its stop reason, if it reached one."""
         if self._span is None:
             return
         from opentelemetry.trace import Status, StatusCode
@@ -168,7 +166,7 @@ class RunSpan:
 
 
 def note_mcp(method: str, version: str | None, url: str | None) -> None:
-    """Say on the span of a tool's run that an MCP server runs it: at a `url`, or over the pipes of a process."""
+    """Add to the current tool span that an MCP server runs the tool: at a `url`, or over the pipes of a process."""
     if not is_available():
         return
     from opentelemetry import trace
@@ -183,7 +181,7 @@ def note_mcp(method: str, version: str | None, url: str | None) -> None:
 
 @contextmanager
 def tool_span(name: str, call_id: str, description: str | None) -> Iterator[None]:
-    """A span around the run of a tool, current meanwhile; nothing where OpenTelemetry is not installed."""
+    """A span around the run of a tool, current while it runs; nothing if OpenTelemetry is not installed."""
     if not is_available():
         yield
         return
@@ -198,7 +196,7 @@ def tool_span(name: str, call_id: str, description: str | None) -> Iterator[None
     }
     if description:
         attributes["gen_ai.tool.description"] = description
-    # What a tool raises may hold what it was given: only its type is told.
+    # The message of a tool's exception may quote its arguments: only the type goes into the span.
     with trace.get_tracer(_NAME).start_as_current_span(
         f"execute_tool {name}", attributes=attributes, record_exception=False, set_status_on_exception=False
     ) as span:
@@ -256,7 +254,7 @@ def _used(usage: Usage | None) -> dict[str, int]:
 
 
 def _server(upstream: str) -> dict[str, Any]:
-    """What answers: the API that a server speaks, and where it is, of the first where there are several."""
+    """Attributes of the server: the API that it speaks, and its address; of the first server of a pool."""
     if "://" not in upstream:
         return {"gen_ai.provider.name": upstream}
     return {"gen_ai.provider.name": "openai", **_address(upstream.partition(", ")[0])}
