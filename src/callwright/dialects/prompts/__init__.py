@@ -1,1 +1,1 @@
-"""What prompts are composed of."""
+"""Building blocks of prompts, for rendering."""

@@ -1,4 +1,4 @@
-"""What prompts of several dialects share: the system texts, the choice in words, text out of message parts."""
+"""What the prompts of several dialects share: system messages, `tool_choice` in words, text and content of messages."""
 
 import json
 import re
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
-    """The texts of the system and developer messages at the start, and everything behind them."""
+    """The texts of the system and developer messages at the start, and the items behind them."""
     texts: list[str] = []
     for item in items:
         if not (isinstance(item, Message) and item.role in ("system", "developer")):
@@ -49,8 +49,8 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
 
 
 def choice_note(conversation: Conversation) -> list[str]:
-    """What the choice asks for, in words, for prompts that cannot say it otherwise; empty when it asks for nothing, or
-    there is no tool to choose.
+    """The request's `tool_choice` in words, for prompts that cannot express it otherwise. Empty if it asks for nothing,
+    or if there are no tools.
     """
     if not conversation.tools:
         return []
@@ -70,7 +70,7 @@ def choice_note(conversation: Conversation) -> list[str]:
 
 
 def format_note(conversation: Conversation) -> list[str]:
-    """What text must look like, in words; empty when nothing is asked for."""
+    """The request's `response_format` in words; empty if there is none."""
     wanted = conversation.response_format
     if wanted is None:
         return []
@@ -83,7 +83,7 @@ def format_note(conversation: Conversation) -> list[str]:
 
 
 def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
-    """Append text of a dialect's own, in which control tokens are what they look like."""
+    """Append text of the dialect itself, in which the strings `controls` are control tokens."""
     for words, control in _by_controls(text, tuple(controls)):
         out.text(words).control(control)
     return out
@@ -91,15 +91,15 @@ def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptB
 
 @lru_cache(maxsize=1024)
 def _by_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Pairs of ordinary text and the control token behind it, the last without one."""
+    """Pairs of plain text and the control token behind it, `""` in the last."""
     found = "|".join(map(re.escape, sorted(controls, key=len, reverse=True))) or "(?!)"
     pieces = re.split(f"({found})", text)
     return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
 
 
 def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:
-    """A message behind the first ones. What the developer says there goes out in a marked block of the user: few
-    templates know the role, and fewer a system message so late.
+    """A chat message behind the first ones. A developer message becomes a marked block in the user's name: few
+    templates know the role, and fewer take a system message that late.
     """
     if message.role == "developer":
         return {"role": "user", "content": f"<system>\n{neutralise(message.text, controls)}\n</system>"}
@@ -107,7 +107,9 @@ def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:
 
 
 def plain_text(parts: Sequence[Part], number: int) -> str:
-    """The text of a message for a prompt that holds text only. Raises `RequestError` for other parts."""
+    """The text of a message, for prompts that hold only text. Raises `RequestError` for other parts; `number` is the
+    turn that it names.
+    """
     for part in parts:
         if isinstance(part, MediaPart):
             where = part.param or f"turn {number}"
@@ -121,7 +123,7 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
 
 
 def chat_content(parts: Sequence[Part], controls: Sequence[str]) -> Any:
-    """Content of a chat message; text that looks like one of `controls` is broken."""
+    """The content of a chat message. Text that looks like a control token is broken up, so that it forges none."""
     if all(isinstance(part, TextPart) for part in parts):
         return neutralise(parts_text(tuple(parts)), controls)
     return [
@@ -138,8 +140,10 @@ def told_messages(
     write: Callable[[AssistantTurn], str],
     results: Callable[[Sequence[tuple[str, str]]], str],
 ) -> list[dict[str, Any]]:
-    """Chat messages of mode prompt: `tools` (text without live control tokens) stands in the system message behind the
-    instructions, calls are written by `write`, outputs (pairs of tool and text) by `results` in the user's name.
+    """Chat messages of mode prompt.
+
+    `tools`, a text without live control tokens, stands in the system message behind the instructions. `write` writes
+    the calls of an assistant turn, `results` the outputs, pairs of tool name and text, in the user's name.
     """
     instructions, items = split_instructions(conversation.items)
     system = [neutralise(text, controls) for text in instructions]
@@ -171,7 +175,7 @@ def _safe(call: Call, controls: Sequence[str]) -> Call:
 
 
 def arguments_object(call: Call) -> Mapping[str, Any]:
-    """The arguments of a call in a conversation, which are a JSON object; empty for anything else."""
+    """The arguments of a call in a history as an object; empty if they are not one."""
     try:
         value = decode(call.arguments or "{}")
     except NotJsonError:

@@ -1,4 +1,4 @@
-"""How formats with a name and elements for keys and values are written: their tags, calls and list of tools."""
+"""Renders calls and tools in formats with a name and elements for keys and values; `readers.key_values` parses them."""
 
 import json
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ LINES: Final = ("\n", "\n", "\n")
 
 
 class KeyValueTags(Struct, frozen=True):
-    """How one format writes its elements. `name_end` stands behind a name, `blocks` around calls, `types` (a pair)
-    around a type between key and value; any of the three may be missing.
+    """The tags of one format, and the white space between them.
 
-    `gaps` are written before a key, a value and the end of a call, `name_gap` behind a name, `between` between calls.
-    `LINES` puts each on its line.
+    `name_end` stands behind a name, `blocks` around calls, `types` (a pair) around a type between key and value; each
+    may be missing. `gaps` are written before a key, before a value and before the end of a call, `name_gap` behind a
+    name, `between` between calls. `LINES` as `gaps` puts each on its own line.
     """
 
     call: str = "<tool_call>"
@@ -38,14 +38,14 @@ class KeyValueTags(Struct, frozen=True):
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """All tags, which are tokens in the vocabularies of these models."""
+        """All tags; in the vocabularies of these models they are tokens."""
         frames = (*(tag for block in self.blocks for tag in block), self.call, self.call_end)
         elements = (self.key, self.key_end, self.value, self.value_end, *self.types)
         return (*frames, *filter(None, (self.name_end,)), *elements)
 
 
 def put_call(out: PromptBuilder, tags: KeyValueTags, name: str, arguments: Iterable[tuple[str, object]]) -> None:
-    """Write a call."""
+    """Append a call."""
     before_key, before_value, before_end = tags.gaps
     out.control(tags.call).text(name).control(tags.name_end).text(tags.name_gap)
     for key, value in arguments:
@@ -56,7 +56,7 @@ def put_call(out: PromptBuilder, tags: KeyValueTags, name: str, arguments: Itera
 
 
 def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Iterable[Call]) -> None:
-    """Write calls as the model does, in their block if there is one."""
+    """Append calls as the model writes them, in their block if the format has one."""
     for begin, _ in tags.blocks:
         out.control(begin).text(tags.between)
     for number, call in enumerate(calls):
@@ -66,7 +66,7 @@ def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Iterable[Call]) -> 
 
 
 def said(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> Prompt:
-    """A turn as the model writes it."""
+    """An assistant turn as the model writes it."""
     out = PromptBuilder()
     if turn.reasoning:
         out.control(f"<{think}>").text(turn.reasoning).control(f"</{think}>").text(tags.between)
@@ -82,7 +82,7 @@ def put_tools(
     tools: Iterable[FunctionTool],
     lead: str = "For each function call, output",
 ) -> None:
-    """Write the tools as JSON lines, and how they are called."""
+    """Append the tools as JSON lines, and how to call them."""
     out.text("# Tools\n\nYou may call one or more functions to assist with the user query.\n\n")
     out.text("You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n")
     for tool in tools:
@@ -101,7 +101,7 @@ def put_tools(
 
 
 def told(conversation: Conversation, tags: KeyValueTags, controls: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
+    """Chat messages (mode prompt) with the tools in the system message, calls and outputs in the format's text."""
     out = PromptBuilder()
     put_tools(out, tags, conversation.tools)
     return told_messages(

@@ -1,7 +1,8 @@
-"""Prompts of formats whose turns stand between fixed texts, declared: what begins and ends a turn, where the tools go.
+"""Prompts of formats that put fixed text around each turn, from a declaration: what begins and ends a turn, where the
+tools go.
 
-A `Frame` renders whole prompts, writes what the model would write, and makes the chat messages of mode prompt: there
-the tools are told in the same words for every format, with an example call in the format's own form.
+A `Frame` renders whole prompts, writes what the model would write, and makes the chat messages of mode prompt. There
+the tools are described in the same words for every format, with an example call in the format's own form.
 """
 
 import json
@@ -37,7 +38,7 @@ __all__ = [
     "tool_lines",
 ]
 
-# Where the tools stand: in the system turn behind its text or before it, in a turn of their own, in the user's words.
+# Where the tools stand: in the system turn, behind or before its text; in a turn of their own; in a user message.
 Place: TypeAlias = Literal[
     "system", "system first", "before system", "after system", "before last user", "in first user"
 ]
@@ -46,15 +47,15 @@ _EXAMPLE: Final = Call("function_name", '{"parameter_name": "value"}')
 
 
 class ThinkingOptions(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one.
+    """`thinking`: `model` lets the model decide, `open` begins the answer inside reasoning, `off` behind closed, empty
+    reasoning.
     """
 
     thinking: Literal["model", "open", "off"] = "model"
 
 
 class Result(Struct, frozen=True):
-    """The output of a call: its tool, the number of the call in the conversation, and the text."""
+    """The output of a call: the tool's name, the call's number in the conversation, and the text."""
 
     name: str
     number: int
@@ -71,25 +72,25 @@ def _plain_results(out: PromptBuilder, results: Sequence[Result]) -> None:
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """How one family puts a conversation into its prompt. Pairs of texts stand around the turn of a role; the literals
-    of `controls` in them are control tokens. `said` stands around the text of an assistant.
+    """How one model family renders a conversation. A pair of strings stands around the turn of a role; the literals of
+    `controls` in them are control tokens. `said` stands around the content of an assistant turn.
 
-    `calls` writes the calls of a turn and is told how many came before it in the conversation; `gap` stands between a
-    turn's text and its calls, `calls_begin` begins a turn of the history that does nothing but call. `results` writes
-    the outputs of a turn between `tool`, or each of its own when `each`. `resumes`: behind outputs the answer goes on,
-    without the begin of a turn; `reopens`: the one that the model is to write begins a turn all the same. `calls_end`
-    ends a turn with calls, where that is not what ends any.
+    `calls` writes the calls of a turn; it gets the number of calls before it in the conversation. `gap` stands between
+    a turn's text and its calls, `calls_begin` before the calls of a turn in the history that has nothing else.
+    `calls_end` ends a turn with calls, if that is not what ends any turn.
 
-    `tools` writes the section that shows the tools; `seam` stands between it and the text of the system.
-    `without_tools` stands behind the system turn where there are none.
-    `preamble` stands before that text whatever it is, `preamble_tools` where there are tools (None: the same).
-    `default_system` is the system's text when a conversation has none, with tools or without; `with_tools` is it where
-    there are tools; `empty_system`: its turn is there without any text. Without `system` its text begins a user turn:
-    the one with the tools, else the first.
+    `results` writes the outputs of a turn between `tool`, or one at a time if `each`. `resumes`: behind outputs the
+    assistant's turn goes on, without a new begin; `reopens`: the turn to generate begins anew all the same.
 
-    `thought` stands around reasoning. It is shown behind the last user turn, in `all` turns or in none (`thoughts`);
-    `no_thought` begins a running turn without one, `past_thought` a turn before the last user's (None: the same), `off`
-    an answer that is not to think (None: `no_thought`, or an empty thought).
+    `tools` writes the section with the tools; `seam` stands between it and the system text. `without_tools` stands
+    behind the system turn if there are none. `preamble` stands before the system text, `preamble_tools` does if there
+    are tools (None: the same). `default_system` is the system text of a conversation without one; `with_tools` is it if
+    there are tools. `empty_system`: the system turn is there even without text. Without `system` the text begins a user
+    turn: the one with the tools, else the first.
+
+    `thought` stands around reasoning, which is shown behind the last user turn (`running`), in `all` turns or in `none`
+    (`thoughts`). `no_thought` begins a running turn without reasoning, `past_thought` a turn before the last user's
+    (None: the same), `off` an answer with thinking off (None: `no_thought`, or empty reasoning).
     """
 
     controls: tuple[str, ...]
@@ -168,13 +169,13 @@ class Frame(Struct, frozen=True, kw_only=True):
         return Prompt(out.pieces(), self.controls, start=start)
 
     def _lead(self, conversation: Conversation, instructions: Sequence[str]) -> str:
-        """The text of the system."""
+        """The system text."""
         default = self.with_tools if conversation.tools and self.with_tools is not None else self.default_system
         preamble = self.preamble_tools if conversation.tools and self.preamble_tools is not None else self.preamble
         return preamble + "\n\n".join(instructions or filter(None, [default]))
 
     def _answer(self, out: PromptBuilder, turn: AssistantTurn, written: int, *, past: bool, begins: bool) -> None:
-        """A turn of the assistant in the history, behind its begin."""
+        """Append a past assistant turn, behind its begin."""
         hidden = self.thoughts == "none" or (past and self.thoughts == "running")
         shown = None if hidden else turn.reasoning
         if begins and not shown:
@@ -192,7 +193,7 @@ class Frame(Struct, frozen=True, kw_only=True):
             self._fixed(out, self.assistant[1])
 
     def _generation(self, out: PromptBuilder, turns: Sequence[ConversationTurn], options: RenderOptions) -> str:
-        """Begin the answer; says where it starts."""
+        """Begin the turn to generate; answers its `Prompt.start`."""
         begins = self._begin(out, [] if self.reopens else turns)
         thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
         if thinking == "off":
@@ -203,19 +204,19 @@ class Frame(Struct, frozen=True, kw_only=True):
         return "assistant"
 
     def write(self, turn: AssistantTurn) -> str:
-        """A turn as the model writes it."""
+        """An assistant turn as the model writes it."""
         out = PromptBuilder()
         self._turn(out, turn, 0)
         return Prompt(out.pieces(), ()).text
 
     def _wire_text(self, turn: AssistantTurn) -> str:
-        """The same, with look-alikes of control tokens in its text broken."""
+        """The same, with look-alikes of control tokens in its text broken up."""
         out = PromptBuilder()
         self._turn(out, turn, 0)
         return Prompt(out.pieces(), self.controls).wire_text
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
-        """Chat messages with the tools in the system message, calls in the format's own form, outputs in words."""
+        """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs in words."""
         out = PromptBuilder()
         tell_tools(out, conversation, self.calls)
         return told_messages(
@@ -227,7 +228,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         )
 
     def _system(self, out: PromptBuilder, conversation: Conversation, text: str, *, has_users: bool) -> None:
-        """The system turn, and the tools where they stand in it or beside it, or nobody asks anything."""
+        """Append the system turn, and the tools that stand in it, beside it, or have no user turn to stand in."""
         tools = bool(conversation.tools)
         if tools and self.place == "before system":
             self._tools(out, conversation)
@@ -247,7 +248,7 @@ class Frame(Struct, frozen=True, kw_only=True):
             self._tools(out, conversation)
 
     def _begin(self, out: PromptBuilder, before: Sequence[ConversationTurn]) -> bool:
-        """Begin the turn of the assistant behind these turns; False where it goes on with one that has begun."""
+        """Begin the assistant turn behind the turns `before`; False if it continues one that has begun."""
         if self.resumes and before and isinstance(before[-1], ToolTurn):
             return False
         self._fixed(out, self.assistant[0])
@@ -273,12 +274,12 @@ class Frame(Struct, frozen=True, kw_only=True):
             self.calls(out, turn.calls, written)
 
     def _fixed(self, out: PromptBuilder, text: str) -> None:
-        """Append a text of the format: its control tokens as such."""
+        """Append text of the format, its control tokens as such."""
         own_words(out, text, self.controls)
 
 
 def tell_tools(out: PromptBuilder, conversation: Conversation, calls: WriteCalls) -> None:
-    """The tools and the form of a call in words, for templates that tell neither."""
+    """Append the tools and the form of a call in words, for templates that describe neither."""
     out.text(
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nThe functions, one a line:\n",
         tool_lines(conversation),
@@ -295,13 +296,13 @@ def tool_lines(conversation: Conversation) -> str:
 def call_object(
     out: PromptBuilder, call: Call, name: str = "name", arguments: str = "arguments", lead: str = ""
 ) -> None:
-    """A call as a JSON object with these keys; `lead` stands before them."""
+    """Append a call as a JSON object with these keys; `lead` stands before them."""
     out.text(f'{{{lead}"{name}": {json.dumps(call.name, ensure_ascii=False)}, "{arguments}": ')
     out.json(call.arguments or "{}").text("}")
 
 
 def call_list(out: PromptBuilder, calls: Sequence[Call], name: str = "name", arguments: str = "arguments") -> None:
-    """Calls as a JSON list of such objects."""
+    """Append calls as a JSON list of such objects."""
     out.text("[")
     for count, call in enumerate(calls):
         out.text(", " if count else "")

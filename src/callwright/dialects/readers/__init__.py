@@ -1,1 +1,1 @@
-"""What readers of formats are composed of: one file per kind of body."""
+"""Parsers that dialects are composed of, one file per shape of a call: JSON, named parameters, Python, and others."""

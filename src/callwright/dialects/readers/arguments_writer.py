@@ -1,7 +1,7 @@
-"""Arguments of formats that write them as text between tags, as the JSON that they mean.
+"""Writes JSON arguments for formats that write values as plain text between tags: `<parameter=n>5</parameter>`.
 
-The schema says what a text is: where it allows text only, the text flows as it is written, verbatim; everything else is
-read when it is whole. A text that fits nothing the schema allows stays text, and the check names it.
+The schema says what a text means. Where it allows only text, the text streams verbatim; anything else is converted when
+it is whole. A text that fits no allowed type stays text, and the check reports it.
 """
 
 import re
@@ -21,12 +21,16 @@ __all__ = ["ArgumentsWriter", "cast_to_schema", "unwritten"]
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
 _NULLS: Final = frozenset(("null", "none"))
-# What may stand before a number, though not in JSON: a plus sign, zeros.
+# What JSON does not allow before a number: a plus sign, zeros.
 _PADDING = re.compile(r"\A\+?(-?)0*(?=\d)")
 
 
 class ArgumentsWriter:
-    """Writes the arguments of call `index` of the tool `name` as one JSON object, member by member."""
+    """Writes the arguments of call `index` of the tool `name` as one JSON object, member by member, as
+    `ArgumentsDelta`s.
+
+    `given` are the names written so far.
+    """
 
     def __init__(self, emit: Callable[[Event], object], index: int, name: str, tools: Toolset) -> None:
         tool = tools.get(tools.resolve_name(name))
@@ -41,28 +45,30 @@ class ArgumentsWriter:
         return key in properties(self._root)
 
     def schema(self, key: str) -> object:
-        """The schema of a parameter; None when there is none."""
+        """The schema of a parameter; None if there is none."""
         return properties(self._root).get(key, self._root.get("additionalProperties"))
 
     def is_text(self, key: str) -> bool:
-        """Whether the value of a parameter can be nothing but text, so that it may flow."""
+        """Whether a parameter can be nothing but text, so that it may stream."""
         return self.text_only(self.schema(key))
 
     def is_untyped(self, schema: object) -> bool:
-        """Whether a schema says nothing of a type."""
+        """Whether a schema names no type."""
         return not _kinds(schema, self._root)
 
     def text_only(self, schema: object) -> bool:
-        """Whether a schema allows text only; one that says nothing is read as text."""
+        """Whether a schema allows text only. A schema without a type is read as text."""
         return _kinds(schema, self._root) <= {"string"}
 
     def allows_text(self, key: str) -> bool:
-        """Whether the value of a parameter can be text."""
+        """Whether a parameter can be text."""
         kinds = _kinds(self.schema(key), self._root)
         return not kinds or "string" in kinds
 
     def inside(self, schema: object, key: str | None) -> tuple[set[str], object]:
-        """What a container may be, `object` and `array`, and the schema of its member `key`; None = of its items."""
+        """The container types (`object`, `array`) that a schema allows, and the schema of the member `key`; of the
+        items if `key` is None.
+        """
         kinds: set[str] = set()
         member: object = None
         for branch in branches(resolve(schema, self._root), self._root):
@@ -75,7 +81,7 @@ class ArgumentsWriter:
         return kinds, member
 
     def cast_to_schema(self, text: str, schema: object) -> str:
-        """The JSON of a text that stands where this schema is wanted."""
+        """The JSON for a text, as this schema wants it."""
         return cast_to_schema(text, schema, self._root)
 
     def key(self, key: str) -> None:
@@ -89,25 +95,25 @@ class ArgumentsWriter:
         self._put(text)
 
     def open_text(self) -> None:
-        """Begin a text."""
+        """Begin a string."""
         self._put('"')
 
     def text(self, piece: str) -> None:
-        """More of a text."""
+        """Write more of a string."""
         if piece:
             self._put(encode(piece).decode()[1:-1])
 
     def close_text(self) -> None:
-        """The text is over."""
+        """End a string."""
         self._put('"')
 
     def cut(self, text: str) -> None:
-        """Say what was there of a value that was cut before it could be read."""
+        """Report what there was of a value that was cut off before it could be converted."""
         if text:
             self._emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=text))
 
     def close(self) -> None:
-        """The arguments are over."""
+        """End the object."""
         self._put("}" if self._begun else "{}")
 
     def _put(self, text: str) -> None:
@@ -115,13 +121,17 @@ class ArgumentsWriter:
 
 
 def unwritten(text: str, value: str) -> str:
-    """What its JSON does not hold of a text, word for word: nothing, or all of it."""
+    """The text if its JSON does not hold it word for word, else nothing: the events together must hold all of the
+    output.
+    """
     return "" if value in (text, encode(text).decode()) else text
 
 
 def cast_to_schema(text: str, schema: object, root: Schema) -> str:
-    """The JSON of a text by its schema: null, integer, number, boolean, object or array where these are allowed and the
-    text is one, else text.
+    """The JSON for a text, by its schema: null, a number, a boolean, an object or array if allowed and the text is one;
+    else a string.
+
+    For an integer `007` becomes `7`; where text is allowed, too, it stays `"007"`.
     """
     kinds = _kinds(schema, root)
     bare = text.strip()
@@ -144,7 +154,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
 
 
 def _structure(text: str) -> str:
-    """An object or a list: JSON as it is, or what the tolerant reader makes of it; `""` when it is none."""
+    """The JSON of an object or array, repaired if need be; `""` if the text is neither."""
     try:
         decode(text)
     except NotJsonError:
@@ -156,7 +166,7 @@ def _structure(text: str) -> str:
 
 
 def _kinds(schema: object, root: Schema) -> set[str]:
-    """The types that a schema allows; empty when it says nothing."""
+    """The types that a schema allows; empty if it names none."""
     if not isinstance(schema, dict) or not schema:
         return set()
     kinds: set[str] = set()
@@ -167,7 +177,7 @@ def _kinds(schema: object, root: Schema) -> set[str]:
 
 
 def _of_members(branch: Schema) -> set[str]:
-    """The types of the members of an enumeration without a type."""
+    """The types of an enum's members, for an enum without a type."""
     members: list[Any] = list(branch.get("enum") or ())
     if "const" in branch:
         members.append(branch["const"])

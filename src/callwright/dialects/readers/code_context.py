@@ -1,4 +1,4 @@
-"""Where a text is code or quotation, piece by piece. What stands there is shown, not meant."""
+"""Tells where a streamed text is Markdown code or a quotation: a call there is shown, not meant. Knows no calls."""
 
 import re
 
@@ -8,20 +8,20 @@ _RUNS = re.compile(r"\n|`+|~+|[^\n`~]+")
 
 
 class CodeContext:
-    """Follows a text that is fed to it. Inline code ends with its line at the latest: an odd backtick hides no more."""
+    """Follows a text that is fed to it. Inline code ends with its line, so that an odd backtick hides no call."""
 
     __slots__ = ("_blank", "_code", "_fence", "_opened_here", "_quoted", "_run")
 
     def __init__(self) -> None:
-        self._fence = ""  # what opened the fence that is open
-        self._opened_here = False  # on this line
-        self._code = 0  # how many backticks opened the inline code that is open
+        self._fence = ""  # the opening fence, if one is open
+        self._opened_here = False  # the fence was opened on this line
+        self._code = 0  # the number of backticks that opened inline code, 0 if none is open
         self._run = ""  # backticks or tildes at the end: more may follow
-        self._blank = True  # nothing but blanks in this line so far
-        self._quoted = False  # the line is a quotation or the row of a table
+        self._blank = True  # nothing but white space in this line so far
+        self._quoted = False  # the line is a quotation (`>`) or a table row (`|`)
 
     def feed(self, text: str) -> None:
-        """Go on with more text."""
+        """Read more text."""
         for piece in _RUNS.findall(text):
             if piece[0] in "`~":
                 if self._run and self._run[0] != piece[0]:
@@ -36,17 +36,17 @@ class CodeContext:
                 self._blank = False
 
     def inside(self, blanks: str = "") -> bool:
-        """Whether what comes behind `blanks` is code, or quoted."""
+        """Whether text behind the white space `blanks` would stand in code or a quotation."""
         self._settle()
         return bool(self._fence or ((self._code or self._quoted) and "\n" not in blanks))
 
     @property
     def at_line_start(self) -> bool:
-        """Whether nothing but blanks stands in the line so far."""
+        """Whether the line holds nothing but white space so far."""
         return self._blank and not self._run
 
     def _settle(self) -> None:
-        """Read a run of backticks or tildes that is over."""
+        """Judge a run of backticks or tildes, once it is known to be over."""
         run, self._run = self._run, ""
         if not run:
             return

@@ -1,7 +1,8 @@
-"""Calls as JSON between markers: the part that all such formats share.
+"""Parses calls as JSON between markers, `<tool_call>{"name": "f", "arguments": {…}}</tool_call>`, for all such formats.
 
-The trained forms, `{"name": "f", "arguments": {…}}` and a list of such objects, stream: arguments go out as they come.
-Any other object is held to the end of its block and read as a whole by `callwright.calls.json_forms`.
+The forms that models are trained on, one such object or a list of them, stream: the arguments are passed through as
+they come. Any other object is held to the end of its block, and read by `callwright.calls.json_forms`. The markers are
+the caller's.
 """
 
 import re
@@ -24,12 +25,12 @@ from callwright.tolerant_json.wrappers import without
 
 __all__ = ["MarkedJson"]
 
-# The beginning of a call in a trained form, and what stands between two of them, is waited for this long.
+# Characters of look-ahead for the head of a call, up to its arguments, or for what stands between two calls.
 _MAX_HEAD: Final = 400
-# A block that must be read as a whole is held up to this size.
+# A block that is held is this long at most.
 _MAX_BLOCK: Final = 4_194_304
 
-# No string in a head holds a bracket: so the first one says whether a head may still come.
+# A head has no brackets in its strings, so that the first bracket decides whether a head can still come.
 _TEXT: Final = r'"[^"\\{}\[\]]*+"'
 _ID: Final = rf'"(?:id|type|index|call_id|tool_call_id)"\s*+:\s*+(?:{_TEXT}|[\w.+-]+)\s*+,\s*+'
 _SEPARATED: Final = r"\s*+[;,]?\s*+(?P<list>\[\s*+)?\{\s*+"
@@ -39,25 +40,26 @@ _HEAD = re.compile(
 )
 _KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
 _MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
-# Members of the call's object behind its arguments, which mean nothing, and its end.
+# The end of the call's object, with members behind the arguments, which mean nothing: `, "id": "1"}`.
 _MEMBERS = re.compile(r'\s*+(?:,\s*+"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s,"{}\[\]]++)\s*+)*+\}')
 _END_OF_OBJECT = re.compile(
     r'\s*+(?:,\s*+"[^"\\{}\[\]]*+"\s*+:\s*+(?:"(?:[^"\\{}\[\]]|\\[^{}\[\]])*+"|[^\s,"{}\[\]]++)\s*+)*+\}'
 )
 _MAY_END_OBJECT = re.compile(r"\s*+(?:,[^{}\[\]]*+)?\Z")
-# What stands behind an item of a list, and what is more than was opened.
+# What stands behind an item of a list; then closers that nothing opened.
 _NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+\]")
 _MAY_BE_NEXT = re.compile(r"\s*+,?\s*+\Z")
 _SURPLUS = re.compile(r"\s*+[}\]][\s}\]]*+")
-# What may stand behind the arguments: closers, a fence, and more of both than was opened.
+# What may follow the arguments and means nothing: closers and a fence, too many of them included.
 _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 
 
 class MarkedJson:
-    """Reads the inside of one block; `calls` counts on from what it is given.
+    """Reads the inside of one block of calls.
 
-    `ends_itself`: no marker stands behind the JSON, so its last bracket ends the block. `keyed`: the name of the tool
-    is the key under which its arguments stand. `refused` is the block when nothing in it could be read.
+    `calls` is the number of calls so far, and counts on. `ends_itself`: the format has no closing marker, so the last
+    bracket ends the block. `keyed`: the tool's name is the key of its arguments, `{"f": {…}}`. `refused` is the text of
+    the block if nothing in it could be read.
     """
 
     def __init__(
@@ -82,9 +84,10 @@ class MarkedJson:
         self._repairs: list[Problem] = []
 
     def read(self) -> Parse[tuple[str, str]]:
-        """Read a block from its first bracket on.
+        """Read a block, from its first bracket on.
 
-        Answers the stop that ended it (`""` = the end of the output) and what was read behind it, to be read again.
+        Answers the terminator that ended it (`""` at the end of the output), and text behind the block to be parsed
+        again.
         """
         head = yield from self.head()
         if head is None:
@@ -103,11 +106,11 @@ class MarkedJson:
                 return "", ""
 
     def head(self) -> Parse[re.Match[str] | None]:
-        """The beginning of a call in a trained form, if one comes next; nothing is read."""
+        """The head of a call in a trained form, if one comes next; it stays unread."""
         return (yield from self._ahead(_KEYED_HEAD if self._keyed else _HEAD, _MAY_BE_HEAD))
 
     def _ahead(self, wanted: re.Pattern[str], may_be: re.Pattern[str]) -> Parse[re.Match[str] | None]:
-        """What comes next, if it is this; `may_be` matches what may still become it."""
+        """Match what comes next, without reading it. `may_be` matches a partial match, for which to wait."""
         source = self._source
         while True:
             begin = source.ahead(_MAX_HEAD)
@@ -118,7 +121,7 @@ class MarkedJson:
             yield
 
     def _items(self, head: re.Match[str]) -> Parse[str]:
-        """A call in a trained form, or a list of calls that begins with one; answers the stop that ended it."""
+        """Read a call in a trained form, or a list that begins with one; answers the terminator that ended it."""
         source = self._source
         item: re.Match[str] | None = head
         while True:
@@ -140,7 +143,7 @@ class MarkedJson:
             item = yield from self.head()
 
     def _streamed(self, head: re.Match[str]) -> Parse[str]:
-        """One call whose arguments go out as they come; answers the stop that ended them."""
+        """Read one call whose arguments stream; answers the terminator that ended them."""
         self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(head["name"])
         closed, stop = yield from pass_json(self._source, self._stops, partial(ArgumentsDelta, index))
@@ -148,7 +151,9 @@ class MarkedJson:
         return stop
 
     def _behind(self, rest: str, stop: str) -> str:
-        """Behind the arguments: the end of their object, more calls, or text."""
+        """Judge the text behind the arguments: the end of the call's object, more calls, or other text, which is
+        answered.
+        """
         end = _end_of_object(rest)
         self._source.markup(rest[:end])
         rest = rest[end:]
@@ -160,7 +165,7 @@ class MarkedJson:
             self._calls(more, rest)
             return ""
         if self._source.cut and not stop and any(literal.startswith(rest.strip()) for literal in self._stops.literals):
-            self._emit(Markup(rest))  # half of the closing tag
+            self._emit(Markup(rest))  # a partial closing tag, cut off
             return ""
         if stop:
             self._emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
@@ -168,7 +173,9 @@ class MarkedJson:
         return rest
 
     def _whole(self) -> Parse[tuple[str, str]]:
-        """A block in another form, read when it is whole. Tags in its strings are no ends, if its strings have one."""
+        """Read a block in another form, held to its end. Markers inside its strings do not end it, if its quotes are
+        right.
+        """
         value, closed, stop = yield from collect_json(self._source, self._stops, _MAX_BLOCK)
         rest = ""
         if closed:
@@ -182,7 +189,9 @@ class MarkedJson:
         return stop, ""
 
     def _told(self, block: str, stop: str, *, alone: bool = True) -> None:
-        """Say the calls of a block. One that holds none is `refused`; of several calls (not `alone`) it is lost."""
+        """Emit the calls of a block. A block with none is `refused`, or if it is one of several (not `alone`) a
+        problem.
+        """
         forms = self._forms(block)
         if forms:
             self._calls(forms, block)
@@ -194,7 +203,9 @@ class MarkedJson:
         self.refused = block if alone else ""
 
     def _forms(self, block: str) -> list[JsonCall] | None:
-        """The calls of a block: one value, or several in a row; without its fence and surplus closers."""
+        """The calls in a block of one or more JSON values, its fence and spare closers left out; None if anything is no
+        call.
+        """
         place = next(json_places(block, names=self._tools.names()), None)
         if place is None or place.cut or place.place not in ("whole", "fence") or place.end < len(block.rstrip()):
             return None
@@ -206,13 +217,13 @@ class MarkedJson:
         return None if any(self._is_doubtful(form, place.repairs) for form in found) else found
 
     def _is_doubtful(self, form: JsonCall, repairs: Mapping[JsonRepair, int]) -> bool:
-        """Whether a form is a call by halves: a key without arguments, or broken JSON that only names no known tool."""
+        """Whether a form is only half a call: a key without a value, or broken JSON that names an unknown tool."""
         if form.arguments is None:
             return bool(repairs) and not form.explicit and form.name not in self._tools
         return form.arguments.kind == "missing"
 
     def _read(self, node: Node) -> list[JsonCall] | None:
-        """The calls of a value."""
+        """The calls in a value."""
         if node.kind == "array":
             each = [self._read(item.value) for item in node.items]
             return [form for forms in each for form in forms or ()] if all(each) else None
@@ -246,12 +257,12 @@ class MarkedJson:
 
 
 def _keyed_form(member: Member) -> JsonCall:
-    """The call that a member of an object is, when its key is the name of a tool."""
+    """The call that a member `"f": {…}` stands for."""
     arguments = None if member.value.json == "null" else member.value
     return JsonCall(member.name, arguments, explicit=True, closed=member.value.closed)
 
 
 def _end_of_object(rest: str) -> int:
-    """Where the object ends whose arguments ended before `rest`: behind its other members, if it has any."""
+    """The length of the end of a call's object in the text behind its arguments; 0 if it does not end there."""
     members = _MEMBERS.match(rest)
     return members.end() if members else 0

@@ -1,8 +1,8 @@
-"""Calls as a name with elements for keys and values: `f<arg_key>k</arg_key><arg_value>v</arg_value>` in a block.
+r"""Parses calls as a name with elements for keys and values: `f<arg_key>k</arg_key><arg_value>v</arg_value>`.
 
-The frame and the values are read as `_parameters` reads them. What differs: the name is bare text, a key has its own
-element, and a call may hold its arguments as a JSON object instead, or be one whole JSON object. Line feeds between
-elements are structure, also those that models write as a backslash and an `n`.
+Tags and values are read as in `parameters`. What differs: the name is bare text, a key has its own element, and a call
+may be, or hold, a JSON object instead. Line breaks between elements belong to the format, also those that models write
+as a literal `\n`.
 """
 
 import re
@@ -18,7 +18,7 @@ from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["KeyValueReader"]
 
-# A name or a key is at most so long.
+# The greatest length of a name or a key, in characters.
 _MAX_HEAD: Final = 1_000
 _GAP = re.compile(r"(?:\s|\\n)*+")
 _GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
@@ -26,8 +26,10 @@ _NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[
 
 
 class KeyValueReader(ParameterReader):
-    """Prose, and calls of key/value elements in it. `also` are literals that open a call in another spelling of the
-    tags; a format's own reader says which by `_spelling`.
+    """Parses prose with calls of key/value elements.
+
+    `also`: literals that may open a call in another spelling of the tags; a dialect's subclass says which, in
+    `_spelling`.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class KeyValueReader(ParameterReader):
         self._also = also
         self._elements = tags
         closers = (tags.call_end, *self._block_ends, *self._ends)
-        self._over = (tags.call, *closers)  # what ends a call
+        self._over = (tags.call, *closers)  # literals that end a call
         self._follows: Sequence[str] = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
         self._behind_name = Markers(*self._follows, tags.call)
         self._behind_key = Markers(tags.key_end, tags.value, *self._over)
@@ -88,12 +90,12 @@ class KeyValueReader(ParameterReader):
         return begins
 
     def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
-        """The rest of an opening tag that begins with one of `also`, and the tags of its spelling; it stays unread."""
+        """The rest of an opening tag that begins with one of `also`, and the tags of that spelling; nothing is read."""
         yield from ()
         return None
 
     def _in_other_tags(self, blanks: str, opener: str) -> Parse[None]:
-        """A call in another spelling, read by a reader of that spelling in this one's place."""
+        """A call in another spelling: a reader for that spelling takes over."""
         spelled = yield from self._spelling(opener)
         if spelled is None:
             self.emit(self._say(blanks + opener))
@@ -108,7 +110,7 @@ class KeyValueReader(ParameterReader):
             setattr(self, state, getattr(other, state))
 
     def _names_call(self) -> Parse[bool]:
-        """See `ParameterReader`: behind the tag stands a name and what belongs to a call, or a JSON object."""
+        """See `ParameterReader`: a name and what belongs to a call follow the tag, or a JSON object."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
@@ -128,7 +130,9 @@ class KeyValueReader(ParameterReader):
             yield
 
     def _mentioned(self, blanks: str) -> Parse[bool]:
-        """Whether a call of an unknown tool without arguments stands within a line: somebody writes about it."""
+        """Whether a call of an unknown tool without arguments stands in the middle of a line: it is talked about, not
+        made.
+        """
         source, end = self.source, self._form.call_end
         while True:
             ahead = source.ahead(_MAX_HEAD)
@@ -153,7 +157,7 @@ class KeyValueReader(ParameterReader):
 
     def _goes_on_as_call(self, text: str) -> bool | None:
         text = self._behind_blanks(text)
-        return not text.startswith("<") if text else None  # a name, or JSON
+        return not text.startswith("<") if text else None  # a call goes on with a name or JSON, not with a tag
 
     # --- calls ---
 
@@ -195,7 +199,7 @@ class KeyValueReader(ParameterReader):
                 written += kind + end + (yield from self._gap())
             if (yield from self._comes(tags.value)):
                 written += source.take(source.at + len(tags.value))
-            else:  # the begin of a value may be missing, but where the call ends there is none
+            else:  # the tag of a value may be missing, but at the end of the call so is the value
                 given = not (yield from self._comes(tags.call_end))
         self.emit(Markup(written))
         while source.more(1):

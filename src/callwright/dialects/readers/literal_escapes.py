@@ -1,4 +1,4 @@
-"""Keys and escapes in notations that look like programs."""
+"""Escapes in strings, and keys of arguments, in notations that look like program code."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _NAMED: Final[Mapping[str, str]] = dict(
 
 
 def unescaped(escape: str) -> str:
-    """What an escape stands for; one that means nothing is its own text."""
+    r"""The text that an escape stands for; an unknown one (`\d`) is itself."""
     mark = escape[1]
     if mark in _NAMED:
         return _NAMED[mark]
@@ -32,7 +32,9 @@ def unescaped(escape: str) -> str:
 def key_patterns(
     separator: str, verbatim: tuple[str, ...]
 ) -> tuple[Callable[[str], re.Match[str] | None], Callable[[str], re.Match[str] | None]]:
-    """Matches a key with its separator, and any beginning of that."""
+    """Two matchers: a key with the separator behind it, and a partial match of that. `verbatim`: quotes without
+    escapes.
+    """
     quoted = r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""
     half = r""""(?:[^"\\]|\\.)*+\\?|'(?:[^'\\]|\\.)*+\\?"""
     bare = r"[\w.$-]++"

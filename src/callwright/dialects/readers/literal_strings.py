@@ -1,7 +1,8 @@
-"""Strings in notations that look like programs, passed on as JSON while they come.
+"""Strings in notations that look like program code, streamed as JSON.
 
-A delimiter that nothing can escape ends its string. A quotation mark ends one where what follows is a part of the
-notation: models forget to escape. What ends a call ends a string that was never closed.
+A string in quotes that cannot be escaped ends at the next one. An ordinary quote ends its string only if the notation
+goes on behind it: models forget to escape, as in `say(text="He said "hi" to me")`. What ends a call also ends a string
+that was never closed.
 """
 
 import re
@@ -19,21 +20,21 @@ __all__ = ["CLOSERS", "QUOTES", "Level", "StringReader"]
 
 CLOSERS: Final = frozenset("}])")
 QUOTES: Final = ('"""', "'''", '"', "'")
-# What stands behind a possible end of a string is looked at so far.
+# Characters of look-ahead behind a possible end of a string.
 _MAX_AHEAD: Final = 1_000
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}(?=[\"'])")
 _MAY_BE_PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
 _RUN = re.compile(r"[\s)\]}]*+")
 _NAME = re.compile(r"[\w./-]*+\Z").match
 _CALLED = re.compile(r"[\w./-]++\(").match
-# The closers that a string without its end has swallowed, and blanks between them.
+# Closers at the end of a string that was never closed: they belong to the call, so they are held back.
 _MAX_SWALLOWED: Final = 64
 _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
 _SWALLOWABLE: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + ")]}"
 
 
 class Level(msgspec.Struct):
-    """An open bracket: what closes it, and what it is in JSON."""
+    """An open bracket: its closer, the JSON container that it stands for, and whether anything was written in it."""
 
     closer: str
     kind: Literal["object", "array"]
@@ -42,7 +43,7 @@ class Level(msgspec.Struct):
 
 
 class StringReader:
-    """Reads strings inside the brackets of a call, which are `_levels`; see `LiteralReader` for what it is told."""
+    """Reads strings inside the brackets of a call, which are in `_levels`; see `LiteralReader` for the parameters."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class StringReader:
         self._in_string |= {quote: Markers(quote, "\\", *ends) for quote in QUOTES}
 
     def _quote(self) -> Parse[str]:
-        """The quotation mark that opens a string here, with a prefix before it or not; `""` for none."""
+        """Read the quote that opens a string here, with a prefix such as `r` or `f`; `""` if there is none."""
         source = self._source
         if (yield from self._at(self._verbatim)):
             return self._taken(self._verbatim)
@@ -79,14 +80,16 @@ class StringReader:
         return self._taken(QUOTES)
 
     def _taken(self, quotes: tuple[str, ...]) -> str:
-        """Read an opening quotation mark."""
+        """Read an opening quote."""
         source = self._source
         quote = next(quote for quote in quotes if source.text.startswith(quote, source.at))
         source.emit(Markup(source.take(source.at + len(quote))))
         return quote
 
     def _next_part(self) -> Parse[str]:
-        """The opening mark of a string that goes on behind white space; `""` when it is over."""
+        """Read the quote that opens the next part of a string, as Python joins them: `"a" "b"`; `""` if there is no
+        more.
+        """
         blanks = yield from self._blanks()
         source = self._source
         if source.text.startswith(('"', "'"), source.at):
@@ -96,7 +99,7 @@ class StringReader:
         return ""
 
     def _string(self, quote: str) -> Parse[bool]:
-        """A string up to its end; False when it has none."""
+        """Read a string to its end; False if it has none."""
         source, held, markers = self._source, "", self._in_string[quote]
 
         def fast_path(text: str) -> bool:
@@ -144,15 +147,15 @@ class StringReader:
             self._put(encode(text).decode()[1:-1])
 
     def _swallowed(self, text: str) -> None:
-        """The end of a string that was never closed: as many closers as are open belong to the notation."""
-        listed = self._levels[0].closer == ")" and text.rstrip().endswith("]")  # the end of a list of calls, too
+        """Write the rest of a string that was never closed, without closers at its end: `f(a="x)` is `f(a="x")`."""
+        listed = self._levels[0].closer == ")" and text.rstrip().endswith("]")  # the `]` of a list of calls, too
         found = re.search(rf"[)\]}}]{{1,{len(self._levels) + listed}}}\s*\Z", text[-_MAX_AHEAD:])
         end = len(text) - (len(found.group()) if found else 0)
         self._text(text[:end])
         self._source.markup(text[end:])
 
     def _closes(self, quote: str) -> Parse[bool]:
-        """Whether a quotation mark that was read ends its string, by what follows."""
+        """Whether a quote that was just read ends its string, by what follows."""
         while True:
             more = self._source.more(_MAX_AHEAD)
             closes = self._closes_before(self._source.ahead(_MAX_AHEAD).lstrip(), more=more)
@@ -161,7 +164,7 @@ class StringReader:
             yield
 
     def _closes_before(self, behind: str, *, more: bool) -> bool | None:
-        """The same for what stands behind the mark; None when that is not known yet, which needs `more` to come."""
+        """The same for the text behind the quote; None if that is not known yet, which needs `more` to come."""
         level = self._levels[-1]
         if not behind:
             return None if more else True
@@ -178,7 +181,9 @@ class StringReader:
         return behind[0] in QUOTES or behind.startswith(self._ends)
 
     def _ends_members(self, behind: str, *, more: bool) -> bool | None:
-        """Whether the brackets with which a text begins are the notation's: code goes on behind its own."""
+        """Whether the closers behind a quote are the notation's. In code inside a string, such as `print("a") + 1`,
+        text follows.
+        """
         run = _RUN.match(behind)
         assert run is not None  # it matches always
         rest = behind[run.end() :]
@@ -193,8 +198,8 @@ class StringReader:
         return "]" in run.group() or _CALLED(rest) is not None
 
     def _ends_call(self, end: str, quote: str) -> Parse[bool]:
-        """Whether a literal in a string ends the call after all: the output ends behind it, or another call begins, and
-        the next quotation mark is not one that ends a string.
+        """Whether a literal inside a string ends the call, so that the string was never closed: the output ends behind
+        it, or another call begins, and the next quote does not close a string.
         """
         source = self._source
         while True:
@@ -216,7 +221,7 @@ class StringReader:
             yield
 
     def _escape(self) -> Parse[str]:
-        """The text of an escape that begins here; in a raw string it is its own."""
+        """Read an escape; answers its text. In a raw string that is the escape itself."""
         source = self._source
         if self._raw:
             while source.more(2):

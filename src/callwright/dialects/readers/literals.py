@@ -1,8 +1,7 @@
-"""Values in notations that look like programs: `{a:<|"|>x<|"|>,b:[1,true]}`, `(a='x', b=[1, True])`.
+"""Arguments in notations that look like program code: `{a:<|"|>x<|"|>,b:[1,true]}`, `(a='x', b=[1, True])`.
 
-Reads the members between a call's brackets and writes them as JSON while they come: the text of a string flows, a
-number or a word goes out when it is whole. A bracket that is missing is closed by what ends the call, and a quotation
-mark inside a string does not end it where what follows is no part of the notation.
+Reads the members between a call's brackets and streams them as JSON: a string flows, a number or word goes out when it
+is whole. What ends the call closes brackets that are missing. The caller knows the markers and the name.
 """
 
 from collections.abc import Callable
@@ -23,11 +22,11 @@ _OPENERS: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 class LiteralReader(StringReader):
-    """Reads the arguments of one call; `put` takes the JSON.
+    """Reads the arguments of one call; `put` takes the JSON text.
 
-    `verbatim` are delimiters of strings without escapes, `ends` the literals that end a call, `begins` those of them
-    that begin another, `call` the number of the call. `is_text` says of a member's name that it holds text, whatever a
-    word without quotation marks looks like.
+    `verbatim`: quotes of strings without escapes. `ends`: the literals that end a call; `begins`: those of them that
+    begin another. `call`: the index of the call. `is_text`: whether a parameter is text, so that an unquoted `5` is
+    `"5"`.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class LiteralReader(StringReader):
         self._words = Markers(*",})]\n([{", *ends)
 
     def arguments(self, closer: str, separator: str) -> Parse[bool]:
-        """Read members up to `closer`, or up to what ends the call. False when the output was cut before."""
+        """Read members up to `closer`, or to what ends the call. False if the output was cut off before."""
         self._levels = [Level(closer, "object", separator)]
         self._put("{")
         while self._levels:
@@ -87,13 +86,13 @@ class LiteralReader(StringReader):
         self._put("}" if self._levels.pop().kind == "object" else "]")
 
     def _junk(self) -> Parse[None]:
-        """What stands where a member should."""
+        """Report text where a member should stand."""
         text, marker = yield from read_until(self._source, self._words, _MAX_WORD)
         if marker in _OPENERS:
             text += marker
         else:
             self._source.unread(marker)
-        if self._source.cut and self._source.done:  # half a key
+        if self._source.cut and self._source.done:  # a key that was cut off
             self._source.markup(text)
             return
         self._source.emit(Problem("arguments_trailing_text", "a value without a name", call=self._call, text=text))
@@ -101,7 +100,7 @@ class LiteralReader(StringReader):
     # --- keys ---
 
     def _key(self, separator: str) -> Parse[str | None]:
-        """A key and the separator behind it; None when no key stands here."""
+        """Read a key and its separator; None if there is none."""
         source = self._source
         whole, part = key_patterns(separator, self._verbatim)
         while True:
@@ -141,7 +140,7 @@ class LiteralReader(StringReader):
             self._put('"')
 
     def _open(self, closer: str, lead: str) -> Parse[None]:
-        """Open a bracket; braces without a key in them are a set, which is a list."""
+        """Open a container. Braces without a key are a Python set, which becomes an array."""
         kind: Literal["object", "array"] = "array"
         if closer == "}":
             self._source.markup((yield from self._blanks()))
@@ -159,7 +158,7 @@ class LiteralReader(StringReader):
             yield
 
     def _word(self, lead: str, *, is_text: bool) -> Parse[bool]:
-        """A number, a literal, or text without quotation marks; False when there was nothing."""
+        """Read a number, a literal, or unquoted text; False if there was nothing."""
         source, text, depth = self._source, "", 0
         while True:
             piece, marker = yield from read_until(source, self._words, _MAX_WORD)

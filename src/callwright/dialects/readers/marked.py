@@ -1,8 +1,8 @@
-"""Calls that a format marks, declared: which markers stand around them, and where the name stands.
+"""Parses calls in JSON that a format marks, from a declaration: its markers, and where the name stands.
 
-Between its markers a call is JSON: an object with its name and arguments, a list of these, or the arguments alone
-behind a header that names the tool. One reader reads all such formats by their `CallMarks`; arguments flow as they
-come. A marker that is named in a sentence, in code or in a closed thought is text.
+Between the markers stands an object with name and arguments, a list of these, or the arguments alone behind a header
+that names the tool. One reader reads all such formats by their `CallMarks`; arguments stream. A marker in a sentence,
+in code or in closed reasoning is text: the model writes about it.
 """
 
 import re
@@ -22,7 +22,7 @@ from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, 
 
 __all__ = ["CallMarks", "MarkedReader"]
 
-# A call that is shown in a sentence is at most so long, and what is behind it is looked at so far.
+# Bounds for a call that may be quoted in a sentence: its length, and the look-ahead behind it.
 _MAX_SHOWN: Final = 2_000
 _MAX_BEHIND: Final = 64
 _MAX_HEADER: Final = 400
@@ -32,20 +32,22 @@ _BEGINS_JSON: Final = ("{", "[", "`")
 _MAX_FENCE: Final = 64
 _FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
 _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
-# More closers than were opened, and the end of a fence.
+# Closers that nothing opened, and the end of a fence.
 _SURPLUS = re.compile(r"[\s}\],;]*+(?:```)?\s*+").match
 
 
 class CallMarks(Struct, frozen=True):
-    """The markers of one format. Any of `opens` begins a call or a block of calls, any of `closes` ends it; without
-    these the last bracket does. `around` are markers that mean nothing themselves: of sections, of the answer's text.
+    """The markers of one format.
 
-    `header` matches what stands between an opening marker and the arguments; its last group is the name. Without one
-    the name stands in the JSON: under `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may begin
-    with its calls, without a marker.
+    Any of `opens` begins a call or a block of calls, any of `closes` ends it; without `closes` the last bracket does.
+    `around` are markers without meaning of their own, of sections or of the content. `ends` are stop tokens.
 
-    `special`: the markers are control tokens, which nobody types: thoughts open within a line, too, and the first call
-    in a thought that is never closed ends it.
+    `header` matches what stands between an opening marker and the arguments; its last group is the tool's name. Without
+    a header the name is in the JSON: under `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may
+    begin with its calls, without a marker.
+
+    `special`: the markers are control tokens, which nobody types. Then reasoning may begin inside a line, too, and a
+    call in reasoning that is never closed ends it. `thoughts` are the tags around reasoning.
     """
 
     opens: tuple[str, ...] = ()
@@ -67,26 +69,26 @@ def _marks(form: CallMarks) -> Marks:
 
 @lru_cache(maxsize=256)
 def _behind(form: CallMarks, ends: tuple[str, ...]) -> tuple[JsonTerminators, Markers, Markers, tuple[str, ...]]:
-    """What ends a call, in JSON and in other text, and behind its header; and what may come behind one."""
-    words = not form.special and not form.closes  # openers that may stand in any text
+    """What ends a call: in JSON, in other text, and behind a header; and what may follow a call."""
+    words = not form.special and not form.closes  # the openers are words that may stand in any text
     after = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *ends)))
     coming = (*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends)
     return JsonTerminators(*after, then=after), Markers(*after), Markers("{", *after), coming
 
 
 class MarkedReader(ProseReader):
-    """Prose, and marked calls in it."""
+    """Parses prose with marked calls."""
 
     def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks) -> None:
         super().__init__(source, tools, _marks(form))
         self._form = form
         self._stops, self._markers, self._header_ends, self._after = _behind(form, self._ends)
         self._calls_begin = _begin_of_calls(form.around, form.opens)
-        self._fenced = False  # a fence was opened around the call
-        self._opened = False  # a block that begins a line and is no JSON
+        self._fenced = False  # the call stands in a code fence
+        self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
 
     def _skip(self, literal: str) -> Parse[None]:
-        """See `ProseReader`; half of a control token that ends the answer is none of its text."""
+        """See `ProseReader`; a partial control token at the end of the answer is no content."""
         yield from super()._skip(literal)
         rest = self.source.text[self.source.at :]
         if self._form.special and self.source.ended and literal.startswith(rest):
@@ -112,7 +114,7 @@ class MarkedReader(ProseReader):
             yield from self._think(self._thoughts[tag])
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
-        """Behind an opening marker: a call, another opener, nothing, or the mention of the marker in a text."""
+        """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
         starts_line = self._at_line_start(blanks)
         inner = yield from self._held_blanks()
         follows = yield from self._next_of(*self._form.opens, *self._form.closes)
@@ -136,7 +138,7 @@ class MarkedReader(ProseReader):
             yield from self._block(opening)
 
     def _fence_begin(self) -> Parse[str]:
-        """Read the begin of a fence with JSON in it, which some models put around their calls."""
+        """Read an opening code fence before JSON, which some models put around their calls."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_FENCE)
@@ -147,7 +149,7 @@ class MarkedReader(ProseReader):
             yield
 
     def _next_of(self, *literals: str) -> Parse[str]:
-        """Which of these comes next, `""` for none."""
+        """Which of the literals comes next, `""` for none."""
         longest = max(map(len, literals), default=0)
         while True:
             begin = self.source.ahead(longest)
@@ -161,7 +163,7 @@ class MarkedReader(ProseReader):
     # --- the name in the JSON ---
 
     def _block(self, opening: str) -> Parse[None]:
-        """One block of calls, its first bracket next."""
+        """Read one block of calls, from its first bracket on."""
         form = self._form
         ends_itself = bool(form.header) or not form.closes
         read = yield from self._json_block(opening, self._stops, form.closes, ends_itself=ends_itself, keyed=form.keyed)
@@ -169,7 +171,7 @@ class MarkedReader(ProseReader):
             yield from self._close()
 
     def _shown(self) -> Parse[None]:
-        """Behind the closing marker of what was shown as text: when its line ends there, it was to be a call."""
+        """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
         blanks = yield from self._held_blanks()
         if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
@@ -177,7 +179,7 @@ class MarkedReader(ProseReader):
         self.source.unread(blanks)
 
     def _in_a_sentence(self, blanks: str, opening: str) -> Parse[bool]:
-        """Whether a block behind words stands in the middle of their sentence: then it is shown, not meant."""
+        """Whether a block stands in the middle of a sentence: then it is quoted, and becomes text."""
         if self._form.special or not self._form.closes:
             return False
         source = self.source
@@ -203,7 +205,7 @@ class MarkedReader(ProseReader):
     # --- the name before the JSON ---
 
     def _headed(self, opening: str) -> Parse[None]:
-        """A header, the arguments and the closing marker; a mention of the opening marker when no header comes."""
+        """Read a header, the arguments and the closing marker; text if no header comes."""
         header, marker = yield from read_until(self.source, self._header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
         rest = header[found.end() :] if found else ""
@@ -221,7 +223,7 @@ class MarkedReader(ProseReader):
         yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group())
 
     def _headed_call(self, name: str, opening: str) -> Parse[None]:
-        """The arguments of the call of this name, and what closes it."""
+        """Read the arguments of a call of this tool, and what closes it."""
         self._call_begins()
         index = self.calls
         self.calls += 1
@@ -245,7 +247,7 @@ class MarkedReader(ProseReader):
         yield from self._close()
 
     def _close(self) -> Parse[None]:
-        """The closing marker, and what is too much before it."""
+        """Read the closing marker, and spare closers before it."""
         source, closes = self.source, self._form.closes
         while True:
             ahead = source.ahead(_MAX_BETWEEN)
@@ -261,7 +263,7 @@ class MarkedReader(ProseReader):
                 break
             may_come = any(literal.startswith(behind) for literal in ("```", *closes, *self._after))
             if may_come and source.ended:
-                self.markup(source.take(len(source.text)))  # half of it
+                self.markup(source.take(len(source.text)))  # partial, cut off
             if not may_come or not source.more(_MAX_BETWEEN):
                 break
             yield
@@ -270,7 +272,7 @@ class MarkedReader(ProseReader):
     # --- calls without a marker ---
 
     def _value(self, lead: str) -> Parse[None]:
-        """See `ProseReader`: in some formats an answer may begin with its calls."""
+        """See `ProseReader`; in some formats an answer may begin with calls that have no marker."""
         if self._form.bare and not lead.strip() and not self._before.strip():
             head = yield from MarkedJson(self.source, self.tools, self._stops).head()
             if head and self.tools.resolve_name(head["name"]) in self.tools:
@@ -279,7 +281,7 @@ class MarkedReader(ProseReader):
         yield from super()._value(lead)
 
     def _bare(self, lead: str) -> Parse[None]:
-        """Calls that begin the answer, one behind the other."""
+        """Read calls without a marker, one after the other."""
         yield from self._json_block(lead, self._stops, (), ends_itself=True)
         yield from self._close()
 
@@ -293,7 +295,7 @@ class MarkedReader(ProseReader):
         return tag in self._form.opens and (is_json or self._form.header is not None)
 
     def _last_call(self, text: str) -> int:
-        """The begin of the calls with which a text ends."""
+        """See `ProseReader`; with control tokens the first call, else the run of whole calls at the end."""
         form = self._form
         if form.special:
             first = self._calls_begin.search(text)
@@ -314,12 +316,12 @@ class MarkedReader(ProseReader):
 
 @cache
 def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds an opening marker, with what stands around calls directly before it."""
+    """Finds an opening marker, with the markers of `around` directly before it."""
     before, begin = ("|".join(map(re.escape, literals)) or "(?!)" for literals in (around, opens))
     return re.compile(rf"(?:(?:{before})\s*+)*+(?:{begin})")
 
 
 def _last(text: str, literals: tuple[str, ...], end: int) -> tuple[int, str] | None:
-    """Where the last of these stands before `end`, and which."""
+    """The position of the last literal before `end`, and which one it is."""
     at, literal = max(((text.rfind(literal, 0, end), literal) for literal in literals), default=(-1, ""))
     return (at, literal) if at >= 0 else None

@@ -1,4 +1,6 @@
-"""Calls as `call:f{key:value,…}` between markers: Gemma's notation, in which only strings are delimited."""
+"""Renders and parses calls as `call:f{key:value,…}` between markers: Gemma's notation, in which only strings are
+quoted.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -28,8 +30,8 @@ _MAY_BE_HEAD = re.compile(r"\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)?\s*+[
 
 
 class Notation(Struct, frozen=True):
-    """How one model marks it: what opens and closes a call, what stands around a string, and around the result of a
-    call. `ends` end an answer.
+    """The markers of one model: around a call, the quote around strings, around a tool's result. `ends` are stop
+    tokens.
     """
 
     call: str
@@ -40,7 +42,7 @@ class Notation(Struct, frozen=True):
 
 
 def put_call(out: PromptBuilder, form: Notation, call: Call) -> None:
-    """Write a call as the model does, with sorted keys."""
+    """Append a call as the model writes it, with sorted keys."""
     out.control(form.call).text(f"{_CALL}{call.name}")
     put_value(out, form, _sorted(arguments_object(call)))
     out.control(form.call_end)
@@ -56,7 +58,7 @@ def _sorted(value: Any) -> Any:
 
 
 def put_value(out: PromptBuilder, form: Notation, value: Any) -> None:
-    """Write a value in the notation."""
+    """Append a value in the notation."""
     match value:
         case str():
             out.control(form.quote).text(value).control(form.quote)
@@ -83,7 +85,7 @@ def _put_all(out: PromptBuilder, form: Notation, values: Iterable[tuple[str, Any
 
 
 class NotationReader(ProseReader):
-    """Prose, and calls in the notation in it. A call that begins a line may lack its marker."""
+    """Parses prose with calls in the notation. A call at the begin of a line may lack its opening marker."""
 
     def __init__(
         self, source: StreamReader, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
@@ -95,7 +97,7 @@ class NotationReader(ProseReader):
         self._json_stops = JsonTerminators(*json_stops, then=json_stops)
 
     def _end_token(self, token: str) -> Parse[None]:
-        """See `ProseReader`: behind a call the model may go on with a result that it made up."""
+        """See `ProseReader`. Behind a call the model may go on with a tool result that it made up, which is dropped."""
         begin, end = self._form.results
         if token.strip() != begin or not self._apart:
             yield from super()._end_token(token)
@@ -136,12 +138,12 @@ class NotationReader(ProseReader):
         return (yield from self._names_call(known=tag == _CALL))
 
     def _last_call(self, text: str) -> int:
-        """See `ProseReader`: a call in a thought that is never closed ends the thought."""
+        """See `ProseReader`; a call in reasoning that is never closed ends it."""
         at = text.find(self._form.call)
         return at if at >= 0 else super()._last_call(text) if _CALL not in text else text.find(_CALL)
 
     def _names_call(self, *, known: bool = False) -> Parse[bool]:
-        """Whether a name and the begin of its arguments come. `known`: it must be that of a tool."""
+        """Whether a name and an opening brace come next. `known`: only the name of a tool counts."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             if found := _HEAD.match(ahead):
@@ -151,7 +153,7 @@ class NotationReader(ProseReader):
             yield
 
     def _call(self, opening: str) -> Parse[None]:
-        """A call from its name on."""
+        """Read a call, from its name on."""
         source = self.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_names_call` saw it
@@ -175,7 +177,7 @@ class NotationReader(ProseReader):
         yield from self._after()
 
     def _after(self) -> Parse[None]:
-        """Behind a call: its end, once or twice, and surplus brackets before it."""
+        """Read what follows a call: its closing marker, once or twice, and spare closers before it."""
         yield from self._skip_blanks()
         source, end = self.source, self._form.call_end
         while True:

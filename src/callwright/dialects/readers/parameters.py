@@ -1,8 +1,8 @@
-"""Calls as named parameters between tags: `<function=f><parameter=k>v</parameter></function>` and its kin.
+"""Parses calls as named parameters between tags: `<function=f><parameter=k>v</parameter></function>` and its kin.
 
-A value is text. Its closing tag ends it only where what follows is another parameter or the end of the call, so a value
-may hold the tag; a parameter that the tool declares ends the one before it, and so does the end of the call, when the
-tag between them is missing.
+A value is plain text that may hold the tags themselves, as in a page about them. So a closing tag ends a value only if
+another parameter or the end of the call follows. If the closing tag is missing, a parameter that the tool declares ends
+the value, and so does the end of the call.
 """
 
 import re
@@ -21,20 +21,20 @@ from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["ParameterReader", "ParameterTags"]
 
-# The rest of an opening tag is at most so long.
+# The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
-# White space between tags, beyond which nothing is waited for.
+# Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-# A name without quotes goes up to the first attribute.
+# A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
 
 class ParameterTags(Struct, frozen=True):
-    """How one format writes its tags. An opening tag goes on behind `call` and `parameter` up to `>`.
+    """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
 
-    `blocks` stand around calls, as pairs. `lines`: one line feed on each side of a value is structure.
+    `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
     """
 
     call: str
@@ -47,7 +47,7 @@ class ParameterTags(Struct, frozen=True):
 
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:
-    """The name in the rest of an opening tag, quoted or not, and the attributes behind it."""
+    """The name and the attributes in the rest of an opening tag, as in `"f" type="string"`."""
     head = head.strip().removesuffix("/").rstrip()
     if head[:1] in ('"', "'"):
         name, _, rest = head[1:].partition(head[0])
@@ -60,15 +60,15 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
-    """What a value is to be: what the tool says of it, else the type that its tag names."""
+    """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
     schema = writer.schema(key)
     return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema
 
 
 class ParameterReader(ProseReader):
-    """Prose, and calls of named parameters in it. A value is typed by the schema, else by the `type` of its tag.
+    """Parses prose with calls of named parameters. A value has the type of the schema, else the `type` of its tag.
 
-    `also` are further literals that may open a call, for a format's own reader.
+    `also` are further literals that may open a call, for a dialect's subclass.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ParameterReader(ProseReader):
         super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends))
         self._openers = openers
         self._tag_end = Markers(tags.end)
-        # What may stand in a call, and what in a value: the markers at which reading stops.
+        # The markers at which reading stops: inside a call, and inside a value.
         self._inside = Markers(tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends)
         self._in_value = Markers(
             tags.parameter_end, tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends
@@ -97,7 +97,7 @@ class ParameterReader(ProseReader):
         self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`: behind the tag of a block comes a call, behind that of a call a name."""
+        """See `ProseReader`: a block goes on with a call, a call with a name."""
         if tag in self._closers:
             return False
         if tag != self._form.call:
@@ -105,7 +105,7 @@ class ParameterReader(ProseReader):
         return (yield from self._names_call())
 
     def _last_call(self, text: str) -> int:
-        """See `ProseReader`: a call in a thought that is never closed ends the thought."""
+        """See `ProseReader`; a call in reasoning that is never closed ends it."""
         begins = [at for tag in self._openers if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
@@ -129,12 +129,12 @@ class ParameterReader(ProseReader):
             yield from self._unknown_block(blanks, tag, inner)
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
-        """A block that begins with no call: a mention of its tag; a format's own reader may know better."""
+        """A block that does not begin with a call: text, unless a dialect's subclass knows better."""
         self.emit(self._say(blanks + tag + inner))
         yield from ()
 
     def _names_call(self) -> Parse[bool]:
-        """Whether behind the begin of a call's tag stands a name, and behind the tag what belongs to a call."""
+        """Whether the tag of a call goes on with a name, and what belongs to a call follows the tag."""
         form, source = self._form, self.source
         follows = (form.parameter, form.call_end, *self._block_ends, *self._ends, "{")
         while True:
@@ -153,7 +153,7 @@ class ParameterReader(ProseReader):
     # --- calls ---
 
     def _calls(self, tag: str) -> Parse[None]:
-        """Calls, one behind the other, up to the end of their block. `tag`: what of the first was read already."""
+        """Read calls, one after the other, to the end of their block. `tag`: what of the first was already read."""
         form = self._form
         while True:
             if not tag:
@@ -175,7 +175,7 @@ class ParameterReader(ProseReader):
         return (yield from self._comes(self._form.call))
 
     def _call(self) -> Parse[None]:
-        """One call from its name on."""
+        """Read one call, from its name on."""
         name, head = yield from self._read_name()
         self._call_begins()
         index = self.calls
@@ -185,12 +185,12 @@ class ParameterReader(ProseReader):
         yield from self._arguments(index, name)
 
     def _read_name(self) -> Parse[tuple[str, str]]:
-        """The name of a call, and the rest of the tag that it stands in."""
+        """Read the name of a call; answers it, and all that was read."""
         head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         return attributes(head)[0], head + end
 
     def _arguments(self, index: int, name: str) -> Parse[None]:
-        """The parameters of a call up to its end."""
+        """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
         yield from self._skip_blanks()
         if source.text.startswith("{", source.at):
@@ -221,7 +221,7 @@ class ParameterReader(ProseReader):
         self.emit(CallEnded(index, complete=complete))
 
     def _object(self, index: int) -> Parse[None]:
-        """A JSON object in the place of parameters: its bytes are the arguments."""
+        """Read a JSON object in place of parameters: its bytes are the arguments."""
         source = self.source
         closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index))
         if closed:
@@ -237,7 +237,7 @@ class ParameterReader(ProseReader):
         self.emit(CallEnded(index, complete=closed or not source.cut))
 
     def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
-        """One parameter from its name on. False when the output was cut in it."""
+        """Read one parameter, from its name on. False if the output was cut off in it."""
         head = yield from self._read_key()
         if head is None:
             return not self.source.cut
@@ -258,13 +258,13 @@ class ParameterReader(ProseReader):
         return whole
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
-        """The name of a parameter and the attributes of its tag; None when the output ended before its value."""
+        """Read the name of a parameter and the attributes of its tag; None if the output ended before the value."""
         head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
         return attributes(head) if closed else None
 
     def _key_ahead(self, ahead: str) -> str | None:
-        """The name of the parameter that a text begins with; `""` for none, None when that is not known yet."""
+        """The name of the parameter at the begin of a text; `""` if there is none, None if that is not known yet."""
         head, closed, _ = ahead.partition(self._form.end)
         if "\n" in head:
             return ""
@@ -276,7 +276,7 @@ class ParameterReader(ProseReader):
         return text.lstrip()
 
     def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
-        """Whether a value can be nothing but text."""
+        """Whether a value can be nothing but text, so that it may stream."""
         return writer.text_only(_schema(writer, key, rest))
 
     def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
@@ -287,18 +287,18 @@ class ParameterReader(ProseReader):
         writer.json(value)
 
     def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """The JSON of such a value."""
+        """The JSON of a held value."""
         return writer.cast_to_schema(text, _schema(writer, key, rest))
 
     def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Parse[bool]:
-        """Pass on a value up to its end; False when the output was cut in it."""
+        """Read a value to its end, in pieces for `put`; False if the output was cut off in it."""
         form, source = self._form, self.source
         if form.lines:
             while source.more(1):
                 yield
             if source.text.startswith("\n", source.at):
                 self.emit(Markup(source.take(source.at + 1)))
-        held = ""  # a line feed that may be the last
+        held = ""  # a line break that is held back: the last one belongs to the format
         first = self._in_value.first
 
         def fast_path(text: str) -> bool:
@@ -333,7 +333,7 @@ class ParameterReader(ProseReader):
             held = ""
 
     def _ends_value(self, marker: str, writer: ArgumentsWriter) -> Parse[bool]:
-        """Whether a marker in a value is its end, by what follows."""
+        """Whether a marker inside a value ends it, by what follows."""
         form = self._form
         if marker == form.parameter_end:
             return (yield from self._followed_by(form.parameter, form.call_end, form.call, *self._block_ends))
@@ -346,7 +346,7 @@ class ParameterReader(ProseReader):
         return (yield from self._followed_by_call())
 
     def _followed_by_call(self, *also: str) -> Parse[bool]:
-        """Whether another call stands behind white space, in a block or without, one of `also`, or the end."""
+        """Whether another call, one of `also`, or the end of the output follows white space."""
         source, call = self.source, self._form.call
         known = (call, *self._openers, *also, *self._ends)
         while True:
@@ -364,11 +364,11 @@ class ParameterReader(ProseReader):
             yield
 
     def _goes_on_as_call(self, text: str) -> bool | None:
-        """Whether what stands behind the begin of a call's tag goes on as one; None when that is not known yet."""
+        """Whether the text behind a call's tag belongs to a call; None if that is not known yet."""
         return True
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
-        """Whether one of these stands behind white space, or the end of the answer."""
+        """Whether one of the literals, or the end of the output, follows white space."""
         source = self.source
         literals = (*literals, *self._ends)
         while True:
@@ -381,8 +381,8 @@ class ParameterReader(ProseReader):
             yield
 
     def _begins_other(self, writer: ArgumentsWriter) -> Parse[bool]:
-        """Whether a parameter begins here that the tool declares and that was not given: the end of the one before it
-        is missing.
+        """Whether the tag begins a declared parameter that was not given yet: then the closing tag before it is
+        missing.
         """
         source = self.source
         while True:

@@ -1,8 +1,8 @@
-"""Answers in free text: words, code, thoughts, and in between what may be a call.
+"""Parses answers in free text: prose, code, reasoning, and what may be a call without markers.
 
-Text flows. Where something begins that may be a call in JSON the rest of the answer is held, and
-`callwright.free_text.recover` judges it when it is whole: what follows (a question, the output of a record) may still
-make it text. A format that marks its calls adds its opening tag; a marked call is read as it comes.
+Text streams. Where something begins that may be a call in JSON, the rest of the answer is held back, and
+`callwright.free_text.recover` judges it as a whole: what follows, such as a question, may still make it text. The
+parser of a format that marks its calls is a subclass with the opening tags; it reads a marked call as it comes.
 """
 
 import re
@@ -41,11 +41,11 @@ _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
 # JSON as a JSON string, or with each of its quotes escaped.
 _ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
-# What may be a call is held up to this size; what is longer is text.
+# At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
-# The first key of an object, or the tag of a fence, is waited for this long.
+# Characters of look-ahead for the first key of an object, or the tag of a fence.
 _MAX_PEEK: Final = 300
-# So much of what was said is remembered, to judge a call by the words before it.
+# The end of the text so far is remembered, to judge a call by the words before it: "For example: …".
 _REMEMBERED: Final = 400
 
 _EVERYTHING = Markers()
@@ -62,8 +62,8 @@ _MAY_BE_OBJECT = re.compile(
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What a format marks. `tags` open its calls, `thoughts` are the pairs of tags around reasoning, of which the first
-    may be open when the answer begins; `ends` are texts that end an answer, beside those that end it in any format.
+    """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
+    may have opened the first; `ends` are stop tokens, beside those of all formats.
     """
 
     tags: tuple[str, ...] = ()
@@ -73,7 +73,9 @@ class Marks(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
-    """What is looked for in text, and in thoughts by what closes them: the same for each answer in a format."""
+    """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
+    format.
+    """
     openers = (*_BRACES, *_FENCES, *[mark for mark in MARKS if mark not in marks.tags]) if has_tools else ()
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
@@ -81,9 +83,8 @@ def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[M
 
 
 class ProseReader:
-    """Reads one answer. `_marked` reads what stands behind a tag that opens a call.
-
-    `calls` counts the calls that were found.
+    """Parses one answer. Subclasses override `_marked`, which reads what follows an opening tag. `calls` counts the
+    calls.
     """
 
     def __init__(self, source: StreamReader, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
@@ -98,14 +99,14 @@ class ProseReader:
         self._keys = CallKeySet(tools)
         self._make: Callable[[str], Event] = ContentDelta
         self._code = CodeContext()
-        self._before = ""  # the end of what was said
-        self._apart = False  # a call stands between what was said and what comes
-        self._replays = False  # what is read was held
-        self._rest = ""  # of that, what is to be read anew when it is over
+        self._before = ""  # the end of the text so far
+        self._apart = False  # a call stands between the text so far and what comes
+        self._replays = False  # held text is being parsed again
+        self._rest = ""  # the part of it that is parsed after it
         self._in_text, self._in_thought = _markers(marks, self._ends, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
-        """Read the whole answer. `start`: `reasoning` when the prompt left a thought open."""
+        """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open."""
         yield from self._skip(_BOM)
         if start == "reasoning":
             opening, close = next(iter(self._thoughts.items()))
@@ -120,7 +121,7 @@ class ProseReader:
                 yield from self._part(blanks, marker)
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
-        """What a marker behind `blanks` is."""
+        """Read what a marker behind `blanks` begins."""
         if self._code.inside(blanks):
             self.emit(self._say(blanks + marker))
         elif marker in self._tags:
@@ -142,26 +143,26 @@ class ProseReader:
             behind = yield from self._held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
                 yield from self._held(blanks + marker + behind)
-            else:  # somebody writes about it
+            else:  # the marker is only mentioned
                 self.emit(self._say(blanks + marker + behind))
         else:
             self.emit(self._say(blanks + marker))
 
     def _end_token(self, token: str) -> Parse[None]:
-        """What ends an answer is structure at its end; within a line of text somebody writes about it."""
+        """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
         behind = yield from self._held_blanks()
         mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
         self.emit(self._say(token + behind) if mentioned else Markup(token + behind))
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        """Read what stands behind an opening tag; for formats that have one."""
+        """Read what follows an opening tag; for formats that have one."""
         self.emit(self._say(blanks + tag))
         yield from ()
 
     # --- text ---
 
     def _say(self, text: str) -> Event:
-        """An event for a text; a blank line parts it from what stood before a call."""
+        """The event for a text. Content before and behind a call is separated by a blank line."""
         if self._apart:
             if text.isspace():
                 return Markup(text)
@@ -178,14 +179,14 @@ class ProseReader:
         return "\n" in blanks or self._code.at_line_start
 
     def _call_begins(self) -> None:
-        """A call begins here: what is said from now on stands apart, and a new thought may begin."""
+        """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
         self._apart = True
 
     def _skip_blanks(self) -> Parse[None]:
         self.markup((yield from self._held_blanks()))
 
     def _held_blanks(self) -> Parse[str]:
-        """Read white space up to something else, or the end."""
+        """Read white space, up to something else or the end."""
         blanks = ""
         while True:
             blanks += self.source.blanks()
@@ -209,12 +210,12 @@ class ProseReader:
         return True
 
     def _empty_call(self, opening: str, closer: str) -> None:
-        """A call's `opening` whose `closer` comes next: there is nothing to show."""
+        """A call's `opening` with its `closer` right behind it: nothing to show."""
         self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
         self.emit(Problem("malformed_call", "a call with nothing in it"))
 
     def _lone_end(self, written: str) -> Parse[None]:
-        """The end of a call without its begin: the rest of one when a call came before, else a mention."""
+        """A closing tag without its opening one: the rest of a call if one came before, else a mention."""
         if not self._apart:
             self.emit(self._say(written))
             return
@@ -230,9 +231,10 @@ class ProseReader:
         ends_itself: bool = False,
         keyed: bool = False,
     ) -> Parse[bool]:
-        """Calls in JSON behind `opening`, up to one of `closers` or another stop; what is none is said.
+        """Read calls in JSON behind `opening`, up to one of `closers` or another terminator; what is no call becomes
+        text.
 
-        Answers whether there was a call. `ends_itself`, `keyed`: see `MarkedJson`.
+        Answers whether there was a call. For `ends_itself` and `keyed` see `MarkedJson`.
         """
         apart = self._apart
         self._call_begins()
@@ -256,7 +258,7 @@ class ProseReader:
     # --- thoughts ---
 
     def _think(self, close: str) -> Parse[None]:
-        """A thought up to its end. A call in it counts only when the thought is never closed and ends with it."""
+        """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
         yield from self._skip_blanks()
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
         before, self._before, self._apart = self._before, "", False
@@ -271,7 +273,9 @@ class ProseReader:
         yield from self._skip_blanks()
 
     def _draft(self, opening: str, close: str) -> Parse[bool]:
-        """What may be a call in a thought: held until the thought is closed, or ends with it. True when it is over."""
+        """Hold what may be a call inside reasoning, until the reasoning is closed or the answer ends. True if it is
+        over.
+        """
         marker = opening.strip()
         if marker in _BRACES:
             self.source.at -= 1
@@ -298,12 +302,12 @@ class ProseReader:
         return True
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """Whether what comes is the inside of a call behind this tag; for formats that can tell."""
+        """Whether the inside of a call follows this tag; for formats that can tell."""
         yield from ()
         return True
 
     def _last_call(self, text: str) -> int:
-        """Where the calls begin with which a thought ends, else its length."""
+        """Where the calls at the end of unclosed reasoning begin; the length of the text if there are none."""
         pieces = recover(text, self.tools, before=self._before, cut=self.source.cut)
         at = len(text)
         for piece in reversed(pieces):
@@ -313,7 +317,9 @@ class ProseReader:
         return at
 
     def _lone_close(self, written: str) -> None:
-        """The end of a thought without its begin: what stood before it was thought, unless a call did."""
+        """A closing tag of reasoning without an opening one: all text before it was reasoning, unless a call came
+        first.
+        """
         self.emit(Markup(written))
         if self._before and not self.calls:
             detail = f"{written.strip()} without its opener: what stood before it was thought"
@@ -324,7 +330,9 @@ class ProseReader:
     # --- what may be a call ---
 
     def _begins_held(self) -> Parse[bool]:
-        """Whether the answer begins as JSON in a JSON string, or with the name of a tool glued to its arguments."""
+        """Whether the answer begins with JSON inside a JSON string, or with a tool's name glued to its arguments:
+        `f{"a": 1}`.
+        """
         beginnings = (*_ENCODED, *[f"{name}{{" for name in self.tools.names()])
         firsts = {word[0] for word in beginnings}
         while True:
@@ -338,7 +346,7 @@ class ProseReader:
             yield
 
     def _fence(self, blanks: str, ticks: str) -> Parse[None]:
-        """A fenced block: an object in it may be a call; everything else is text."""
+        """A fenced block: an object in it may be a call, anything else is text."""
         source = self.source
         while True:
             head = _FENCE_HEAD.match(source.ahead(_MAX_PEEK))
@@ -362,7 +370,7 @@ class ProseReader:
         return not self._before and inside.startswith(self._tags)
 
     def _value(self, lead: str) -> Parse[None]:
-        """A brace or a bracket behind `lead`: it may be a call, or it is text."""
+        """A brace or bracket behind `lead`: the begin of a call, of data, or of text."""
         key = yield from self._first_key(in_line=not self._at_line_start(lead))
         asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
         if key in self._keys or asked_for:
@@ -373,18 +381,20 @@ class ProseReader:
         if key is None:
             self.emit(self._say(self.source.take(self.source.at + 1)))
         else:
-            # Data, whatever stands deeper in it.
+            # Data, even if something inside looks like a call.
             yield from pass_json(self.source, _NO_STOPS, self._say)
 
     def _first_key(self, *, in_line: bool = False) -> Parse[str | None]:
-        """The first key of the object that begins here, None when none does. `in_line`: words stand before it; then a
-        key and a value without any quotes are words, too.
+        """The first key of the object that begins here, None if none does.
+
+        `in_line`: words stand before it on its line. Then an unquoted key with an unquoted value is prose: `the set {x:
+        y}`.
         """
         source = self.source
         while True:
             begin = source.ahead(_MAX_PEEK)
             if found := _FIRST_KEY.match(begin):
-                if found["comment"]:  # anything may come behind it
+                if found["comment"]:  # the key behind a comment is not known: hold the object
                     return NAME_KEYS[0]
                 if in_line and found["word"] is not None and found["value"] not in _BEGINS_VALUE:
                     return None
@@ -405,7 +415,7 @@ class ProseReader:
             self._lone_close(text[len(said) : at + len(tag)])
             rest = text[at + len(tag) :]
             if self._replays and self.source.done:
-                self._rest = rest  # it is read when this text is over, not within
+                self._rest = rest  # it is parsed after this text, not inside
             else:
                 self._replay(rest)
         elif (inner := self._unwrapped(text)) is not None:
@@ -414,7 +424,9 @@ class ProseReader:
             self._tell(recover(text, self.tools, before=self._before, cut=self.source.cut))
 
     def _unwrapped(self, text: str) -> str | None:
-        """What a fence holds that is the whole answer, when that begins with a tag: some models wrap their calls so."""
+        """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
+        so.
+        """
         span = unfenced(text) if self._tags and not self._before else None
         if span is None or not text.startswith(self._tags, span[0]):
             return None
@@ -426,7 +438,7 @@ class ProseReader:
         return inner
 
     def _tell(self, pieces: Sequence[Segment]) -> None:
-        """Say what was found in a held text."""
+        """Emit the segments of a held text."""
         for piece in pieces:
             match piece:
                 case TextSegment(words, problem):
@@ -442,7 +454,7 @@ class ProseReader:
                     assert_never(piece)
 
     def _trimmed(self, words: str) -> None:
-        """Say what stands beside calls, without the white space around it."""
+        """Emit the text beside calls, without the white space around it."""
         said = words.strip()
         lead = len(words) - len(words.lstrip())
         self.markup(words[:lead])
@@ -462,7 +474,7 @@ class ProseReader:
         self.markup(found.text)
 
     def _replay(self, text: str) -> None:
-        """Read held text again, as what it turned out to be, and then what of it was left to be read."""
+        """Parse held text again, as what it turned out to be, then what was left over from it."""
         outer, replays, self._replays = self.source, self._replays, True
         while text:
             self._rest = ""

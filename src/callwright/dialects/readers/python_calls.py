@@ -1,7 +1,7 @@
-"""Calls as Python writes them: `[f(a='x', b=[1, True]), g()]`, between markers or as the line of an answer.
+"""Parses and writes calls as Python: `[f(a='x', b=[1, True]), g()]`, between markers or as a line of the answer.
 
-Only named arguments count. Between markers anything that looks like a call is one; without them a list must begin with
-the name of a tool, and words around it may say that it is only shown.
+Only keyword arguments count. Between markers anything that looks like a call is one. Without markers a list must begin
+with the name of a tool, and words around it may say that it is only an example.
 """
 
 import json
@@ -34,14 +34,14 @@ _LINE = Markers("\n")
 
 
 class PythonForm(Struct, frozen=True):
-    """What stands around the calls of one format, as pairs; an end may be missing. `ends` end an answer."""
+    """The pairs of markers around the calls of one format; a closing one may be `""`. `ends` are stop tokens."""
 
     blocks: tuple[tuple[str, str], ...]
     ends: tuple[str, ...] = ()
 
 
 def python_call(call: Call, write: Callable[[Any], str] | None = None) -> str:
-    """A call as Python; `write` makes the text of an argument, strings in double quotes if not told otherwise."""
+    """A call as Python. `write` makes the text of an argument; by default a literal with strings in double quotes."""
     write = write or _python
     members = arguments_object(call).items()
     return f"{call.name}({', '.join(f'{_key(key)}={write(value)}' for key, value in members)})"
@@ -63,7 +63,7 @@ def _python(value: Any) -> str:
 
 
 class PythonReader(ProseReader):
-    """Prose, and calls in Python in it."""
+    """Parses prose with calls in Python."""
 
     def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
         self._blocks = dict(form.blocks)
@@ -100,7 +100,7 @@ class PythonReader(ProseReader):
             self.emit(self._say(opening))
 
     def _value(self, lead: str) -> Parse[None]:
-        """See `ProseReader`: a bracket may open a list of calls."""
+        """See `ProseReader`; a bracket may open a list of calls."""
         source = self.source
         if source.text.startswith("[", source.at):
             bracket = source.take(source.at + 1) + (yield from self._held_blanks())
@@ -113,7 +113,7 @@ class PythonReader(ProseReader):
         yield from super()._value(lead)
 
     def _in_sentence(self, lead: str) -> Parse[bool]:
-        """Whether a list stands in the middle of a sentence: then it is shown, not meant."""
+        """Whether a list stands in the middle of a sentence: then it is quoted, and becomes text."""
         before = (self._before + lead).rpartition("\n")[2]
         if not before.strip():
             return False
@@ -133,12 +133,12 @@ class PythonReader(ProseReader):
         return comes or self.source.text.startswith(("[", "{"), self.source.at)
 
     def _last_call(self, text: str) -> int:
-        """See `ProseReader`: calls in a thought that is never closed end the thought."""
+        """See `ProseReader`; calls in reasoning that is never closed end it."""
         begins = [at for tag in self._blocks if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
     def _call_comes(self, *, known: bool = False) -> Parse[bool]:
-        """Whether a name and the begin of its arguments come. `known`: it must be the name of a tool."""
+        """Whether a name and the begin of its arguments come next. `known`: only the name of a tool counts."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             found = _CALL.match(ahead)
@@ -151,7 +151,7 @@ class PythonReader(ProseReader):
     # --- calls ---
 
     def _calls(self) -> Parse[None]:
-        """Calls, one behind the other, up to the end of their block."""
+        """Read calls, one after the other, to the end of their block."""
         while True:
             yield from self._call()
             if (yield from self._list_ends()) or not (yield from self._call_comes()):
@@ -162,7 +162,7 @@ class PythonReader(ProseReader):
         yield from self._skip_blanks()
 
     def _list_ends(self) -> Parse[bool]:
-        """Read what stands between calls, and whether the list was closed."""
+        """Read what stands between calls; answers whether the list was closed."""
         while True:
             self.markup((yield from self._held_blanks()))
             mark = self.source.ahead(1)
@@ -174,7 +174,7 @@ class PythonReader(ProseReader):
                 return True
 
     def _call(self) -> Parse[None]:
-        """One call from its name on."""
+        """Read one call, from its name on."""
         source = self.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` saw it
