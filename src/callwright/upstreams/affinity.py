@@ -1,10 +1,10 @@
-"""Which of several servers a conversation belongs to: the one that has its beginning in its prefix cache.
+"""Session affinity: which of several servers a conversation goes to, so that its beginning is in that prefix cache.
 
-Each server is scored with the beginning of the conversation (rendezvous hashing), so that every gateway prefers the
-same one, and a server more or less moves no conversation but its own. A server that has clearly more to do than the
+Each server gets a score for the beginning of the conversation (rendezvous hashing). So every gateway prefers the same
+one, and adding or removing a server moves only that server's conversations. A server that is clearly busier than the
 others is passed over (bounded loads): a cache saves less than a queue costs.
 
-Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998; Mirrokni, Thorup and
+Sources: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998; Mirrokni, Thorup and
 Zadimoghaddam, "Consistent hashing with bounded loads", 2016.
 """
 
@@ -16,15 +16,15 @@ from callwright.upstreams.base import GenerationRequest
 
 __all__ = ["affinity_key", "fair_share", "score"]
 
-# A server may have so many times the mean under way.
+# A server may have this many times the mean number of requests in flight.
 _SLACK: Final = 1.25
-# So many characters of each message are looked at: conversations differ in the first words of their user.
+# Characters of each message that count: conversations differ in the first words of their user.
 _LOOKED_AT: Final = 2_048
 
 
 def affinity_key(generation: GenerationRequest) -> bytes | None:
-    """What requests of one conversation share: the client's `prompt_cache_key`, or else all up to and with the user's
-    first words. None where there are none.
+    """What the requests of one conversation share, as a hash: the client's `prompt_cache_key`, else the messages up to
+    the first of the user. None if there is none.
     """
     digest = blake2b(generation.model.encode("utf-8", "surrogatepass"), digest_size=16)
     if isinstance(given := generation.fields.get("prompt_cache_key"), str):
@@ -41,12 +41,12 @@ def affinity_key(generation: GenerationRequest) -> bytes | None:
 
 
 def score(key: bytes, server: str) -> bytes:
-    """How much a conversation belongs to a server: it is the one with the highest score."""
+    """How well a server suits a conversation; the highest score wins."""
     return blake2b(_bytes(server), key=key, digest_size=8).digest()
 
 
 def fair_share(in_flight: int, servers: int) -> float:
-    """How many requests a server may have under way when one more comes, of those of all the `servers`."""
+    """The bound below which a server takes one more request, by those in flight on all `servers`."""
     return max(1.0, _SLACK * (in_flight + 1) / servers)
 
 

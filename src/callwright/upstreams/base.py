@@ -1,8 +1,7 @@
-"""What an upstream is: something that is asked for a generation and answers deltas.
+"""What an upstream is: a model server that gets a request for a generation and streams deltas.
 
-An upstream speaks to one server in that server's words and knows nothing of dialects: the text that it hands on is what
-the model wrote. It raises `UpstreamError` for a server that fails, and `RequestError` where the server says that the
-request itself was at fault.
+An upstream speaks one server's API and knows no dialects: the text it passes on is what the model wrote. It raises
+`UpstreamError` if the server fails, and `RequestError` if the server says that the request was wrong.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -29,12 +28,12 @@ __all__ = [
     "Upstream",
 ]
 
-# The servers whose own fields and failings are known; `openai` is any other.
+# The servers whose own fields and deviations are known; `openai` is any other.
 Server: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio"]
 
 
 class TextDelta(Struct, frozen=True, gc=False):
-    """More of what the model wrote: an answer in chat, the completion of a raw prompt.
+    """Text of the model: content from a chat endpoint, the completion of a raw prompt.
 
     `logprobs` are those of its tokens, as a chat server gave them.
     """
@@ -44,13 +43,13 @@ class TextDelta(Struct, frozen=True, gc=False):
 
 
 class ReasoningTextDelta(Struct, frozen=True, gc=False):
-    """More reasoning, which the server has told apart from the answer."""
+    """Reasoning that the server has separated from the content."""
 
     text: str
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False):
-    """More of a call that the server has parsed. `index` is the server's; `id` and `name` come once or not at all."""
+    """A piece of a call that the server has parsed. `index` is the server's; `id` and `name` come once, or never."""
 
     index: int
     id: str | None = None
@@ -59,8 +58,10 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
 
 
 class UnparsedCallDelta(Struct, frozen=True, gc=False):
-    """The server's own parser has failed on a call. `text` is what it says that the model wrote, as far as that has not
-    come as text before; `told` is what it says itself.
+    """The server's own parser failed on a call.
+
+    `text` is what the server quotes of the model's output, without what came as text before; `told` are the words of
+    its error.
     """
 
     text: str
@@ -68,24 +69,24 @@ class UnparsedCallDelta(Struct, frozen=True, gc=False):
 
 
 class FinishDelta(Struct, frozen=True):
-    """The model ended (`stop`, also behind calls) or was stopped."""
+    """The model stopped (`stop`, also behind calls), or was stopped by a limit or filter."""
 
     reason: FinishReason
 
 
 Delta: TypeAlias = TextDelta | ReasoningTextDelta | ToolCallDelta | UnparsedCallDelta | Usage | FinishDelta
-# A stream of them: what came together is one batch.
+# A stream of deltas, in batches of what arrived together.
 Deltas: TypeAlias = AsyncGenerator[Sequence[Delta], None]
 
 
 class GenerationRequest(Struct, frozen=True):
-    """What a model is asked for.
+    """One request to a model server.
 
-    `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice` (Chat shape)
-    only in mode native, `dialect` in the others. `fields` are the request's other fields, to be sent as they are.
-    `conversation` is what all of it means. `constraint` is what the answer must look like, for servers that can hold a
-    model to it (modes raw and prompt). `headers` go with the request, beside the upstream's own. `streamed`: the answer
-    is wanted in pieces. `timings`: how it fares is noted there, where somebody watches.
+    `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice`, as Chat
+    Completions has them, only in mode native; `dialect` in the other two. `stops` and `stop_token_ids` are the
+    dialect's. `fields` are sent as they are. `conversation` is the request that all this was made from. `constraint` is
+    the form of the answer, for servers that can enforce one (modes raw and prompt). `headers` are sent beside the
+    upstream's own. `streamed`: ask the server to stream. `timings` takes notes, where somebody observes.
     """
 
     model: str
@@ -109,25 +110,23 @@ class Upstream(Protocol):
 
     @property
     def name(self) -> str:
-        """How errors name it: its address without credentials."""
+        """Its name in error messages: the address without credentials."""
         ...
 
     async def open(self) -> None:
-        """Make ready what takes time, such as weights to load. Raises `ConfigError` when that cannot be. What has been
-        opened can be opened again.
-        """
+        """Prepare what takes time, such as loading weights. May be called again. Raises `ConfigError` if that fails."""
         ...
 
     def stream(self, generation: GenerationRequest) -> Deltas:
-        """Ask, and answer deltas as they come, in batches of what came together. Closing the generator ends the
-        generation on the server.
+        """Request a generation; answers its deltas as they come, in batches. Closing the generator aborts it on the
+        server.
         """
         ...
 
     async def models(self) -> list[str]:
-        """The names of the models that it serves, as far as it tells. Raises `UpstreamError` when it fails."""
+        """The names of the models that it serves, as far as it lists them. Raises `UpstreamError` if it fails."""
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         ...

@@ -1,8 +1,8 @@
 """Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
 
 Reads what servers really send: reasoning under two names, tool calls without an index, whole calls in one chunk,
-arguments as objects, the old `function_call`, an answer that is not streamed at all, and an error of the server's own
-parser where a call should be. What a server cannot do it is not asked for.
+arguments as objects, the old `function_call`, an answer that is not streamed, and an error of the server's own parser
+in place of a call. A server is not sent what it does not support.
 """
 
 import json
@@ -37,12 +37,13 @@ from callwright.upstreams.http import Timeouts
 __all__ = ["ChatUpstream", "CountedTokens", "streaming"]
 
 _REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
-# The dialect whose calls are plain JSON. Servers that constrain by a schema hold all dialects to such calls: each reads
-# them where a call is demanded.
+# The dialect whose calls are plain JSON. A JSON Schema can enforce only such calls, so servers that take nothing else
+# get one for every dialect: each parses plain JSON where a call is required.
 _JSON: Final = "json"
-# Servers whose `tool_choice` is a word. llama.cpp takes an object for `auto`, LM Studio answers 400.
+# Servers whose `tool_choice` must be a string. For an object llama.cpp assumes `auto`, LM Studio answers 400.
 _CHOICE_IS_A_WORD: Final = ("llamacpp", "lmstudio")
-# Ollama, with the arguments of the call; llama.cpp up to 2026, with the rest of the text; llama.cpp, without any.
+# Errors of a server's tool parser: Ollama's quotes the arguments, llama.cpp's up to 2026 the rest of the text, a later
+# llama.cpp's nothing.
 _UNREAD: Final = (
     re.compile(r"error parsing tool call: raw='(?P<text>.*)', err=", re.DOTALL),
     re.compile(r"Failed to parse input at pos \d+(?:: (?P<text>.*))?", re.DOTALL),
@@ -51,7 +52,7 @@ _UNREAD: Final = (
 
 
 class ChatUpstream(ConstrainedUpstream):
-    """A chat endpoint, for the modes native and prompt. `server` says which one it is."""
+    """A chat endpoint, for the modes native and prompt. `server` says which server's deviations apply."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class ChatUpstream(ConstrainedUpstream):
         except UpstreamError as error:
             if not _is_unread(error.said):
                 raise
-            if not (generation.streamed or reader.has_begun):  # the text before the call is lost: a stream keeps it
+            if not (generation.streamed or reader.has_begun):  # as a stream the text before the call is kept
                 async with aclosing(self._deltas(replace(generation, streamed=True), constraining)) as late:
                     async for later in late:
                         yield later
@@ -100,12 +101,12 @@ class ChatUpstream(ConstrainedUpstream):
 
 
 def streaming(generation: GenerationRequest) -> dict[str, Any]:
-    """The fields that say whether an answer comes in pieces."""
+    """The request fields that turn streaming on or off."""
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
 def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
-    """The tools and the choice, as far as the server heeds it: a choice that it does not know leaves out tools."""
+    """The fields `tools` and `tool_choice`. A server that ignores a choice is sent only the tools that it allows."""
     if not generation.tools:
         return {}
     tools, choice = generation.tools, generation.tool_choice
@@ -114,7 +115,7 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
     if isinstance(conversation.tool_choice, NamedTool):
         by_word = server in _CHOICE_IS_A_WORD
         wanted, choice = ((conversation.tool_choice.name,), "required") if by_word else (None, choice)
-    if server == "ollama":  # it heeds none at all
+    if server == "ollama":  # it ignores tool_choice
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
@@ -128,9 +129,8 @@ def _is_unread(words: str) -> bool:
 
 
 def _unread(words: str, *, said: bool) -> UnparsedCallDelta | None:
-    """What a server's error says of a call that it could not read; None where nothing of it is there to be read.
-
-    `said`: the text has come before the error.
+    """What such an error quotes of the call; None if there is nothing to read. `said`: the text has come before the
+    error.
     """
     for pattern in _UNREAD:
         if found := pattern.search(words):
@@ -145,7 +145,9 @@ def _schema(found: Compiled) -> dict[str, Any]:
 
 
 def _shown_vllm_tag(found: Compiled) -> dict[str, Any]:
-    """With the marks of the calls in the text, which are special tokens in some vocabularies."""
+    """The tag, and the markers of calls in the text: in some vocabularies they are special tokens, which vLLM leaves
+    out.
+    """
     return {**vllm_tag(found), "skip_special_tokens": False, "spaces_between_special_tokens": False}
 
 
@@ -154,8 +156,8 @@ def _shown_sglang_tag(found: Compiled) -> dict[str, Any]:
 
 
 _BY_SCHEMA: Final = ConstraintEncoding("json", _schema)
-# Servers that hold a chat answer to the dialect's own format. llama.cpp's grammars would, too; but the marks of calls
-# that are control tokens vanish from its chat answers.
+# Servers that can enforce the dialect's own format in a chat answer. llama.cpp's grammars could, too; but markers of
+# calls that are control tokens are missing from its chat answers.
 _OWN_FORMAT: Final[Mapping[Server, ConstraintEncoding]] = {
     "vllm": ConstraintEncoding("xgrammar", _shown_vllm_tag),
     "sglang": ConstraintEncoding("xgrammar", _shown_sglang_tag),
@@ -196,7 +198,7 @@ class _Choice(Struct):
 
 
 class CountedTokens(Struct):
-    """`usage` of an answer, as far as servers send it."""
+    """`usage` of an answer, with the fields that servers send."""
 
     class Prompt(Struct):
         cached_tokens: int | None = None
@@ -210,7 +212,7 @@ class CountedTokens(Struct):
     completion_tokens_details: Completion | None = None
 
     def usage(self) -> Usage:
-        """The counts; what is missing is 0."""
+        """The token counts; a missing one is 0."""
         return Usage(
             prompt_tokens=self.prompt_tokens or 0,
             completion_tokens=self.completion_tokens or 0,
@@ -225,7 +227,7 @@ class _Chunk(Struct):
 
 
 class _Choices:
-    """Reads the chunks of one answer. It numbers the calls itself: servers count them in ways of their own."""
+    """Reads the chunks of one answer. It numbers the calls itself: the indexes of servers are not reliable."""
 
     kind = _Chunk
 
@@ -238,7 +240,7 @@ class _Choices:
         self.has_stopped = False
 
     def read(self, event: _Chunk, deltas: list[Delta]) -> None:
-        """Append the deltas of a chunk, or of a whole answer."""
+        """Append the deltas of a chunk, or of a whole answer that was not streamed."""
         for choice in event.choices or ():
             if delta := choice.delta or choice.message:
                 self._read_message(delta, choice.logprobs, deltas)
@@ -271,10 +273,10 @@ class _Choices:
         return ToolCallDelta(self._which(call, function), call.id, function.name, arguments)
 
     def _which(self, call: _Call, function: _Function) -> int:
-        """The number of the call that a piece belongs to.
+        """The number of the call that a delta belongs to.
 
-        An id that is not the open call's begins another one, whatever the index says: some servers give all calls the
-        index 0. Where there is neither index nor id, a name does.
+        Another id than the open call's begins a new call, whatever the index says: some servers give every call index
+        0. With neither index nor id, a name begins one.
         """
         index = call.index if call.index is not None else -1
         number = self._number.get(index)

@@ -1,6 +1,8 @@
 """Raw completion endpoints: a prompt with control tokens in, the model's text with its control tokens out.
 
-What must be said so that control tokens survive differs from server to server, and so does how a grammar is sent.
+Each server needs other fields for control tokens to survive, and for a grammar. Knows no dialect: the prompt comes
+rendered.
+
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
@@ -24,7 +26,7 @@ __all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "Ser
 ServerKind: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
 RAW_SERVERS: Final[tuple[ServerKind, ...]] = get_args(ServerKind)
 
-# Fields of a chat request that a completion endpoint does not know, or knows with another meaning.
+# Fields of a chat request that a completion endpoint does not know, or gives another meaning.
 CHAT_ONLY = frozenset(
     {
         *("logprobs", "top_logprobs", "reasoning_effort", "verbosity", "chat_template_kwargs"),
@@ -35,7 +37,7 @@ CHAT_ONLY = frozenset(
 
 
 class CompletionsUpstream(ConstrainedUpstream):
-    """A completion endpoint, for mode raw. `flavour` says which server's fields and paths are used."""
+    """A completion endpoint, for mode raw. `flavour` says which server's fields and paths to use."""
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class CompletionsUpstream(ConstrainedUpstream):
 
 
 class _Pieces:
-    """Reads the pieces of one completion."""
+    """Reads the events of one completion; an `EventReader`."""
 
     def __init__(self, way: "_Way") -> None:
         self.kind: type[Any] = way.chunk
@@ -74,7 +76,7 @@ class _Pieces:
 
 
 def _fields(generation: GenerationRequest) -> dict[str, Any]:
-    """The request's fields that a completion endpoint takes, the stops joined with the dialect's."""
+    """The request fields that a completion endpoint takes, with the client's and the dialect's stop strings."""
     fields = {key: value for key, value in generation.fields.items() if key not in CHAT_ONLY}
     if (limit := fields.pop("max_completion_tokens", None)) is not None:
         fields["max_tokens"] = limit
@@ -101,7 +103,9 @@ def _openai_body(generation: GenerationRequest) -> dict[str, Any]:
 
 
 def _shows_stops(generation: GenerationRequest) -> bool:
-    """The stop token helps to read an output; but a stop of the client's own must not show in its answer."""
+    """Whether to keep the stop string in the output, where it helps the parser. Not if the client has its own stop
+    strings, which must not show up in its answer.
+    """
     return not generation.fields.get("stop")
 
 
@@ -129,7 +133,7 @@ def _llamacpp_body(generation: GenerationRequest) -> dict[str, Any]:
     if (limit := fields.pop("max_tokens", None)) is not None:
         fields["n_predict"] = limit
     prompt = _prompt(generation)
-    # Control tokens vanish from the text, and stops for them do nothing, unless they are named here.
+    # Without preserved_tokens llama.cpp leaves control tokens out of the text, and never stops at them.
     return {
         **fields,
         "prompt": prompt.wire_text,
@@ -157,10 +161,10 @@ class _Chunk(Struct):
 
 
 def _read_openai(chunk: _Chunk, deltas: list[Delta]) -> bool:
-    """Append what is in a chunk; answers whether the answer has ended."""
+    """Append the deltas of a chunk; answers whether the answer is over."""
     stopped = False
     for choice in chunk.choices or ():
-        if choice.index:  # several answers were asked for in the server's own words: one is given
+        if choice.index:  # a server's own field may ask for several answers: only the first counts
             continue
         if choice.text:
             deltas.append(TextDelta(choice.text))
@@ -200,7 +204,7 @@ def _read_llamacpp(chunk: _LlamaChunk, deltas: list[Delta]) -> bool:
 
 
 class _Way(Struct, frozen=True):
-    """How one server is asked and read. `chunk` is a piece of its answer."""
+    """How one server is asked and read. `chunk` is the type of its events, `spelling` how it takes a grammar."""
 
     path: str
     body: Callable[[GenerationRequest], dict[str, Any]]
@@ -221,7 +225,7 @@ _WAYS: Final[Mapping[ServerKind, _Way]] = {
         ConstraintEncoding("llamacpp", _constrained_llamacpp),
     ),
 }
-# llama.cpp where it is called, not connected to: the prompt of its own endpoint, the answers of OpenAI's.
+# llama.cpp as a library in this process: the request of its own endpoint, the answers of OpenAI's.
 IN_PROCESS: Final = _Way(
     "", _llamacpp_body, _Chunk, _read_openai, ConstraintEncoding("llamacpp", _constrained_llamacpp)
 )

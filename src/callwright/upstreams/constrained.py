@@ -1,7 +1,7 @@
-"""Servers that can be held to a grammar: it is made off the event loop, sent, and left out where it is refused.
+"""Constrained decoding: sends a server the grammar for an answer, where it takes one.
 
-What a grammar says is `callwright.constraints`'s, in which fields it goes the subclass's. A server that refuses one is
-asked again without it: the answer is checked all the same.
+The grammar is compiled off the event loop. What it says comes from `callwright.constraints`; in which fields it is
+sent, from the subclass. A server that refuses it is asked again without it: the answer is checked in any case.
 """
 
 import asyncio
@@ -26,59 +26,59 @@ __all__ = ["ConstrainedUpstream", "ConstraintEncoding", "Grammars", "constrains_
 
 log = logging.getLogger("callwright.upstreams")
 
-# Fields with which a client constrains the answer itself. Then nothing is added: servers take one constraint.
+# Fields with which a client constrains the answer itself. Then none is added: servers take one constraint.
 _CONSTRAINING: Final = frozenset(
     {
         *("structured_outputs", "response_format", "grammar", "json_schema", "regex", "ebnf", "structural_tag"),
         *("guided_json", "guided_regex", "guided_choice", "guided_grammar"),
     }
 )
-# How servers speak of a constraint that they do not take.
+# Words in the errors of servers that refuse a constraint.
 _REFUSAL: Final = re.compile(
     r"grammar|structur(?:ed|al)|response_format|ebnf|guid(?:ed|ance)|constrain|schema|extra (?:inputs|fields)"
     r"|unknown field|unrecogni[sz]ed",
     re.IGNORECASE,
 )
-# A request waits no longer for its grammar: it goes without, and the grammar is there for the next one.
+# A request waits this long for its grammar. Then it goes without, and the next one finds the grammar compiled.
 _WAIT_S: Final = 2.0
-# So many grammars of one server may be in the making; requests beyond that go without.
+# How many grammars are compiled at once for one server; requests beyond that go without.
 _MAX_MAKING: Final = 32
 _POOL: Final = ThreadPoolExecutor(2, thread_name_prefix="constraint")
 
 
 class ConstraintEncoding(Struct, frozen=True):
-    """How a server is told a constraint: for which engine it is written, and in which fields of the request it goes."""
+    """How a server takes a constraint: the engine to compile it for, and the request fields to send it in."""
 
     target: Target
     fields: Callable[[Compiled], dict[str, Any]]
 
 
 def vllm_tag(found: Compiled) -> dict[str, Any]:
-    """A structural tag in vLLM's field."""
+    """The field for a structural tag in vLLM."""
     return {"structured_outputs": {"structural_tag": found.text}}
 
 
 def sglang_tag(found: Compiled) -> dict[str, Any]:
-    """A structural tag in SGLang's field."""
+    """The field for a structural tag in SGLang."""
     return {"response_format": msgspec.Raw(found.text.encode())}
 
 
 def constrains_itself(generation: GenerationRequest) -> bool:
-    """Whether the client has a constraint of its own in the request."""
+    """Whether the client's request has a constraint of its own."""
     return not _CONSTRAINING.isdisjoint(generation.fields)
 
 
 class Grammars:
-    """Makes the grammars of one server off the event loop; `name` is the server's."""
+    """Compiles the grammars of one server, off the event loop; `name` is the server's, for the log."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._making: dict[bytes, asyncio.Future[Compiled | None]] = {}  # by the key
+        self._making: dict[bytes, asyncio.Future[Compiled | None]] = {}  # by the constraint's key
 
     async def made(
         self, constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
     ) -> Compiled | None:
-        """The constraint as the server takes it; None where it cannot be said, or takes too long."""
+        """The compiled constraint; None if the engine cannot express it, or if it takes too long."""
         if ready(key, target):
             return compiled(constraint, target, key, vocabulary)
         making = self._making.get(key)
@@ -96,11 +96,11 @@ class Grammars:
 
 
 class ConstrainedUpstream(HttpUpstream):
-    """A server that is sent the constraint of a generation, where it takes one."""
+    """A server that is sent the constraint of a generation, if it takes one."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
         super().__init__(url, headers, timeouts)
-        self._unwilling: set[bytes] = set()  # the keys of constraints that the server has refused
+        self._unwilling: set[bytes] = set()  # keys of the constraints that the server has refused
         self._grammars = Grammars(self.name)
 
     def stream(self, generation: GenerationRequest) -> Deltas:
@@ -143,16 +143,16 @@ class ConstrainedUpstream(HttpUpstream):
                 yield batch
 
     def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
-        """How this server is told the constraint; None where it cannot be."""
+        """How this server takes the constraint; None if it does not."""
         raise NotImplementedError
 
     def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
-        """Ask, with these fields added to the request."""
+        """Request the generation, with these fields added."""
         raise NotImplementedError
 
 
 def _refuses(error: RequestError | UpstreamError) -> bool:
-    """Whether a server's error speaks of the constraint. A server that is down, or slow, is not asked again."""
+    """Whether an error is about the constraint. A server that is down or slow is not asked again."""
     if isinstance(error, UpstreamError) and error.fault != "status":
         return False
     return _REFUSAL.search(str(error)) is not None

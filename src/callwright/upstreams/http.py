@@ -1,4 +1,7 @@
-"""HTTP to model servers: one pool of connections each, server-sent events in, failures named."""
+"""HTTP to model servers: a connection pool for each, server-sent events, and failures as errors that name the server.
+
+Knows no API beyond the path: an `EventReader` turns events into deltas.
+"""
 
 import asyncio
 import os
@@ -34,34 +37,34 @@ __all__ = [
 T = TypeVar("T")
 D = TypeVar("D")
 
-_MAX_ERROR_BYTES = 1_048_576  # in some stands what the model wrote
+_MAX_ERROR_BYTES = 1_048_576  # some errors quote the model's output
 _MAX_TOLD = 500
 _SMALL_BYTES = 65_536
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
-# What a server answers when the fault is the request's own, not its.
+# Statuses that blame the request.
 _CALLERS_FAULT = (400, 413, 422)
-# How servers say that a conversation is too long: vLLM, SGLang, llama.cpp, LM Studio, and OpenAI's own code.
+# How servers say that a conversation is too long: OpenAI's code; the words of vLLM, SGLang, llama.cpp, LM Studio.
 _TOO_LONG = "context_length_exceeded"
 _TOO_LONG_WORDS = re.compile(
     r"maximum context length|model's context length|context window|available context size"
     r"|Context size has been exceeded|greater than the context length|context the overflows"
 )
-# Prompts and keys go to the server that was named, not where it would have them.
+# Redirects are not followed: prompts and keys go only to the server that is configured.
 _REDIRECTS = 300
 _REFUSALS = 400
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
-_SECRET = 6  # header values from this length on are never told
+_SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
-# The paths that OpenAI's API has below its `/v1`.
+# Paths of OpenAI's API below `/v1`.
 _BELOW_V1 = ("/chat/completions", "/completions", "/models")
 
 
 class Timeouts(Struct, frozen=True):
-    """Seconds to wait for a connection, and between two pieces of a streamed answer. An answer that is asked for whole
-    may take twice as long as such a pause.
+    """Seconds to wait for a connection, and between two reads of a streamed answer. An answer that is not streamed may
+    take twice as long as such a pause.
     """
 
     connect_s: float = 10.0
@@ -69,17 +72,17 @@ class Timeouts(Struct, frozen=True):
 
     @property
     def whole_s(self) -> float:
-        """Seconds to wait for a whole answer."""
+        """Seconds to wait for an answer that is not streamed."""
         return 2 * self.idle_s
 
 
 class _Way(Struct):
-    """How a request goes out; `is_new`: over a connection that none has used before."""
+    """How a request goes out. `is_new`: over a fresh connection, not one that was kept alive."""
 
     is_new: bool = False
 
 
-# Of the request that is being sent. Sockets may be made in tasks of aiohttp's own, which see it, too.
+# For the request that is being sent. A context variable, as aiohttp may open the socket in a task of its own.
 _sending: ContextVar[_Way | None] = ContextVar("callwright_sending", default=None)
 
 
@@ -108,12 +111,12 @@ class _ModelList(Struct):
 
 
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL without user and password, to be shown."""
     return re.sub(r"//[^/@]*@", "//", url)
 
 
 def credentials_in(url: str) -> list[str]:
-    """What must not be told of a URL: its password, and what stands for it in a header."""
+    """The secrets of a URL: its password, and the form it has in a basic authentication header."""
     parts = urlsplit(url)
     if not parts.password:
         return []
@@ -122,23 +125,23 @@ def credentials_in(url: str) -> list[str]:
 
 
 def told_error(body: bytes) -> str:
-    """The words of an error's body, in whatever form a server wrote it."""
+    """The message in an error's body, whatever form a server gave it."""
     return _words(_error_of(body))
 
 
 class EventReader(Protocol[T, D]):
-    """Reads the events of one answer, each a `kind`, as deltas. `has_stopped`: the server has said that it is over."""
+    """Reads the events of one answer, each decoded as a `kind`. `has_stopped`: a finish reason has come."""
 
     kind: type[T]
     has_stopped: bool
 
     def read(self, event: T, deltas: list[D]) -> None:
-        """Append what an event holds to `deltas`."""
+        """Append the deltas of an event."""
         ...
 
 
 class HttpUpstream:
-    """The connections to one server. `headers` go with every request; keys among them are never shown."""
+    """The connections to one server. `headers` are sent with every request; keys in them never show up in errors."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
         self.url = url.rstrip("/")
@@ -151,10 +154,10 @@ class HttpUpstream:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Nothing: connections are made when they are needed."""
+        """Nothing to do: connections are opened when they are needed."""
 
     async def models(self) -> list[str]:
-        """What `GET /models` lists. Raises `UpstreamError` when the server does not answer a list of models."""
+        """The models that `GET /models` lists. Raises `UpstreamError` if the server answers anything else."""
         path = "/models"
         timeout = aiohttp.ClientTimeout(total=_LISTING_S)
         with self._named_failures(_LISTING_S):
@@ -216,14 +219,16 @@ class HttpUpstream:
     async def _posted(
         self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
     ) -> aiohttp.ClientResponse:
-        """The answer to a POST. A connection that was kept may be closed by the server just now, as llama.cpp does
-        behind some answers without having said so: what ends without a byte on such a one is sent once more.
+        """The response to a POST, sent once more if a kept-alive connection turns out to be closed.
+
+        Servers close such a connection without notice, as llama.cpp does behind some answers. A request that ends
+        without a byte on one was not processed.
         """
         way = _Way()
         token = _sending.set(way)
         try:
             return await self._post(path, body, headers, silent_s)
-        except aiohttp.ClientConnectorError:  # it has had no connection
+        except aiohttp.ClientConnectorError:  # there never was a connection
             raise
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if way.is_new:
@@ -237,7 +242,7 @@ class HttpUpstream:
     ) -> aiohttp.ClientResponse:
         return await self._client().post(
             self.url + path,
-            # A large body must not hold up other streams: aiohttp sends a file in pieces.
+            # aiohttp sends a file in pieces, so that a large body does not block the event loop.
             data=body if len(body) <= _SMALL_BYTES else BytesIO(body),
             headers=headers,
             allow_redirects=False,
@@ -245,12 +250,12 @@ class HttpUpstream:
         )
 
     def cut(self) -> UpstreamError:
-        """The error for a stream that ended before its answer did."""
+        """The error for a stream that ended before a finish reason."""
         return self._failed("ended its stream in the middle of the answer", "cut")
 
     @contextmanager
     def _named_failures(self, idle_s: float) -> Iterator[None]:
-        """What goes wrong with the connection, as errors that name this server; it may be silent for `idle_s`."""
+        """Maps aiohttp's errors to an `UpstreamError` that names this server; `idle_s` is the time it may be silent."""
         try:
             yield
         except aiohttp.ConnectionTimeoutError as error:
@@ -307,7 +312,7 @@ class HttpUpstream:
     async def _refused(
         self, response: aiohttp.ClientResponse, path: str, model: object
     ) -> RequestError | UpstreamError:
-        """The error of an answer from 300 on: the caller's where it is about the request, else the server's."""
+        """The error for a status from 300 on: a `RequestError` if the request is to blame, else an `UpstreamError`."""
         failure = _error_of(await response.content.read(_MAX_ERROR_BYTES))
         told = self._told(failure)
         fields = failure if isinstance(failure, dict) else {}
@@ -325,7 +330,7 @@ class HttpUpstream:
         return error
 
     def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
-        """The error for an answer from 300 on that the request is not to blame for."""
+        """The `UpstreamError` for such a status."""
         what = f"answered {response.status}: {told}"
         if response.status in _NO_ACCESS:
             what = f"refused the gateway's credentials (HTTP {response.status}): {told}"
@@ -339,7 +344,7 @@ class HttpUpstream:
         return error
 
     def _told(self, failure: object) -> str:
-        """The first words of a server's error, whatever form it has, without what must not be told."""
+        """The first words of a server's error, without secrets."""
         return self._without_secrets(_words(failure))[:_MAX_TOLD]
 
     def _without_secrets(self, words: str) -> str:
@@ -356,7 +361,7 @@ class HttpUpstream:
 
 
 def no_connection(error: aiohttp.ClientConnectorError) -> str:
-    """Why there is no connection, in words."""
+    """Why a connection failed, in words."""
     place = f"no connection to {error.host}, port {error.port}"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"{place}: its certificate is not trusted ({error.certificate_error})"
@@ -368,7 +373,7 @@ def no_connection(error: aiohttp.ClientConnectorError) -> str:
 
 
 def maybe_too_long(told: str) -> RequestError | None:
-    """The caller's error, where a server's words say that the conversation is too long for the model."""
+    """The `RequestError` for a conversation that exceeds the context window, if a server's words say so."""
     return _too_long(told) if _TOO_LONG_WORDS.search(told) else None
 
 
@@ -382,11 +387,11 @@ def _too_long(told: str) -> RequestError:
 
 
 class _NoJson(str):
-    """The readable text of an error that is no JSON."""
+    """The readable text of an error body that is not JSON."""
 
 
 def _error_of(body: bytes) -> object:
-    """The error in an answer from 300 on: what stands under `error`, or all of it."""
+    """The error in a body: what is under `error`, or all of it."""
     try:
         answer = decode(body)
     except NotJsonError:
@@ -395,7 +400,7 @@ def _error_of(body: bytes) -> object:
 
 
 def _names(told: str, model: object) -> bool:
-    """Whether an error speaks of this model."""
+    """Whether an error mentions this model."""
     return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None
 
 
@@ -412,7 +417,7 @@ def _words(failure: object) -> str:
 
 
 def _plain(body: bytes) -> str:
-    """Readable text of a body that is no JSON: without its HTML tags."""
+    """The readable text of a body that is not JSON, without HTML tags."""
     text = re.sub(r"<[^>]{0,200}>", " ", body.decode(errors="replace"))
     return " ".join(text.split())[:_MAX_TOLD] or "(nothing)"
 

@@ -1,10 +1,11 @@
-"""Several servers of one model as one: the one that knows the conversation, or has the fewest requests, is asked, and
-another one where it fails.
+"""Several servers of one model as one upstream: load balancing, session affinity and failover.
 
-As long as nothing of an answer was handed on, a server that cannot be reached, breaks off or is overloaded is not the
-end of it: the next one is asked; when none is left, the last one's error is raised as it is. A server that fails again
-and again rests for a while, then has to list its models, then gets one request, and when it answers that, it is as good
-as the others. When all of them rest, they are asked all the same.
+A request goes to the server that has the conversation in its prefix cache, or that has the fewest requests in flight.
+As long as no delta was passed on, a server that cannot be reached, breaks off or is overloaded is replaced by the next;
+if none is left, the last error is raised as it is.
+
+A server that fails again and again rests (a circuit breaker). Then it must list its models, then gets one request on
+trial, and if it answers that it counts as well again. If all servers rest, they are asked all the same.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from callwright.upstreams.timings import ServerState
 
 __all__ = ["Pool"]
 
-# So many failures in a row, then a rest, which doubles with each failure after it.
+# After this many failures in a row a server rests; the rest doubles with each further failure.
 _FAILURES: Final = 3
 _REST_S: Final = 2.0
 _LONGEST_REST_S: Final = 60.0
@@ -31,23 +32,23 @@ _BROKEN_FROM: Final = 500
 
 
 def _may_do_elsewhere(error: UpstreamError) -> bool:
-    """Whether another server may do what this one did not."""
+    """Whether another server may answer what this one did not."""
     return error.fault in ("unreachable", "cut") or error.status in (_TOO_MANY, *_OVERLOADED)
 
 
 def _is_broken(error: UpstreamError) -> bool:
-    """Whether the server is at fault, instead of the request or of how many there are."""
+    """Whether the server is at fault, not the request or the load."""
     return error.fault in ("unreachable", "cut", "timeout", "protocol") or (error.status or 0) >= _BROKEN_FROM
 
 
 class _Member:
-    """One server, and how it does. `clock` answers seconds."""
+    """One server and its state. `clock` answers seconds."""
 
     def __init__(self, upstream: Upstream, clock: Callable[[], float]) -> None:
         self.upstream = upstream
         self.in_flight = 0
-        self.latest = 0  # the number of its latest request
-        self.is_ready = False  # it has rested, and lists its models
+        self.latest = 0  # the number of its latest request, counted over all servers
+        self.is_ready = False  # it has rested and listed its models
         self.on_trial = False
         self._clock = clock
         self._failures = 0
@@ -72,9 +73,7 @@ class _Member:
 
 
 class Pool:
-    """An upstream made of others. `keeps`: requests of one conversation go to the same server, where that has no more
-    to do than the others.
-    """
+    """An upstream made of several. `keeps`: session affinity is on."""
 
     def __init__(
         self, upstreams: Sequence[Upstream], clock: Callable[[], float] = time.monotonic, *, keeps: bool = True
@@ -86,15 +85,15 @@ class Pool:
 
     @property
     def name(self) -> str:
-        """The names of all of them."""
+        """The names of all servers."""
         return ", ".join(member.upstream.name for member in self._members)
 
     def states(self) -> list[ServerState]:
-        """How each of them is now."""
+        """The state of each server now."""
         return [ServerState(member.upstream.name, member.is_well, member.in_flight) for member in self._members]
 
     async def open(self) -> None:
-        """Open all of them."""
+        """Open all servers."""
         for member in self._members:
             await member.upstream.open()
 
@@ -122,7 +121,7 @@ class Pool:
                     raise
 
     async def models(self) -> list[str]:
-        """What the first one lists that lists any. Raises `UpstreamError` when none does."""
+        """The models of the first server that lists any. Raises `UpstreamError` if none does."""
         left = sorted(self._members, key=lambda member: not member.is_well)
         while True:
             try:
@@ -132,7 +131,7 @@ class Pool:
                     raise
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all servers."""
         for probe in self._probes.values():
             probe.cancel()
         await asyncio.gather(*self._probes.values(), return_exceptions=True)
@@ -140,7 +139,7 @@ class Pool:
             await member.upstream.close()
 
     async def _asked(self, member: _Member, generation: GenerationRequest) -> Deltas:
-        """The deltas of one server, which is judged by them."""
+        """The deltas of one server; how they end decides its state."""
         is_trial = not member.is_well
         member.in_flight += 1
         member.latest = next(self._numbers)
@@ -175,7 +174,7 @@ class Pool:
         return min(on_trial[:1] or well or left, key=lambda member: (member.in_flight, member.latest))
 
     async def _probe(self, member: _Member) -> None:
-        """Find out whether a server that has rested is there again."""
+        """Find out whether a server that has rested is back."""
         try:
             await member.upstream.models()
             member.is_ready = True

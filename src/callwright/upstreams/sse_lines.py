@@ -1,7 +1,6 @@
-"""Server-sent events as they come from a model server: the data of each event, out of bytes cut anywhere.
+"""Server-sent events: the data of each event, out of bytes that are cut anywhere. Knows neither HTTP nor JSON.
 
-Lines of other fields and comments are passed over, as every server that speaks OpenAI's API sends one line of data per
-event. Knows no HTTP and no JSON.
+Other fields and comments are skipped: every server with OpenAI's API sends one line of data per event.
 """
 
 from typing import Final
@@ -14,7 +13,7 @@ _SHOWN: Final = 500
 
 
 class TooLongLineError(Exception):
-    """A line that does not end. `shown` is its begin."""
+    """A line without an end. `shown` is its begin."""
 
     def __init__(self, shown: bytes) -> None:
         super().__init__("a line of more than 16 MB")
@@ -22,21 +21,21 @@ class TooLongLineError(Exception):
 
 
 class SseLines:
-    """Feed it bytes; `is_over` once `[DONE]` has come, behind which nothing counts."""
+    """Feed it bytes. `is_over` once `[DONE]` has come; what follows is ignored."""
 
     def __init__(self) -> None:
         self.is_over = False
-        self._begun: list[bytes] = []  # a line without its end: a long one is put together once
+        self._begun: list[bytes] = []  # pieces of an unfinished line, joined once it ends
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of the events that have ended. Raises `TooLongLineError`."""
+        """The data of the events that are complete. Raises `TooLongLineError`."""
         self._begun.append(chunk)
         self._size += len(chunk)
         if b"\n" not in chunk:
             if self._size > _MAX_LINE_BYTES:
                 shown = b"".join(self._begun[:2])[:_SHOWN]
-                self._begun.clear()  # an error keeps what its frames hold, and may live for long
+                self._begun.clear()  # an exception keeps its frames alive, and with them this
                 raise TooLongLineError(shown)
             return []
         *lines, rest = b"".join(self._begun).split(b"\n")
@@ -52,7 +51,7 @@ class SseLines:
         return batch
 
     def finish(self) -> list[bytes]:
-        """The data of an event whose line has no end, when the stream has one."""
+        """The stream is over: the data of a last event without a line break."""
         rest = b"".join(self._begun)
         if not self.is_over and rest.startswith(b"data:") and (last := rest[5:].strip()) != DONE:
             return [last]

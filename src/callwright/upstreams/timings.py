@@ -1,4 +1,4 @@
-"""How one generation fared on its way to a server and back, for those who watch: noted where it happens."""
+"""Timings of one request to a server, noted by each layer on the way, for observers."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ __all__ = ["RequestTimings", "ServerState", "States"]
 
 
 class ServerState(Struct, frozen=True):
-    """One of several servers of a model. One that is not `well` rests, or is on trial."""
+    """The state of one server of a pool. One that is not `well` rests or is on trial."""
 
     name: str
     is_well: bool
@@ -22,12 +22,12 @@ States: TypeAlias = Callable[[], Sequence[ServerState]]
 
 
 class RequestTimings(Struct):
-    """Times are those of `time.monotonic`, in seconds; None where it did not come so far.
+    """Times are of `time.monotonic`, in seconds; None for what did not happen.
 
-    `begun_s`: it was asked for; `sent_s`: it went to the server, when what is ours to do was done; `first_s`: its first
-    piece came; `ended_s`: its last one, or what failed. `queued_s` of it waited for a place. `is_constrained`: the
-    server was sent a grammar. `dropped`: fields of the request that were not sent, because this way of asking does not
-    know them. `servers` of a pool were asked, whose `states` tells how they are.
+    `begun_s`: the generation was requested; `sent_s`: the request went to the server; `first_s`: its first delta came;
+    `ended_s`: the last one, or a failure. `queued_s`: how long it waited in the queue. `is_constrained`: a grammar was
+    sent. `dropped`: request fields that this endpoint does not know and that were not sent. `servers`: how many servers
+    of a pool were asked; `states` answers their state.
     """
 
     begun_s: float = msgspec.field(default_factory=time.monotonic)
@@ -41,12 +41,12 @@ class RequestTimings(Struct):
     states: States | None = None
 
     def sends(self, *, is_constrained: bool = False) -> None:
-        """It goes to the server now, again or for the first time."""
+        """The request goes to the server now, the first time or again."""
         self.sent_s = self.sent_s or time.monotonic()
         self.is_constrained = is_constrained
 
     @property
     def waited_s(self) -> float:
-        """How long it was the server's turn: from when it was sent to its end."""
+        """How long the server took, from sending to the end."""
         sent_s = self.begun_s + self.queued_s if self.sent_s is None else self.sent_s
         return max(0.0, (sent_s if self.ended_s is None else self.ended_s) - sent_s)
