@@ -1,1 +1,1 @@
-"""Who may ask, how much at once and how fast."""
+"""Access to the gateway: API keys, rate limits, concurrency."""

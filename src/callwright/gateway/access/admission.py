@@ -1,7 +1,7 @@
-"""What is under way in a gateway: how much of it there may be, and how it comes to its end when the gateway does.
+"""Admission control: how many requests are in flight, and how they end when the gateway shuts down.
 
-A gateway that ends goes through three states: it serves; it drains, when it takes nothing new and what is under way
-goes on; it is over, when every model is told to stop, so that each answer ends with its last event.
+A gateway is in one of three states. It serves; it drains: nothing new is admitted, running requests go on; it is over:
+every generation is stopped, so that each answer still ends with its last event.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def busy(message: str, wait_s: int = 1) -> RequestError:
-    """The error for a request that comes while there are too many."""
+    """The 429 error for a request above a limit; `wait_s` becomes its `Retry-After`."""
     return RequestError(
         message,
         status=429,
@@ -28,20 +28,21 @@ def busy(message: str, wait_s: int = 1) -> RequestError:
 
 
 class AdmissionControl:
-    """The requests of a gateway, at most so many at once."""
+    """The requests in flight, at most `most` at once."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.running = 0
-        self.drained = asyncio.Event()  # set when nothing new is taken
+        self.drained = asyncio.Event()  # set once nothing new is admitted
         self.is_over = False
-        self.waiting: set[asyncio.Task[object]] = set()  # those that wait for a model just now
+        self.waiting: set[asyncio.Task[object]] = set()  # tasks that are waiting for a model
 
     @contextmanager
     def under_way(self, *, limited: bool = True) -> Iterator[None]:
-        """A request, while it is answered. Raises `RequestError` when there are too many, or the gateway ends.
+        """Counts a request while it is answered.
 
-        `limited`: what goes on behind a request that was let in already is not.
+        Raises `RequestError`: 429 above the limit, 503 when the gateway shuts down. Not `limited` is what belongs to a
+        request that was admitted before.
         """
         if limited and self.drained.is_set():
             raise RequestError(
@@ -60,11 +61,11 @@ class AdmissionControl:
             self.running -= 1
 
     def drain(self) -> None:
-        """Take nothing new."""
+        """Admit nothing new."""
         self.drained.set()
 
     def end(self) -> None:
-        """Stop every model: whoever waits for one gets an `UpstreamError`, see `stopped`."""
+        """Stop every generation: who waits for one gets the `UpstreamError` of `stopped`."""
         self.drain()
         self.is_over = True
         for task in self.waiting:
@@ -72,6 +73,6 @@ class AdmissionControl:
 
 
 def stopped(name: str) -> UpstreamError:
-    """The error of an answer of this upstream that ends because the gateway does."""
+    """The error of an answer that ends because the gateway shuts down."""
     message = "The gateway is shutting down: the answer ends here. Please try again."
     return UpstreamError(message, fault="stopped", upstream=name, retry_after_s="1")

@@ -1,4 +1,7 @@
-"""The way to a model's server: so many at once, counted for who asks, and ended when the gateway ends."""
+"""The concurrency limit of a model: so many requests at once, the others queue.
+
+It also counts the tokens for the API key that asks, and ends generations when the gateway shuts down.
+"""
 
 import asyncio
 import copy
@@ -19,7 +22,9 @@ __all__ = ["ConcurrencyLimit", "LimitedModeSelector"]
 
 
 class ConcurrencyLimit:
-    """An upstream before which requests wait for their turn: `most` at once, the others for `queue_s` at most."""
+    """An upstream that limits another one: `most` requests at once (None: any number), the others wait for `queue_s`
+    seconds at most.
+    """
 
     def __init__(self, upstream: Upstream, admission: AdmissionControl, most: int | None, queue_s: float) -> None:
         self._upstream = upstream
@@ -38,19 +43,19 @@ class ConcurrencyLimit:
         await self._upstream.open()
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`. Raises `RequestError` (429) when its turn does not come."""
+        """See `Upstream`. Raises `RequestError` (429) after too long in the queue."""
         waiting = self._admission.waiting
         async with self._place(generation), aclosing(self._upstream.stream(generation)) as deltas:
             while True:
                 if self._admission.is_over:
                     raise stopped(self.name)
-                task = asyncio.current_task()  # not always the same: the first event is waited for by itself
+                task = asyncio.current_task()  # not always the same task: another one may fetch the first event
                 assert task is not None
                 waiting.add(task)
                 try:
                     batch = await anext(deltas, None)
                 except asyncio.CancelledError:
-                    # Ours, and nobody else's, as asyncio.timeout finds it out.
+                    # Cancelled by `AdmissionControl.end`, not by somebody else: found out as asyncio.timeout does.
                     if self._admission.is_over and task.uncancel() == 0:
                         raise stopped(self.name) from None
                     raise
@@ -72,7 +77,7 @@ class ConcurrencyLimit:
         await self._upstream.close()
 
     def over(self, upstream: Upstream) -> "ConcurrencyLimit":
-        """The same limit, with the same places on it, for another way to the server."""
+        """The same limit, with the same places, for another upstream of the server (mode `auto`)."""
         limit = copy.copy(self)
         limit._upstream = upstream
         return limit
@@ -99,7 +104,7 @@ class ConcurrencyLimit:
 
 
 class LimitedModeSelector:
-    """Chooses as another selector does (mode `auto`); whatever that chooses is asked on the limit."""
+    """A mode selector around another one: the upstream that it chooses is put under the limit."""
 
     def __init__(self, mode_selector: ModeSelector, limit: ConcurrencyLimit) -> None:
         self._inner = mode_selector

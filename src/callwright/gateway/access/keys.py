@@ -1,7 +1,7 @@
-"""Who asks: the keys of clients, what each may use, and how much of it in a minute.
+"""API keys: who asks, which models a key may use, and its rate limits per minute.
 
-A gateway keeps the hash of a key only, and nothing here tells a key: not in an error, not in a log. Limits are counted
-in a counters, which may be that of several processes.
+The gateway has only the hash of a key, and no error or log shows a key. Limits are counted in `SharedCounters`, which
+several processes may share.
 """
 
 import hashlib
@@ -22,27 +22,31 @@ __all__ = ["NOBODY", "ApiKey", "Keys", "asking", "caller", "counters_size", "has
 _PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
 _MINUTE_S: Final = 60.0
-_PLACES: Final = 4  # two limits, of two numbers each
+_PLACES: Final = 4  # counters of a key: two limits with two numbers each
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 
 
 def new_key() -> str:
-    """A key that nobody can guess."""
+    """A new random key."""
     return _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def hash_of(key: str) -> str:
-    """What a configuration says of a key. A key is random and long, so a plain hash does not give it away."""
+    """The SHA-256 of a key in hex, for the configuration. A key is random and long, so a plain hash does not give it
+    away.
+    """
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class _Bucket:
-    """So many a minute: what is used comes back evenly. It may be overdrawn, then it is empty for longer."""
+    """A rate limit as a token bucket that refills evenly over a minute. It may be overdrawn, and is then empty for
+    longer.
+    """
 
     def __init__(
         self, kind: str, per_minute: int, clock: Callable[[], float], counters: SharedCounters, place: int
     ) -> None:
-        """`place`: where the counters has two numbers for it, how much is used, and when that was so."""
+        """`place`: the index of its two counters, how much is used and the time of that."""
         self.kind = kind
         self.per_minute = per_minute
         self._clock = clock
@@ -53,7 +57,7 @@ class _Bucket:
         return self.use(0)
 
     def use(self, number: float) -> float:
-        """Use so many; answers how many are left."""
+        """Use this many; answers how many are left."""
         with self._counters.locked() as numbers:
             now = self._clock()
             used, at = numbers[self._place], numbers[self._place + 1]
@@ -62,12 +66,12 @@ class _Bucket:
         return self.per_minute - used
 
     def wait_s(self, number: float) -> float:
-        """Until there are so many."""
+        """Seconds until this many are there."""
         return max(0.0, number - self.left()) * _MINUTE_S / self.per_minute
 
 
 class ApiKey:
-    """A client with its key: everything is done on its behalf."""
+    """A client with its key; requests run on its behalf."""
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class ApiKey:
         counters: SharedCounters | None = None,
         place: int = 0,
     ) -> None:
-        """`ledger` has the four numbers from `place` on for it."""
+        """`counters` holds four numbers for this key, from `place` on. Without `config` it is anybody, unlimited."""
         self.name = config.name if config else ""
         counted = counters or SharedCounters(_PLACES)
         self._models = config.models if config else (ALL_MODELS,)
@@ -92,15 +96,15 @@ class ApiKey:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is anything to count."""
+        """Whether the key has rate limits."""
         return bool(self._buckets)
 
     def may_use(self, model: str) -> bool:
-        """Whether the key is good for a model of this name."""
+        """Whether the key may use a model of this name."""
         return ALL_MODELS in self._models or model in self._models
 
     def begin(self) -> None:
-        """Count a request that asks a model. Raises `RequestError` (429) when it comes too early."""
+        """Count a request to a model. Raises `RequestError` (429) if a rate limit is reached."""
         for bucket in self._buckets.values():
             if (wait_s := bucket.wait_s(1)) > 0:
                 raise self._too_early(bucket, wait_s)
@@ -108,16 +112,16 @@ class ApiKey:
             requests.use(1)
 
     def spend(self, tokens: int) -> None:
-        """Count tokens, as the server of the model has counted them."""
+        """Count tokens, as the model's server reports them."""
         if (bucket := self._buckets.get("tokens")) is not None:
             bucket.use(tokens)
 
     def left(self) -> dict[str, float]:
-        """How much of the limits is left, by their kind."""
+        """What is left of the limits, by their kind: `requests`, `tokens`."""
         return {kind: max(0.0, bucket.left()) for kind, bucket in self._buckets.items()}
 
     def headers(self) -> dict[str, str]:
-        """How much of the limits is left, in OpenAI's headers."""
+        """What is left of the limits, as OpenAI's `x-ratelimit-*` headers."""
         told: dict[str, str] = {}
         for kind, bucket in self._buckets.items():
             told[f"x-ratelimit-limit-{kind}"] = str(bucket.per_minute)
@@ -138,7 +142,7 @@ class ApiKey:
 
 
 def _duration(seconds: float) -> str:
-    """`350ms`, `7s`, `6m0s`, as OpenAI's headers have it."""
+    """`350ms`, `7s`, `6m0s`: seconds as OpenAI's headers have them."""
     if seconds < 1:
         return f"{math.ceil(seconds * 1_000)}ms"
     minutes, rest = divmod(math.ceil(seconds), 60)
@@ -146,7 +150,7 @@ def _duration(seconds: float) -> str:
 
 
 def counters_size(keys: Sequence[KeyConfig]) -> int:
-    """How many numbers are counted for these keys."""
+    """How many counters these keys need."""
     return len(keys) * _PLACES
 
 
@@ -155,17 +159,17 @@ _ASKING: Final[ContextVar[ApiKey]] = ContextVar("callwright_caller", default=NOB
 
 
 def caller() -> ApiKey:
-    """On whose behalf this runs: every task of a request knows it."""
+    """The key on whose behalf this runs. A context variable, so every task of a request knows it."""
     return _ASKING.get()
 
 
 def asking(who: ApiKey) -> None:
-    """From here on this task, and those that it begins, run on behalf of a caller."""
+    """From here on, this task and those that it starts run on behalf of this key."""
     _ASKING.set(who)
 
 
 class Keys:
-    """The keys of a configuration. Without any, everybody is let in."""
+    """The API keys of a configuration. Without any, everybody is admitted."""
 
     def __init__(
         self,
@@ -174,8 +178,8 @@ class Keys:
         clock: Callable[[], float] = time.monotonic,
         counters: SharedCounters | None = None,
     ) -> None:
-        """`models` are those that there are, `*` among them where there may be any. `ledger` is `counters_size` long.
-        Raises `ConfigError`.
+        """`models` are the names that a key may be limited to, with `*` if there may be any. `counters` has
+        `counters_size` numbers. Raises `ConfigError` for duplicate keys and unknown models.
         """
         for what in ("name", "sha256"):
             seen = [getattr(key, what).lower() for key in given]
@@ -198,11 +202,11 @@ class Keys:
         return bool(self._callers)
 
     def left(self) -> dict[str, dict[str, float]]:
-        """How much of its limits is left to each key that has some, by its name."""
+        """What is left of the limits, by the name of each key that has some."""
         return {who.name: who.left() for _, who in self._callers if who.is_limited}
 
     def caller(self, authorization: str | None) -> ApiKey:
-        """Who sends this `Authorization` header. Raises `RequestError` (401)."""
+        """The key in an `Authorization` header. Raises `RequestError` (401)."""
         if not self._callers:
             return NOBODY
         scheme, _, key = (authorization or "").partition(" ")
@@ -213,7 +217,7 @@ class Keys:
             )
         digest = hash_of(key.strip()).encode()
         found: ApiKey | None = None
-        for known, who in self._callers:  # all of them, so that the time it takes tells nothing
+        for known, who in self._callers:  # all of them, so that the time it takes reveals nothing
             if hmac.compare_digest(known, digest):
                 found = who
         if found is None:

@@ -1,8 +1,8 @@
-"""What stands before every endpoint: who may ask, from which page, how often, and how many at once.
+"""Access control before every endpoint: which key, which origin, which rate, how many at once.
 
-Without keys a gateway is open to whoever reaches it, which is this machine by default; then pages that a browser has
-from elsewhere are kept out, also those whose name was made to lead here (DNS rebinding). With keys, the key does it.
-There are no CORS headers: no page reads an answer, unless a proxy says otherwise.
+Without keys the gateway is open to whoever reaches it, by default only this machine. Then requests of foreign web pages
+are refused, also of pages whose host name was made to resolve to here (DNS rebinding). With keys, the key decides.
+There are no CORS headers: no web page can read an answer, unless a proxy allows it.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ from callwright.gateway.request_context import RequestContexts, current
 
 __all__ = ["AccessMiddleware"]
 
-# What everybody may see, also while the gateway ends.
+# Open to everybody, also during a shutdown.
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
-# What is answered also where there is no place: the numbers are wanted most when the gateway is full, or ends.
+# Answered without a free place, too: metrics matter most when the gateway is full or shuts down.
 _ALWAYS: Final = frozenset(("/metrics", "/metrics/"))
 _ANY_HOST: Final = "*"
 _MAX_SHOWN: Final = 200
@@ -56,7 +56,7 @@ class AccessMiddleware:
             await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
 
     def _admitted(self, scope: Scope, place: ExitStack) -> ApiKey:
-        """Who asks, with a place among what is under way. Raises `RequestError` where there is none for it."""
+        """The key that asks, with a place in `AdmissionControl`. Raises `RequestError` if it is not admitted."""
         headers = Headers(scope=scope)
         if not self._keys:
             self._refuse_strangers(headers)
@@ -69,19 +69,19 @@ class AccessMiddleware:
         return who
 
     def _refuse_strangers(self, headers: Headers) -> None:
-        """Raises `RequestError` (403) for a page from elsewhere, and for a name that may be anybody's."""
+        """Raises `RequestError` (403) for a page of a foreign origin, and for a host name that may be anybody's."""
         host, origin = headers.get("host"), headers.get("origin")
         if origin is not None and not self._is_known(host_of(origin)):
             raise _foreign(f"pages of {_shown(origin)} may not use this gateway", host_of(origin))
-        if host is None:  # no browser leaves it out
+        if host is None:  # not from a browser, which always sends it
             return
         name = host_of(f"//{host}")
-        if not self._is_known(name) and not is_address(name):  # nobody else can make a number lead here
+        if not self._is_known(name) and not is_address(name):  # an IP address cannot be rebound
             raise _foreign(f"this gateway is not known as {_shown(host)}", name)
 
     async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
         context = current()
-        if context is None:  # a connection that does not come about counts as a request, too
+        if context is None:  # a refused WebSocket counts as a request, too
             with self._contexts.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as context:
                 context.status, context.is_whole = error.status, True
                 await self._refuse(error, scope, receive, send)
@@ -110,7 +110,7 @@ def _foreign(what: str, name: str) -> RequestError:
 
 
 def _telling(who: ApiKey, send: Send) -> Send:
-    """Sends an answer with what is left of a caller's limits."""
+    """Adds the rate limit headers of a key to an answer."""
 
     async def telling(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""A time for requests to come in: a client that sends its request a byte a minute must not hold a place for ever."""
+"""Timeouts for incoming requests: a client that sends one byte a minute must not hold a place for ever (slowloris)."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ _SWEPT_EVERY_S: Final = 1.0
 
 
 class BodyTimeout:
-    """An ASGI application whose `receive` raises `RequestError` (408) when a body is not there after `limit_s`."""
+    """ASGI middleware: `receive` raises `RequestError` (408) if the body is not complete after `limit_s` seconds."""
 
     def __init__(self, app: ASGIApp, limit_s: float) -> None:
         self._app = app
@@ -48,9 +48,9 @@ class BodyTimeout:
 
 
 class HeaderTimeout:
-    """Closes connections on which the head of a request does not come to its end within `limit_s`.
+    """Closes connections whose request headers are not complete after `limit_s` seconds.
 
-    `connections` are uvicorn's. One that rests between two requests is uvicorn's own matter.
+    `connections` are uvicorn's. A connection that is idle between two requests is left to uvicorn's own timeout.
     """
 
     def __init__(self, connections: set[Any], limit_s: float) -> None:
@@ -60,7 +60,7 @@ class HeaderTimeout:
         self._swept_s = 0.0
 
     def sweep(self, now_s: float) -> None:
-        """Look at all of them, once a second at most."""
+        """Look at all connections, at most once a second."""
         if now_s - self._swept_s < _SWEPT_EVERY_S:
             return
         self._swept_s = now_s

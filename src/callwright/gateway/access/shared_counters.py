@@ -1,4 +1,4 @@
-"""Numbers that are counted in: by one process, or by all that serve one port, in a file that each of them maps."""
+"""Counters of one process, or of all that serve one port, in a memory-mapped file. Knows not what is counted."""
 
 import mmap
 import os
@@ -14,14 +14,14 @@ _NUMBER_BYTES = 8
 
 
 class Numbers(Protocol):
-    """Numbers by their places."""
+    """The counters, by index."""
 
     def __getitem__(self, place: int, /) -> float: ...
     def __setitem__(self, place: int, number: float, /) -> None: ...
 
 
 class SharedCounters:
-    """So many numbers, which are 0 at first."""
+    """`size` numbers, 0 at first."""
 
     def __init__(self, size: int) -> None:
         self.numbers: Numbers = array("d", bytes(size * _NUMBER_BYTES))
@@ -29,7 +29,7 @@ class SharedCounters:
 
     @classmethod
     def shared(cls, path: Path, size: int) -> Self:
-        """The numbers of a file, which is made where it is not there. POSIX only."""
+        """The numbers in a file, which is created if need be. POSIX only."""
         counters = cls(0)
         if size == 0:
             return counters
@@ -40,7 +40,7 @@ class SharedCounters:
 
     @contextmanager
     def locked(self) -> Iterator[Numbers]:
-        """The numbers, while no other process counts. The lock of a process that is killed is free again."""
+        """The numbers, under a lock between processes. The lock of a process that is killed is released."""
         if self._shared is None:
             yield self.numbers
             return

@@ -1,1 +1,1 @@
-"""What is told of requests: metrics, logs, records."""
+"""What is reported of requests: metrics, logs, records."""

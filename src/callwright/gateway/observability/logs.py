@@ -1,7 +1,7 @@
-"""How the gateway logs: lines for people or JSON, each with the id of its request, and one line for each request.
+"""Logging: lines for people or JSON, each with its request id, and one access line for each request.
 
-At `info` and above no line says anything of what was asked or answered, no key and no arguments; only the traceback of
-a failure of the gateway itself could. At `debug` errors come with their words, which may repeat some of it.
+From `info` on no line quotes a prompt, an answer, arguments or a key; only the traceback of a failure of the gateway
+itself could. At `debug` errors come with their full message, which may quote some of it.
 """
 
 import logging
@@ -17,7 +17,7 @@ __all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_request"]
 
 
 access = logging.getLogger("callwright.access")
-# They are asked every few seconds by machines, and nobody wants to read it.
+# Polled by machines every few seconds: their access lines are for `debug`.
 _QUIET: Final = ("/healthz", "/metrics")
 _FAILED: Final = 400
 
@@ -33,19 +33,21 @@ class Line:
 
 
 def is_quiet(context: RequestContext) -> bool:
-    """Whether a request is one that is made every few seconds, and went well as far as it came."""
+    """Whether a request is one that is polled, and has not failed."""
     return context.path in _QUIET and context.status < _FAILED
 
 
 def log_request(context: RequestContext) -> None:
-    """The line of a request."""
+    """Write the access line of a request."""
     level = logging.DEBUG if is_quiet(context) else logging.INFO
     if access.isEnabledFor(level):
         access.log(level, "%s", Line(context.told()))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `time` (UTC), `level`, `logger`, `message` or the fields of a line, `request_id`."""
+    """One JSON object a line: `time` (UTC), `level`, `logger`, `message` with the fields of a line, or with
+    `request_id`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""

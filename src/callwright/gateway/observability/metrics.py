@@ -1,11 +1,11 @@
-"""What Prometheus is told at `GET /metrics`: how requests go, and how well the models call.
+"""Prometheus metrics at `GET /metrics`: how requests fare, and how well the models call tools.
 
-Each application has a registry of its own. A label's value is one of a closed set or stands in the configuration: a
-model is one of those configured (`*` for every other name), an endpoint is a route. Per turn and per request a few
-numbers are increased; a piece of text costs nothing.
+Each application has a registry of its own. The value of a label is from a closed set or from the configuration: a model
+is a configured one (`*` for any other name), an endpoint is a route. A request or turn increases a few numbers; a delta
+costs nothing.
 
-Where several processes serve one port, `PROMETHEUS_MULTIPROC_DIR` names an empty folder that they share: then each
-answers for all of them.
+If several processes serve one port, `PROMETHEUS_MULTIPROC_DIR` names an empty folder that they share. Then each answers
+for all of them.
 """
 
 import os
@@ -39,7 +39,7 @@ _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 
 Metric = TypeVar("Metric", Counter, Histogram)
 Outcome = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
-# A call has one outcome: the first of these that one of its problems names.
+# The outcome of a call is the first of these that one of its problems stands for.
 _OUTCOMES: Final[tuple[tuple[Outcome, frozenset[ProblemKind]], ...]] = (
     ("truncated", frozenset(("incomplete_arguments",))),
     ("unknown_tool", frozenset(("unknown_tool",))),
@@ -47,7 +47,7 @@ _OUTCOMES: Final[tuple[tuple[Outcome, frozenset[ProblemKind]], ...]] = (
     ("leaked", frozenset(("call_in_text",))),
     ("unchecked", frozenset(("arguments_unchecked",))),
 )
-# Problems of no call that went out: one was written and did not leave.
+# Problems that, without a call, say that one was written and withheld.
 _STAYED: Final = frozenset(
     (
         "call_not_allowed",
@@ -62,7 +62,7 @@ _STAYED: Final = frozenset(
 
 
 def outcome(call: SeenCall) -> Outcome:
-    """How well a call was made that went out."""
+    """How well a call that went out was made."""
     if not call.complete:
         return "truncated"
     for found, kinds in _OUTCOMES:
@@ -72,7 +72,7 @@ def outcome(call: SeenCall) -> Outcome:
 
 
 class _Children(dict[tuple[Any, ...], Any]):
-    """Metrics by themselves and the values of their labels: to find one again costs half of what making it does."""
+    """A cache of metrics with their labels: looking one up costs half as much as `metric.labels`."""
 
     def __missing__(self, key: tuple[Any, ...]) -> Any:
         metric, *labels = key
@@ -81,12 +81,12 @@ class _Children(dict[tuple[Any, ...], Any]):
 
 
 class Metrics:
-    """The numbers of one application."""
+    """The metrics of one application. `left` answers what is left of the keys' rate limits."""
 
     def __init__(self, left: Left = dict) -> None:
         registry = self._registry = CollectorRegistry()
         self._gauges = Gauges(left)
-        if MULTIPROCESS not in os.environ:  # there the numbers of a process are not kept apart
+        if MULTIPROCESS not in os.environ:  # several processes: the metrics of one alone mean nothing
             ProcessCollector(registry=registry)
             registry.register(self._gauges)
 
@@ -163,7 +163,7 @@ class Metrics:
         self._of = _Children()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """All numbers as text, and its content type."""
+        """All metrics as text, and its content type."""
         registry = self._registry
         if MULTIPROCESS in os.environ:
             registry = CollectorRegistry()
@@ -172,7 +172,7 @@ class Metrics:
         return encoder(registry), kind
 
     def loop_runs(self, tasks: int) -> None:
-        """How many tasks the event loop has now."""
+        """Note how many tasks the event loop has now."""
         self._tasks.set(tasks)
 
     # --- who calls ---
@@ -182,7 +182,7 @@ class Metrics:
         self._in_flight.inc()
 
     def request_ended(self, context: RequestContext) -> None:
-        """A request is answered, or its client has left."""
+        """A request was answered, or its client left."""
         self._in_flight.dec()
         endpoint, model = context.endpoint, context.label
         self._of[self._requests, endpoint, model, context.status].inc()
@@ -210,16 +210,16 @@ class Metrics:
         self._of[self._mcp_seconds, server].observe(seconds)
 
     def store_operation(self, operation: str, seconds: float, *, failed: bool) -> None:
-        """The store has run a transaction."""
+        """The store ran a transaction."""
         self._of[self._store, operation, "failed" if failed else "ok"].inc()
         self._of[self._store_seconds, operation].observe(seconds)
 
     def recorded(self, outcome: Literal["written", "dropped", "failed"]) -> None:
-        """A turn went to the record, or did not."""
+        """A turn was recorded, or not."""
         self._of[self._records, outcome].inc()
 
     def observer(self, model: str) -> Observer:
-        """Counts the turns of a model; `model` is its name in the configuration."""
+        """An observer that counts the turns of a model; `model` is its name in the configuration."""
 
         def begun(seen: Observation) -> Ended:
             return partial(self._count, model, seen)
@@ -248,7 +248,7 @@ class Metrics:
         self._count_calls(model, seen)
 
     def _count_pace(self, model: str, seen: Observation) -> None:
-        """Of a stream: how fast it was, and how long its begin was held back."""
+        """For a stream: the time between tokens, and how long the first event was held back."""
         trip = seen.asked[0].timings
         if trip.first_s is None or not seen.streamed:
             return
@@ -305,7 +305,7 @@ def _reason(seen: Observation) -> str:
 
 
 def _failures(seen: Observation) -> list[UpstreamError]:
-    """The failures of the upstream in a turn, whether or not an earlier answer stood in for it."""
+    """The upstream's failures in a turn, also those that an earlier answer made up for."""
     failures = [asked.failure for asked in seen.asked if isinstance(asked.failure, UpstreamError)]
     return failures + [error for error in (seen.error,) if isinstance(error, UpstreamError) and _is_unmet(error)]
 

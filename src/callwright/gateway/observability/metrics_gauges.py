@@ -1,6 +1,6 @@
-"""Numbers that are looked up when Prometheus asks for them: how servers are, what is left of the limits of keys.
+"""Gauges that are looked up when Prometheus scrapes: the state of servers, what is left of rate limits.
 
-They cost nothing in between. Where several processes serve one port they are left out: none knows those of the others.
+They cost nothing in between. If several processes serve one port they are left out: none knows those of the others.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # of the limi
 
 
 class Gauges(Collector):
-    """A collector of Prometheus. `pools`, by the model of the configuration, are known when they are first asked."""
+    """A Prometheus collector. `pools` has the servers of each model, known once the model was asked."""
 
     def __init__(self, left: Left) -> None:
         self.pools: dict[str, States] = {}

@@ -1,4 +1,4 @@
-"""Who watches the gateway's requests and turns: metrics, the log, traces and the record, as the configuration says."""
+"""Puts together what observes requests and turns: metrics, log, traces and record, as the configuration says."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ __all__ = ["Observability"]
 
 
 class Observability:
-    """Watches one application. `left`: what is left of the limits of keys. Raises `ConfigError` for a folder of records
-    that cannot be used.
+    """Observes one application. `left` answers what is left of the keys' rate limits. Raises `ConfigError` for a folder
+    of records that cannot be used.
     """
 
     def __init__(self, config: Config, left: Left = dict) -> None:
@@ -35,7 +35,7 @@ class Observability:
         self._traces = config.server.traces == "auto" and is_available()
 
     def observed(self, name: str, model: Model) -> Model:
-        """A model, by its name in the configuration, with all that observe its turns."""
+        """A model with the observers of its turns; `name` is its name in the configuration."""
         return msgspec.structs.replace(model, observers=(*model.observers, *self._observers(name)))
 
     def open(self) -> None:
@@ -44,7 +44,7 @@ class Observability:
             self._recorder.open()
 
     async def close(self) -> None:
-        """The application ends; what is to be recorded is."""
+        """The application ends: write what is still to be recorded."""
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
 
@@ -76,7 +76,7 @@ class Observability:
 
 
 def _about() -> Mapping[str, str]:
-    """What a request adds to the span of a turn."""
+    """What the request adds to the span of a turn."""
     context = current()
     if context is None:
         return {}

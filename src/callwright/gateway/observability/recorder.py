@@ -1,8 +1,7 @@
-"""`--record DIR`: each turn as a line of JSON in a file that only its owner may read.
+"""`--record DIR`: each turn as a line of JSON, in a file that only its owner can read.
 
-A thread writes them, so that no disk holds up a request; where it cannot keep up, or the disk fails, turns are left
-out, counted and told, and the requests go on. No header goes into a record and no key: of a request's body only what is
-not named like one.
+A thread writes them, so that no disk holds up a request. If it cannot keep up, or the disk fails, turns are dropped,
+counted and logged, and requests go on. Headers are not recorded, nor are fields of a request that are named like a key.
 """
 
 import logging
@@ -31,17 +30,17 @@ __all__ = ["RecordLimits", "Recorder", "without_keys"]
 log = logging.getLogger("callwright.gateway")
 Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
 _PATTERN: Final = "turns-*.jsonl"
-# What waits to be written: so many turns, of so many bytes at most.
+# How many turns wait to be written at most, and how many bytes in all.
 _MAX_WAITING: Final = 1_024
 _MAX_WAITING_BYTES: Final = 67_108_864
 _COMPLAINS_EVERY_S: Final = 60.0
-# Fields named like these may hold a key. Within schemas and messages such names are the user's.
+# Fields with such names may hold a key. Within schemas and messages the names are the user's.
 _KEYS = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
 _NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
 
 
 class RecordLimits(Struct, frozen=True):
-    """Bytes of one turn, of one file, and of all files in the folder."""
+    """Limits in bytes: of one turn, of one file, of all files in the folder."""
 
     turn_bytes: int = 4_194_304
     file_bytes: int = 67_108_864
@@ -57,7 +56,7 @@ class _Waiting(Struct):
 
 
 class Recorder:
-    """Records turns in a folder, which it makes. Raises `ConfigError` when nothing can be written there."""
+    """Records turns in a folder, which it creates. Raises `ConfigError` if it cannot write there."""
 
     def __init__(self, folder: Path, limits: RecordLimits, told: Told) -> None:
         self._limits = limits
@@ -70,12 +69,12 @@ class Recorder:
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Begin to write."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._work, name="callwright-record", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Write what waits, then end. It blocks."""
+        """Write what waits, then end. Blocks."""
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
@@ -113,7 +112,7 @@ class Recorder:
                 self._files.write(_line(waiting, self._limits.turn_bytes), waiting.time_s)
             except Exception as error:
                 self._told("failed")
-                # What could not be written is not told: only what is wrong with the disk.
+                # The message may quote the turn: only the kind of failure is logged.
                 reason = error.strerror if isinstance(error, OSError) else type(error).__name__
                 self._complain(f"a turn could not be recorded: {reason}")
             else:
@@ -133,7 +132,7 @@ class Recorder:
 
 
 class _Files:
-    """The files of a folder: a new one each day (UTC), when one is full, and for each process."""
+    """The files of a folder. A new one begins each day (UTC), when one is full, and in each process."""
 
     def __init__(self, folder: Path, limits: RecordLimits) -> None:
         self._folder = folder
@@ -150,7 +149,7 @@ class _Files:
             raise ConfigError(f"record: cannot write in the folder {folder}.")
 
     def write(self, line: bytes, time_s: float) -> None:
-        """Append a line. After a failure the next one goes into a new file: half a line may stand in this one."""
+        """Append a line. After a failure the next line goes into a new file, as half a line may be left in this one."""
         day = datetime.fromtimestamp(time_s, UTC).strftime("%Y%m%d")
         if self._is_gone() or day != self._day or self._size + len(line) > self._limits.file_bytes:
             self._begin(day)
@@ -165,11 +164,11 @@ class _Files:
         self._size += len(line)
 
     def _is_gone(self) -> bool:
-        """Whether there is no open file, or another process has found it to be the oldest and erased it."""
+        """Whether there is no open file, or another process has deleted it as the oldest."""
         return self._open is None or os.fstat(self._open).st_nlink == 0
 
     def close(self) -> None:
-        """Give the open file back."""
+        """Close the open file."""
         if self._open is not None:
             os.close(self._open)
             self._open = None
@@ -184,7 +183,7 @@ class _Files:
         self._erase_old(path)
 
     def _erase_old(self, kept: Path) -> None:
-        """Erase the oldest files of the folder while all together are too large, with room for the new one."""
+        """Delete the oldest files while the folder exceeds its limit, with room for the new file."""
         found: list[tuple[float, Path, int]] = []
         for path in self._folder.glob(_PATTERN):
             with suppress(FileNotFoundError):  # another process erases, too
@@ -200,7 +199,9 @@ class _Files:
 
 
 def _line(waiting: _Waiting, most: int) -> bytes:
-    """The record of a turn as a line of at most so many bytes: where it is too long, what went in goes first."""
+    """The record of a turn as a line of at most `most` bytes: if it is too long, first what was sent is left out, then
+    what came back.
+    """
     context = waiting.context
     record = record_of(
         waiting.seen,
@@ -235,7 +236,7 @@ def _request(body: bytes | str | None) -> Any:
 
 
 def without_keys(body: Any) -> Any:
-    """A request's body without what is named like a key, in itself, its tools and its further fields."""
+    """A request's body without fields that are named like a key, also in its tools and other objects."""
     if not isinstance(body, dict):
         return body
     kept = {

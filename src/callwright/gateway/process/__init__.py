@@ -1,1 +1,1 @@
-"""Processes, sockets and signals of a serving gateway."""
+"""The processes, sockets and signals of a running gateway."""

@@ -1,4 +1,4 @@
-"""How many files and connections the process may have open. It changes its own limit, up to what the system allows."""
+"""The limit of open files and connections of this process, raised as far as the system allows."""
 
 import logging
 
@@ -6,12 +6,12 @@ __all__ = ["allow_requests"]
 
 log = logging.getLogger("callwright.gateway")
 _PER_REQUEST = 2  # the client's connection and the one to the model's server
-_BESIDE = 256  # connections that are kept, the store, libraries
+_BESIDE = 256  # kept-alive connections, the store, libraries
 
 
 def allow_requests(number: int) -> None:
-    """Let so many requests be under way. The usual soft limit, 1024, is for other programs: above it no client
-    is let in and no server reached. Where the hard limit is too low, the log says so.
+    """Raise the soft limit so that `number` requests can be in flight. The usual one, 1024, is too low: above it no
+    client is accepted and no server reached. If the hard limit is too low, a warning is logged.
     """
     try:
         import resource

@@ -1,7 +1,7 @@
-"""The gateway under uvicorn: how it listens, and how it ends when it is told to.
+"""The gateway under uvicorn: start, and graceful shutdown.
 
-The first SIGTERM or Ctrl-C lets what is under way go on for `drain_s`, while `/healthz` says so and nothing new is
-taken; then, or at the second one, every answer ends with its last event, and the process with it.
+At the first SIGTERM or Ctrl-C running requests go on for `drain_s` seconds, while `/healthz` says so and nothing new is
+admitted. Then, or at a second signal, every answer ends with its last event, and the process ends.
 """
 
 import gc
@@ -23,22 +23,22 @@ from callwright.gateway.process.descriptors import allow_requests
 __all__ = ["Drain", "serve"]
 
 log = logging.getLogger("callwright.gateway")
-# How long no answer may come to its end when all have been told to, and then what is left of the connections to close.
+# Seconds without any answer ending, once all were told to end; then seconds for the rest of the connections to close.
 _LAST_WORDS_S: Final = 5.0
 _CLOSING_S: Final = 2
-# So many new objects before the young ones are looked at, and so many times that before the older ones are. What a
-# failed stream leaves is in cycles, and old: looked at more seldom, the waves of bench/soak.py took more and more.
+# Thresholds of the garbage collector, see `gc.set_threshold`. A failed stream leaves old objects in cycles: with higher
+# thresholds for these, the waves of bench/soak.py took ever more memory.
 _COLLECTED_EVERY: Final = (20_000, 10, 3)
 
 
 def serve(
     app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve a gateway's application until the process is told to end; `ready` is called when it takes requests. Raises
-    `SystemExit` when it cannot start.
+    """Serve an application until the process is told to end; `ready` is called once it accepts requests. Raises
+    `SystemExit` if it cannot start.
     """
     allow_requests(server.max_requests)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system lets go, too, of a client that reads nothing
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system, too, drops a client that reads nothing
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
     settings = uvicorn.Config(
         app,
@@ -56,17 +56,17 @@ def serve(
 
 
 def _spare_collector() -> None:
-    """Keep the garbage collector from what stays for good, and from looking at each request several times."""
+    """Exempt from garbage collection what was loaded at the start, and collect less often than by default."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTED_EVERY)
 
 
 class Drain:
-    """The end of a gateway, from the first signal on. `clock` answers seconds.
+    """The graceful shutdown, from the first signal on. `clock` answers seconds.
 
-    What is under way goes on for `drain_s`. Then it is ended, and for as long as answers come to their end there is
-    time for the last events of the others: thousands of them take a while.
+    Running requests go on for `drain_s`. Then they are ended. As long as some of them come to their end there is time
+    for the last events of the others: thousands take a while.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Drain:
         self._drain_s = drain_s
         self._clock = clock
         self._until: float | None = None
-        self._left = 0  # requests under way, and when there were that few for the first time
+        self._left = 0  # requests in flight, and since when there are that few
         self._since = 0.0
 
     def tell(self) -> None:
-        """A signal: the first one begins the drain, another one ends it."""
+        """A signal came: the first begins the drain, another one ends it."""
         self._until = self._clock() + (self._drain_s if self._until is None else 0)
 
     def is_over(self) -> bool:
-        """Whether there is nothing to wait for any more. Asked again and again, it takes the steps that are due."""
+        """Whether the process can end. To be asked again and again: it takes the steps that are due."""
         if self._until is None:
             return False
         admission, now = self._admission, self._clock()
@@ -103,7 +103,7 @@ class Drain:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and drains before it ends."""
+    """A uvicorn server that reports when it is ready, and drains before it ends."""
 
     def __init__(self, config: uvicorn.Config, drain: Drain, receive_s: float, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -122,8 +122,8 @@ class _Server(uvicorn.Server):
         self._drain.tell()
 
     async def on_tick(self, counter: int) -> bool:
-        """See uvicorn: asked ten times a second whether it is time to end."""
+        """See uvicorn: called ten times a second, to find out whether to end."""
         self._heads.sweep(time.monotonic())
         if self._drain.is_over():
-            self.should_exit = True  # not by uvicorn's own handler: it would raise the signal again when all is over
+            self.should_exit = True  # not by uvicorn's own handler, which would raise the signal again at the end
         return await super().on_tick(counter)

@@ -1,4 +1,4 @@
-"""The sockets on which a gateway listens."""
+"""The sockets that a gateway listens on."""
 
 import errno
 import socket
@@ -10,23 +10,23 @@ from callwright.errors import ConfigError
 
 __all__ = ["listen_for_each"]
 
-# What can be wrong with the port; everything else is the address.
+# Errors that are about the port; any other is about the address.
 _PORT_FAULTS: Final = (errno.EADDRINUSE, errno.EACCES)
 _BACKLOG: Final = 2_048
 
 
 def listen_for_each(host: str, port: int, count: int) -> list[socket.socket]:
-    """A socket for each of so many processes, all at one address; `port` 0 is any that is free. Raises `ConfigError`.
+    """`count` sockets, one for each process, all at one address; `port` 0 is any free one. Raises `ConfigError`.
 
     On Linux each has its own queue, and the system spreads connections evenly; from a common queue the first process to
-    wake takes all that wait. Whoever calls keeps the sockets, so that a process which is started again finds its queue.
+    wake takes all that wait. The caller keeps the sockets, so that a restarted process finds its queue again.
     """
     if count == 1:
         return [_listening(host, port)]
     if sys.platform != "linux":
         common = _listening(host, port)
         return [common, *(common.dup() for _ in range(count - 1))]
-    with _listening(host, port) as alone:  # which fails where anything else listens; those that share a port do not
+    with _listening(host, port) as alone:  # fails if anything else listens; sockets that share a port do not
         port = alone.getsockname()[1]
     with ExitStack() as when_it_fails:
         listeners = [when_it_fails.enter_context(_listening(host, port, shared=True)) for _ in range(count)]

@@ -1,8 +1,8 @@
 """Several processes that serve one port: `workers` in `[server]`.
 
-The parent listens, starts them, starts again those that die, and tells them to end when it is told so itself; it
-answers nothing. They share the port, the store, the numbers of `/metrics` and the limits of keys. Each takes its share
-of `max_requests`; everything else (connections, what a probe has found, caches) each has for itself.
+The parent listens, starts the workers, restarts those that die, and passes a signal to end on to them; it answers no
+requests. Workers share the port, the store, the metrics and the rate limits of keys. Each has its share of
+`max_requests`; all else (connections, results of probes, caches) each has for itself.
 """
 
 import logging
@@ -35,15 +35,15 @@ __all__ = ["check_workers", "serve_by_workers", "share_of"]
 
 log = logging.getLogger("callwright.gateway")
 _SPAWN: Final = multiprocessing.get_context("spawn")
-# A worker that dies is started again, but not more often than this.
+# A worker that dies is restarted, but at most this often.
 _PAUSE_S: Final = 1.0
-_SIGNALS: Final = 1  # are read at a time
+_SIGNALS: Final = 1  # bytes to read, one a signal
 _LEDGER: Final = "limits"
 _METRICS: Final = "metrics"
 
 
 def check_workers(config: Config) -> None:
-    """Raise `ConfigError` for what several processes cannot serve."""
+    """Raises `ConfigError` for a configuration that several processes cannot serve."""
     count = config.server.workers
     if count == 1:
         return
@@ -70,7 +70,7 @@ def check_workers(config: Config) -> None:
 
 
 def share_of(config: Config, number: int) -> Config:
-    """The configuration of one worker: what all may have at once is divided. A model's shares add up exactly."""
+    """The configuration of one worker: limits on requests are divided. The shares of a model's limit add up exactly."""
     count = config.server.workers
     most = -(-config.server.max_requests // count)
     models = tuple(
@@ -89,8 +89,8 @@ def _share(most: int | None, number: int, count: int) -> int | None:
 def serve_by_workers(
     config: Config, listeners: Sequence[socket.socket], ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve by a process for each listener until told to end; `ready` is called when all of them do. Raises
-    `SystemExit` when one cannot start.
+    """Serve with one process for each listener until told to end; `ready` is called once all of them serve. Raises
+    `SystemExit` if one cannot start.
     """
     with TemporaryDirectory(prefix="callwright-") as name:
         folder = Path(name)
@@ -103,13 +103,15 @@ def serve_by_workers(
 
 class _Worker(Struct):
     process: SpawnProcess
-    heard: Connection  # a word when it serves
+    heard: Connection  # gets a byte when it serves
     started_s: float
     is_first: bool
     is_ready: bool = False
 
 
 class _Parent:
+    """Starts and watches the workers; see the module's docstring."""
+
     def __init__(
         self, config: Config, listeners: Sequence[socket.socket], folder: Path, ready: Callable[[], None]
     ) -> None:
@@ -123,7 +125,7 @@ class _Parent:
         self._has_failed = False
 
     def run(self) -> None:
-        """Until every worker has ended after it was told to. Raises `SystemExit` where one cannot start."""
+        """Run until every worker has ended after a signal. Raises `SystemExit` if one cannot start."""
         with _signals() as told:
             for number in range(len(self._listeners)):
                 self._start(number, is_first=True)
@@ -141,7 +143,7 @@ class _Parent:
             raise SystemExit(1)
 
     def _listen(self, worker: _Worker) -> None:
-        """Note that a worker serves; one that has died says nothing."""
+        """Note that a worker serves; one that has died sends nothing."""
         if worker.is_ready or not worker.heard.poll():
             return
         try:
@@ -180,7 +182,7 @@ class _Parent:
     def _tell(self) -> None:
         """The first time the workers drain, the second time they end."""
         self._is_told = True
-        for listener in self._listeners:  # so that a worker that ends closes its queue, too
+        for listener in self._listeners:  # so that the queue of a worker closes when it ends
             listener.close()
         for worker in self._workers.values():
             worker.process.terminate()
@@ -188,7 +190,7 @@ class _Parent:
 
 @contextmanager
 def _signals() -> Iterator[socket.socket]:
-    """A socket from which a byte can be read when somebody has told this process to end."""
+    """A socket that gets a byte when this process is told to end."""
     told, tell = socket.socketpair()
     told.setblocking(False)
 
@@ -213,7 +215,7 @@ def _how(code: int | None) -> str:
 
 
 def _work(config: Config, listener: socket.socket, folder: Path, said: Connection) -> None:
-    os.setpgrp()  # Ctrl-C in a terminal is for the parent, which tells
+    os.setpgrp()  # Ctrl-C in a terminal goes to the parent alone, which passes it on
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from callwright.gateway.app import create_app
     from callwright.gateway.observability.logs import configure

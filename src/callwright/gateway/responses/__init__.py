@@ -1,1 +1,1 @@
-"""What the Responses API does around a turn: state, tools that run here, truncation."""
+"""What the Responses API adds to a turn: state, tools that run on the server, truncation."""

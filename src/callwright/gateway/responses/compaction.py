@@ -1,4 +1,4 @@
-"""Long conversations made short: the model sums up what happened, and the summary stands for it from then on."""
+"""Compaction of long conversations: the model writes a summary, which then stands in place of the conversation."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -26,12 +26,12 @@ _WISH: Final = (
     "still open. Write the summary only."
 )
 _LEAD: Final = "Summary of the conversation so far, which is not shown any more:\n\n"
-# Of the user's own messages, the latest stay word for word, up to so many characters.
+# The user's latest messages stay word for word, up to this many bytes of JSON.
 _MAX_KEPT: Final = 20_000
 
 
 async def compacted(model: Model, asked: ParsedRequest, today: str) -> TurnEvents:
-    """A turn whose one output is a compaction item."""
+    """A turn whose only output is a compaction item. Raises `UpstreamError` if the model writes no summary."""
     conversation = asked.conversation
     wish = Message("user", (TextPart(_WISH),))
     conversation = Conversation(items=(*conversation.items, wish), tools=conversation.tools, tool_choice="none")
@@ -53,7 +53,7 @@ async def compacted(model: Model, asked: ParsedRequest, today: str) -> TurnEvent
 
 
 def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The latest messages of the user among some items, which stay beside the summary."""
+    """The user's latest messages among the items, which stay beside the summary."""
     kept: list[dict[str, Any]] = []
     size = 0
     for item in reversed(items):

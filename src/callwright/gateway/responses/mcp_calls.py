@@ -1,4 +1,4 @@
-"""Calls of MCP tools within one response: which of them a person must approve, and what comes of those that are run."""
+"""MCP tool calls within one response: which need approval, and what comes of those that run."""
 
 import asyncio
 import time
@@ -36,7 +36,9 @@ Outcomes: TypeAlias = Callable[["PendingMcpCall"], Awaitable[McpEnded]]
 
 
 class PendingMcpCall(Struct):
-    """A call of an MCP tool: `name` as the model knows it, `id` of its item. `request_id`: a person approved it."""
+    """A call of an MCP tool. `name` is as the model knows it, `id` is its item's. `request_id`: the approved request
+    for it.
+    """
 
     index: int
     id: str
@@ -47,17 +49,19 @@ class PendingMcpCall(Struct):
 
     @property
     def words(self) -> str:
-        """What the model reads of it."""
+        """The output or error, as the model reads it."""
         assert self.ended is not None
         return call_words(self.ended.output, self.ended.error)
 
     def items(self) -> tuple[Item, Item]:
-        """The call as the model is shown it, now and, made of its item, in every later turn."""
+        """The call and its output, as the model is shown them now and, read from the response's item, in every later
+        turn.
+        """
         return Call(self.name, self.arguments, id=self.id), CallOutput(self.id, (TextPart(self.words),))
 
 
 class McpCalls:
-    """The MCP tools of one response. `most` calls are run in it; None = any number."""
+    """The MCP tools of one response, of which `most` calls are run; None for any number."""
 
     def __init__(self, asked: ParsedRequest, servers: Mapping[str, OpenServer], most: int | None) -> None:
         self._asked = asked
@@ -65,7 +69,7 @@ class McpCalls:
         self._left = most
         self._tools: dict[str, Tool] = {}
         self._servers_of: dict[str, OpenServer] = {}  # by the name of the tool
-        self._wanting: set[str] = set()  # approval
+        self._wanting: set[str] = set()  # tools whose calls need approval
         known = {tool.name: tool for tool in (*asked.offer.tools, *asked.offer.searchable)}
         for label, opened in servers.items():
             for listed in opened.server.tools:
@@ -79,7 +83,7 @@ class McpCalls:
         return name in self._tools
 
     def lists(self) -> list[ServerItem]:
-        """The tools of the servers, as items, where no response before has told them."""
+        """The tools of each server as an item, unless an earlier response has listed them."""
         return [
             ServerItem("mcpl", McpListTools(server_label=label, tools=opened.server.tools), _LISTED, {"tools": []})
             for label, opened in self._servers.items()
@@ -87,15 +91,15 @@ class McpCalls:
         ]
 
     def may_wait(self, name: str) -> bool:
-        """Whether a person must approve calls of a tool, if they hold."""
+        """Whether valid calls of this tool need approval."""
         return name in self._wanting
 
     def holds(self, call: PendingMcpCall) -> bool:
-        """Whether a call could be run."""
+        """Whether a call is valid, so that it could run."""
         return isinstance(self._checked(call), ReadyCall)
 
     def request(self, call: PendingMcpCall) -> ServerItem:
-        """The item that asks a person for approval."""
+        """The item that asks for approval of a call."""
         tool = self._asked.offer.names.client(call.name)
         return ServerItem(
             "mcpr", McpApprovalRequest(server_label=tool.namespace, name=tool.name, arguments=call.arguments)
@@ -103,7 +107,7 @@ class McpCalls:
 
     @asynccontextmanager
     async def running(self, calls: Sequence[PendingMcpCall]) -> AsyncGenerator[Outcomes, None]:
-        """Runs calls side by side; awaits the outcome of each when it is asked for."""
+        """Run calls in parallel; answers a function that awaits the outcome of one."""
         loop = asyncio.get_running_loop()
         ended: dict[str, asyncio.Future[ToolEnded]] = {}
         ready: list[ReadyCall] = []
@@ -142,7 +146,7 @@ class McpCalls:
             await cancel_quietly(task)
 
     def _checked(self, call: PendingMcpCall) -> ReadyCall | str:
-        """The call as it can run, or why it cannot."""
+        """The call, ready to run, or why it cannot."""
         allowed = None if self._asked.frees else self._asked.conversation.allowed_tools
         if call.request_id is None and allowed is not None and call.name not in allowed:
             return _NOT_ALLOWED
@@ -150,7 +154,7 @@ class McpCalls:
         return f"This call was not run. {found} Make it again, corrected." if isinstance(found, str) else found
 
     def _ready(self, call: PendingMcpCall) -> ReadyCall | str:
-        """The same, if calls may still be made."""
+        """The same, within the limit on calls."""
         found = self._checked(call)
         if isinstance(found, str) or self._left is None:
             return found
@@ -161,7 +165,7 @@ class McpCalls:
 
     @property
     def are_spent(self) -> bool:
-        """Whether no more calls may be made."""
+        """Whether the limit on calls is reached."""
         return self._left == 0
 
 

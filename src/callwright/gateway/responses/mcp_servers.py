@@ -1,7 +1,7 @@
-"""The MCP servers that the configuration allows, connected when a request first wants one and kept until the end.
+"""The MCP servers that the configuration allows, connected on first use and kept until the gateway ends.
 
-No other server is ever contacted, whatever a request says. A connection is shared by all requests; those that bring
-headers of their own share one with requests that bring the same.
+No other server is ever contacted, whatever a request says. All requests share one connection to a server; requests with
+headers of their own share one with those that send the same headers.
 """
 
 import asyncio
@@ -29,20 +29,20 @@ __all__ = ["McpServers", "OpenServer"]
 
 log = logging.getLogger("callwright.gateway")
 
-# A server is asked again what tools it has when the list is so old.
+# The list of a server's tools is refreshed when it is this old.
 _LISTED_EVERY_S: Final = 300.0
-# So many connections with headers of clients are kept; the one that was not used for longest goes first.
+# How many connections with clients' headers are kept; the least recently used goes first.
 _MAX_OF_CLIENTS: Final = 64
-# They belong to the connection, or to the protocol.
+# Headers that clients may not set: they belong to the connection or the protocol.
 _NOT_OF_CLIENTS: Final = ("host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "te")
-# Told of each call: the label of the server in the configuration, the outcome, and the seconds that it took.
+# Called for each call: the server's label in the configuration, the outcome, the seconds it took.
 Told: TypeAlias = Callable[[str, str, float], None]
 _Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class OpenServer(Struct, frozen=True):
-    """A server of a request, connected. `listed` are its tools by name, as the SDK has them; `told` hears of each call
-    of one.
+    """A connected server of a request. `listed` are its tools by name, as the MCP SDK has them; `told` is called for
+    each call.
     """
 
     server: McpServer
@@ -52,7 +52,7 @@ class OpenServer(Struct, frozen=True):
     told: Told
 
     def tool(self, name: str, definition: FunctionTool) -> Tool:
-        """One of its tools, as the model knows it."""
+        """One of its tools, ready to run. `definition` is how the model knows it."""
         options = ToolOptions(timeout_s=self.config.timeout_s, result_chars=self.config.result_chars)
         return server_tool(self.connection, self.listed[name], definition, options, describe_media=True)
 
@@ -67,7 +67,7 @@ class _Kept:
 
 
 class McpServers:
-    """The servers of a configuration. Raises `ConfigError` for one that cannot be."""
+    """The servers of a configuration. Raises `ConfigError` for a wrong entry."""
 
     def __init__(self, configs: Sequence[McpConfig], told: Told = lambda *_: None) -> None:
         self._told = told
@@ -84,7 +84,7 @@ class McpServers:
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
 
     async def opened(self, asked: Sequence[AskedServer]) -> dict[str, OpenServer]:
-        """The servers that a request offers, by the labels it gives them. Raises `RequestError`."""
+        """The servers that a request offers, connected, by the labels it gives them. Raises `RequestError`."""
         return dict(
             zip(
                 (one.server_label for one in asked),
@@ -94,7 +94,7 @@ class McpServers:
         )
 
     async def close(self) -> None:
-        """End all connections, and the processes that were started."""
+        """Close all connections, and the processes that were started."""
         kept, self._kept = self._kept, OrderedDict()
         await asyncio.gather(*(one.connection.close() for one in kept.values() if one.connection is not None))
 
@@ -128,7 +128,7 @@ class McpServers:
         return OpenServer(server, connection, config, listed, self._told)
 
     def _found(self, asked: AskedServer) -> tuple[McpConfig, Command | Url]:
-        """The server that a request means, by its URL or, without one, by its label."""
+        """The configured server that a request means, by its URL, or without one by its label."""
         if asked.server_url is None:
             if asked.server_label in self._targets:
                 return self._targets[asked.server_label]
@@ -138,7 +138,7 @@ class McpServers:
                 if isinstance(target, Url) and target.url.rstrip("/") == asked.server_url.rstrip("/"):
                     return config, target
             field, said = "server_url", without_credentials(asked.server_url)
-            near = ""  # clients are told no addresses
+            near = ""  # addresses in the configuration are not revealed
         known = f"They are: {', '.join(self._targets)}." if self._targets else "There are none."
         raise RequestError(
             f"Unsupported value: '{asked.param}.{field}' does not support '{said}' here: this gateway contacts the MCP "
@@ -149,7 +149,7 @@ class McpServers:
         )
 
     async def _connected(self, key: _Key, config: McpConfig, target: Command | Url) -> Connection:
-        """The connection to a server with a list of tools that is not too old. Raises `ConfigError`."""
+        """A connection to a server, with a list of its tools that is recent. Raises `ConfigError`."""
         kept = self._kept.setdefault(key, _Kept())
         self._kept.move_to_end(key)
         async with kept.lock:
@@ -170,7 +170,7 @@ class McpServers:
         return kept.connection
 
     async def _drop_some(self) -> None:
-        """Close connections with headers of clients when there are too many."""
+        """Close the least recently used connections with clients' headers, if there are too many."""
         of_clients = [key for key in self._kept if key[1]]
         for key in of_clients[: max(0, len(of_clients) - _MAX_OF_CLIENTS)]:
             kept = self._kept[key]
@@ -204,7 +204,7 @@ def _target(config: McpConfig) -> Command | Url:
 
 
 def _meant(asked: AskedServer, tools: Sequence[McpTool]) -> str:
-    """Which tool a request may mean by the first name that it allows."""
+    """"Did you mean …?" for the first tool name that a request allows."""
     allowed = asked.allowed_tools
     names = allowed.tool_names if isinstance(allowed, McpToolFilter) else allowed
     return did_you_mean(names[0], [tool.name for tool in tools]) if names else ""
@@ -218,7 +218,7 @@ def _variable(name: str) -> str:
 
 
 def _headers(asked: AskedServer, config: McpConfig) -> dict[str, str]:
-    """The headers that a request brings for a server. Raises `RequestError`."""
+    """The headers that a request sends to a server. Raises `RequestError`."""
     given = {name.lower(): value for name, value in (asked.headers or {}).items()}
     field = "headers" if given else "authorization"
     if asked.authorization is not None:

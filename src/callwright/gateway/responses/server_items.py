@@ -1,4 +1,4 @@
-"""What a turn can bring beside the events of its model: whole items, and calls that are run here."""
+"""What a turn can bring beside the model's events: items made by the server, and MCP calls that run here."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, TypeAlias
@@ -14,8 +14,9 @@ __all__ = ["ServerItem", "TurnEvent", "TurnEvents"]
 
 
 class ServerItem(Struct, frozen=True):
-    """An output item that this server made, and the prefix of the id that it gets. `steps` are the events between its
-    begin, where it has the fields of `empty`, and its end.
+    """An output item that this server made, with the prefix of its id.
+
+    `steps` are the stream events between its begin and its end; at the begin it has the fields of `empty`.
     """
 
     prefix: str
@@ -24,9 +25,9 @@ class ServerItem(Struct, frozen=True):
     empty: dict[str, Any] = {}
 
     def item(self, new_id: Callable[[str], str]) -> OutputItem:
-        """The item with an id."""
+        """The item, with an id."""
         return structs.replace(self.made, id=new_id(self.prefix))
 
 
 TurnEvent: TypeAlias = Event | ServerItem | McpStarted | McpEnded | Usage
-TurnEvents: TypeAlias = AsyncGenerator[Sequence[TurnEvent], None]  # in batches of what came together
+TurnEvents: TypeAlias = AsyncGenerator[Sequence[TurnEvent], None]  # in batches of what arrived together

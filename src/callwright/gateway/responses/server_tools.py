@@ -1,8 +1,8 @@
-"""A turn of the Responses API in which this server runs tools itself: searches for tools, and tools of MCP servers.
+"""A turn of the Responses API in which the server runs tools itself: tool search, and tools of MCP servers.
 
-The model is asked, what it calls of them is run, and it is asked again with what came of it, until it answers or calls
-what the client must run. Items do not interleave: what the model writes behind a call that is run here follows when
-that is answered.
+The model is asked, its calls of these tools are run, and it is asked again with their outputs, until it answers or
+calls a tool of the client. Output items do not interleave: what the model writes behind a call that runs here follows
+when that call has its output.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -38,7 +38,7 @@ __all__ = ["run_server_tools"]
 _MAX_SEARCHES: Final = 8
 _MAX_ROUNDS: Final = 24
 _Now: TypeAlias = Event | ServerItem | McpStarted
-_Out: TypeAlias = _Now | PendingMcpCall  # a call stands where its answer belongs
+_Out: TypeAlias = _Now | PendingMcpCall  # a call stands where its output belongs
 
 
 async def run_server_tools(
@@ -51,8 +51,10 @@ async def run_server_tools(
     streamed: bool,
     truncates: bool,
 ) -> TurnEvents:
-    """The events of a turn. Where the model calls what the client must run, or a person must approve a call, the rest
-    is run here all the same, and the response ends.
+    """The events of a turn.
+
+    If the model calls a tool of the client, or a call needs approval, its other calls are run all the same, and the
+    response ends.
     """
     if listed := mcp.lists():
         yield listed
@@ -110,8 +112,10 @@ async def run_server_tools(
 
 
 class _ModelRound:
-    """Sorts the events of one turn of the model. `calls` are those to run, `searches` the arguments of searches; `held`
-    begins with the first of the calls, where its answer belongs.
+    """Sorts the events of one turn of the model.
+
+    `calls` are the calls to run, `searches` the arguments of searches. `held` are the events from the first such call
+    on, held back for its output.
     """
 
     def __init__(self, asked: ParsedRequest, mcp: McpCalls, new_id: Callable[[str], str]) -> None:
@@ -123,8 +127,8 @@ class _ModelRound:
         self._new_id = new_id
         self._is_over = False
         self._said: list[ContentDelta | ReasoningDelta | PendingMcpCall] = []
-        self._open: int | None = None  # the call that is run here
-        self._call: PendingMcpCall | None = None  # None: it is a search
+        self._open: int | None = None  # the index of a call that runs here, while it is written
+        self._call: PendingMcpCall | None = None  # that call; None if it is a search
         self._pieces: list[str] = []
 
     @property
@@ -133,7 +137,7 @@ class _ModelRound:
         return self._is_over or not (self.calls or self.searches)
 
     def said(self) -> list[Item]:
-        """What the model wrote and what came of its calls, as the items of the response will be read."""
+        """What the model wrote and the outputs of its calls, as a later turn reads them from the response's items."""
         items: list[Item] = []
         for kind, group in groupby(self._said, type):
             text = ""
@@ -147,7 +151,7 @@ class _ModelRound:
         return items
 
     def take(self, event: Event) -> list[_Now]:
-        """What goes out now."""
+        """Take an event; answers what goes out now."""
         now: list[_Now] = []
         for out in self._sorted(event):
             if self.held or isinstance(out, PendingMcpCall):
@@ -179,7 +183,7 @@ class _ModelRound:
         return [event]
 
     def _end(self, event: CallEnded) -> Sequence[_Out]:
-        """The call that is open is over."""
+        """The open call is over."""
         call, arguments = self._call, "".join(self._pieces)
         self._open = None
         if call is None:
@@ -198,7 +202,7 @@ class _ModelRound:
 
 
 def _whole(call: PendingMcpCall) -> list[_Out]:
-    """All that is told of a call."""
+    """All events of a call at once."""
     return [
         McpStarted(call.index, call.id, call.name, call.request_id),
         ArgumentsDelta(call.index, call.arguments),
@@ -210,7 +214,7 @@ def _whole(call: PendingMcpCall) -> list[_Out]:
 async def _answered(
     mcp: McpCalls, calls: Sequence[PendingMcpCall], held: Sequence[_Out]
 ) -> AsyncGenerator[_Now | McpEnded, None]:
-    """What was held, with the calls run and the answer of each at its place."""
+    """What was held back, while the calls run, with each output in its place."""
     if not held:
         return
     async with mcp.running(calls) as outcome:
@@ -222,7 +226,7 @@ async def _answered(
 
 
 def _with_outputs(conversation: Conversation, calls: Sequence[PendingMcpCall]) -> Conversation:
-    """The conversation with what came of calls that were approved."""
+    """The conversation with the outputs of approved calls."""
     told = {call.request_id: call.words for call in calls}
     if not told:
         return conversation
@@ -236,7 +240,7 @@ def _with_outputs(conversation: Conversation, calls: Sequence[PendingMcpCall]) -
 
 
 def _barred(conversation: Conversation, asked: ParsedRequest, mcp: McpCalls) -> Conversation:
-    """The conversation in which nothing may be called that would be run here; the prompt keeps its tools."""
+    """The conversation with every tool that runs here forbidden. The prompt keeps them, and so its prefix."""
     is_here = {SEARCH_TOOL.name} if asked.offer.search == "server" else set()
     allowed = conversation.allowed_tools
     names = [tool.name for tool in conversation.tools] if allowed is None else allowed

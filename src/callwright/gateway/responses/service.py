@@ -1,6 +1,6 @@
-"""One turn of the Responses API: what came before is fetched, the model is asked, the answer is kept.
+"""One response of the Responses API: fetch the history, ask the model, store the answer.
 
-HTTP and WebSocket share it. It knows the store and the models, not how requests come and answers go.
+HTTP and WebSocket share it. It knows the store and the models, not the transport.
 """
 
 import logging
@@ -44,12 +44,12 @@ Items: TypeAlias = list[Mapping[str, Any]]
 
 
 def new_id(prefix: str) -> str:
-    """An id that nobody else has."""
+    """A new random id."""
     return f"{prefix}_{secrets.token_hex(24)}"
 
 
 def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
-    """Items, each with an id of its own or a new one."""
+    """The items, with an id for each that has none."""
     ids = secrets.token_hex(20)
     return [
         {**item, "id": f"{_prefix(item)}_{ids}{number:08x}"}
@@ -60,12 +60,12 @@ def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
 
 
 def _is_known(item: Mapping[str, Any]) -> bool:
-    """Whether it can be told what an item is; what is none gets no id, which would make a reference of it."""
+    """Whether the item's type is known. Anything else gets no id, which would turn it into an item reference."""
     return "role" in item or item.get("type", "item_reference") != "item_reference"
 
 
 class ConnectionCache:
-    """The latest response of a connection: it can be continued even when it was not stored."""
+    """The latest response of a WebSocket connection, which can be continued even if it is not stored."""
 
     def __init__(self) -> None:
         self._id: str | None = None
@@ -73,11 +73,11 @@ class ConnectionCache:
         self._stored = False
 
     def get(self, id_: str) -> Items | None:
-        """The items up to and with this response, if it is the latest and is not stored."""
+        """The items up to and including this response, if it is the latest and not stored."""
         return list(self._items) if id_ == self._id and not self._stored else None
 
     def keep(self, id_: str, items: Items, *, stored: bool) -> None:
-        """Remember a response instead of the one before; one that is `stored` is found there."""
+        """Remember this response in place of the last; one that is `stored` is found in the store."""
         self._id, self._items, self._stored = id_, [] if stored else items, stored
 
     def evict(self, id_: str) -> None:
@@ -87,7 +87,7 @@ class ConnectionCache:
 
 
 class PreparedResponse(Struct):
-    """A turn that can begin: everything in the request was checked. `new` are the items that came with it."""
+    """A response that can begin: the request is fully checked. `new` are the items that came with it."""
 
     request: ResponsesRequest
     asked: ParsedRequest
@@ -97,7 +97,7 @@ class PreparedResponse(Struct):
     new: Items
     servers: Mapping[str, OpenServer] = {}  # of MCP
     continues: str | None = None  # the stored response before it
-    queued: bool = False  # it is stored already, and made in the background
+    queued: bool = False  # it runs in the background, and is in the store already
     problems: list[Problem] = []
     usage: Usage | None = None
 
@@ -107,7 +107,7 @@ class PreparedResponse(Struct):
         return self.writer.response.id
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
-        """Take events of the turn; answers the events of the API for them."""
+        """Take events of the turn; answers the stream events of the API for them."""
         return [out for event in batch for out in self._written(event)]
 
     def _written(self, event: TurnEvent) -> list[ResponseStreamEvent]:
@@ -121,7 +121,7 @@ class PreparedResponse(Struct):
         return self.writer.event(event)
 
     def finish(self) -> list[ResponseStreamEvent]:
-        """The turn is over; answers the last events."""
+        """The turn is over; answers the last stream events."""
         return self.writer.finish(self.usage, int(time.time()))
 
     def stored(self) -> StoredResponse:
@@ -140,7 +140,7 @@ class PreparedResponse(Struct):
 
 
 class ResponseService:
-    """Prepares turns and runs them. `find_model` raises `RequestError` for a name that is not served."""
+    """Prepares responses and runs them. `find_model` raises `RequestError` for a name that is not served."""
 
     def __init__(
         self,
@@ -165,9 +165,7 @@ class ResponseService:
         flavour: ApiDialect = "openai",
         **changed: Any,
     ) -> PreparedResponse:
-        """Check a request, with what came before; `changed` are fields that are set whatever it says. Raises
-        `RequestError`.
-        """
+        """Check a request together with its history. `changed` overrides fields of the body. Raises `RequestError`."""
         given = decoded(body, self.limits)
         if isinstance(given, Mapping):
             given = {key: it for key, it in {**given, **changed}.items() if it is not None}
@@ -194,7 +192,7 @@ class ResponseService:
         return PreparedResponse(request, asked, model, writer, history, new, opened, continues)
 
     def ask(self, prepared: PreparedResponse, *, streamed: bool) -> TurnEvents:
-        """The events of the model's turn. Raises `UpstreamError` or `RequestError` while they are read."""
+        """The events of the turn. Reading them raises `UpstreamError` or `RequestError`."""
         asked, today = prepared.asked, date.today().isoformat()
         if asked.compacts:
             return compacted(prepared.model, asked, today)
@@ -205,14 +203,14 @@ class ResponseService:
             events = run_server_tools(
                 prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
             )
-        else:  # nothing of it is run here
+        else:  # no tool runs on the server
             events = with_truncation(
                 prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, truncates=truncates
             )
         return events if streamed else _settled(events)
 
     async def whole(self, prepared: PreparedResponse) -> Response:
-        """The answer at once. Raises what went wrong."""
+        """The response, not streamed. Raises `UpstreamError` or `RequestError`."""
         async with aclosing(self.ask(prepared, streamed=False)) as events:
             async for batch in events:
                 prepared.write(batch)
@@ -226,8 +224,8 @@ class ResponseService:
         events: AsyncStream[Sequence[TurnEvent]],
         memory: ConnectionCache | None = None,
     ) -> AsyncGenerator[list[ResponseStreamEvent], None]:
-        """The events of the API: the response begins, goes on, and always ends with one that says how. What comes
-        together is one batch.
+        """The stream events, in batches of what arrived together: the first begins the response, and the last always
+        says how it ended.
         """
         writer = prepared.writer
         ending: list[ResponseStreamEvent] = []
@@ -278,7 +276,7 @@ class ResponseService:
         return []
 
     async def _refuse_unfinished(self, id_: str) -> None:
-        """A response that is still made in the background cannot be continued yet."""
+        """Raises `RequestError` for a response that still runs in the background: it cannot be continued yet."""
         stored = await self._store.get(id_) if self._store else None
         if stored is not None and stored.body.get("status") in ("queued", "in_progress"):
             raise RequestError(
@@ -289,7 +287,7 @@ class ResponseService:
             )
 
     async def _new_items(self, request: ResponsesRequest) -> Items:
-        """The items of the input, each with an id; a reference becomes what it refers to."""
+        """The items of the input, each with an id; a reference is replaced by its item."""
         given = request.input
         if isinstance(given, str):
             given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
@@ -303,7 +301,7 @@ class ResponseService:
         return with_ids(items)
 
     async def _keep(self, prepared: PreparedResponse, memory: ConnectionCache | None) -> None:
-        """Keep a finished response, so that it can be continued once its end was told."""
+        """Store a finished response before its last event goes out, so that it can be continued at once."""
         is_stored = self._store is not None and prepared.request.store is not False
         if memory is not None:
             items = [*prepared.history, *prepared.new, *msgspec.to_builtins(prepared.writer.response.output)]
@@ -320,19 +318,19 @@ class ResponseService:
         except StoreError:
             if prepared.continues is None or await self._store.get(prepared.continues) is not None:
                 raise
-            prepared.continues = None  # which was deleted meanwhile: its items are kept with this one
+            prepared.continues = None  # its parent was deleted meanwhile: this one is stored with the whole history
             await self._store.put(prepared.stored())
 
 
 async def _settled(events: TurnEvents) -> TurnEvents:
-    """The events of an answer that is not streamed, when all of them are there."""
+    """The events of an answer that is not streamed, all at once."""
     async with aclosing(events):
         kept = [event async for batch in events for event in batch]
     yield settled(kept)
 
 
 def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:
-    """Whether there may be grammars among the tools, which take their time."""
+    """Whether a tool may have a grammar, which takes time to compile."""
     return any(tool.get("type") in ("custom", "namespace") for tool in tools) or any(
         item.get("type") in ("additional_tools", "tool_search_output") for item in items
     )
@@ -360,7 +358,7 @@ def _prefix(item: Mapping[str, Any]) -> str:
 
 
 def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Mapping[str, Any]]:
-    """The tools as the response shows them: a function with all its fields, and whether it is held to its schema."""
+    """The tools as the response shows them: a function with all its fields, `strict` as it is enforced."""
     strict = {tool.name: bool(tool.strict) for tool in (*asked.offer.tools, *asked.offer.deferred)}
     echoed: list[Mapping[str, Any]] = []
     for tool in tools:
@@ -377,11 +375,11 @@ def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Ma
 
 
 def _failure(error: RequestError | UpstreamError) -> tuple[str, str]:
-    """Code and message of a response that has failed."""
+    """Code and message of a failed response."""
     told = error_body(error).error
     code = told.code or ""
     if isinstance(error, RequestError):
         return (code if code in ("context_length_exceeded",) else "invalid_prompt"), told.message
-    if error.fault == "unmet":  # asked again often enough: clients try again for any other code
+    if error.fault == "unmet":  # it was retried enough: for any other code clients would retry again
         return "invalid_prompt", told.message
     return ("rate_limit_exceeded" if error.status == 429 else "server_error"), told.message

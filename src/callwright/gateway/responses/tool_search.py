@@ -1,4 +1,4 @@
-"""Searches for tools that this server runs itself: what a model asked, what was found, and how both are told."""
+"""Tool search that the server runs itself: the model's query, the tools found, and how both are shown."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ __all__ = ["Search"]
 
 
 class Search:
-    """A search with the arguments of the model; the tools that it finds can be called from now on."""
+    """A search with the model's arguments. The tools that it finds can be called from then on."""
 
     def __init__(self, asked: ParsedRequest, arguments: str) -> None:
         self._query = _query(arguments)
@@ -24,13 +24,13 @@ class Search:
         self._tools = [asked.offer.given(name) for name in self._names]
 
     def output(self) -> tuple[ServerItem, ServerItem]:
-        """The search as items: the call, and the tools that it found."""
+        """The output items: the call, and the tools found."""
         arguments = {"query": self._query}
         call = ResponseToolSearchCall(call_id=None, status="completed", arguments=arguments, execution="server")
         return ServerItem("tsc", call), ServerItem("tso", ResponseToolSearchOutputItem(tools=self._tools))
 
     def told(self, before: Sequence[Item]) -> tuple[Item, Item]:
-        """The search as the model is shown it, now and, made of its items, in every later turn."""
+        """The call and its output, as the model is shown them now and, read from these items, in every later turn."""
         made = sum(isinstance(item, Call) and item.name == SEARCH_TOOL.name for item in before)
         call = Call(SEARCH_TOOL.name, encode({"query": self._query}).decode(), id=search_id(made))
         return call, CallOutput(call.id, (TextPart(found_words(self._names)),))

@@ -1,4 +1,7 @@
-"""Conversations that are too long for a model, cut at their start where the request allows it (`truncation: auto`)."""
+"""`truncation: auto`: a conversation that exceeds the context window is cut at its start.
+
+Knows no token counts: it cuts until the server accepts.
+"""
 
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -25,7 +28,7 @@ async def with_truncation(
     streamed: bool,
     truncates: bool,
 ) -> Events:
-    """The events of a turn; while the server says that the conversation is too long, its oldest part is left out."""
+    """The events of a turn. While the server says that the conversation is too long, its oldest part is left out."""
     for cuts in range(_MAX_CUTS + 1):
         begun = False
         try:
@@ -45,10 +48,10 @@ async def with_truncation(
 
 
 def without_oldest(conversation: Conversation) -> Conversation | None:
-    """The conversation without its oldest part; None when nothing can go.
+    """The conversation without its oldest part; None if nothing can go.
 
-    Instructions at the start stay, and the last message of the user; what stands before it goes first, then what
-    stands behind it, but for the latest calls. An output never loses its call.
+    Instructions at the start stay, and so does the user's last message. What stands before that goes first, then what
+    stands behind it, up to the latest calls. An output never loses its call.
     """
     items = conversation.items
     start = next((n for n, item in enumerate(items) if not _instructs(item)), len(items))
@@ -70,7 +73,7 @@ def _instructs(item: Item) -> bool:
 
 
 def _begins(items: tuple[Item, ...], at: int) -> bool:
-    """Whether a conversation can begin at an item: neither within a run of calls nor before their outputs."""
+    """Whether a conversation can begin at this item: not between parallel calls, nor between a call and its output."""
     return not isinstance(items[at], CallOutput) and not (
         isinstance(items[at], Call) and isinstance(items[at - 1], Call)
     )
