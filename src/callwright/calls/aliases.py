@@ -1,7 +1,7 @@
 """Which parameter a model means by a name that the tool does not declare.
 
-In this order: a known alias (`path` for `file_path`), another spelling (`filePath`), one wrong letter (`querry`). The
-alias groups were collected from what models and common tools call the same thing; users add their own.
+In this order: a known alias (`path` for `file_path`), another spelling (`userId` for `user_id`), one wrong letter
+(`querry`). The alias groups were collected from what models and common tools call the same thing; users add their own.
 """
 
 import re

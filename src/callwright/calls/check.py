@@ -70,7 +70,7 @@ class Check:
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Check some events; what may go out is appended to `out`."""
         for event in events:
-            if isinstance(event, ArgumentsDelta):  # by far the most frequent: not by pattern
+            if isinstance(event, ArgumentsDelta):  # by far the most frequent event, and isinstance is faster than match
                 call = self._open.get(event.index)
                 if call is None:
                     self._waiting[event.index].append(event)

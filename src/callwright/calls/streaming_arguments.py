@@ -124,7 +124,7 @@ class StreamingArguments:
             value.keys() <= properties(self._schema).keys()
             and {dict, list}.isdisjoint(map(type, value.values()))
             and not self._tools.faults(self._name, value)
-            and not self._tools.unusable_schema(self._name)  # which checks nothing, but may still mend
+            and not self._tools.unusable_schema(self._name)  # such a schema validates nothing, but may still repair
         )
 
     def _begin(self) -> Parse[None]:

@@ -11,7 +11,7 @@ output is parsed. Its file name is its name; there is no registry. It has:
     source            where the format was taken from
     stops             stop strings for a raw completion
     stop_token_ids    their ids, `()` if these differ by model
-    Options           what `render` and `messages` can be told (a subclass of `RenderOptions`)
+    Options           the options of `render` and `messages` (a subclass of `RenderOptions`)
     render            Conversation -> Prompt: the whole prompt, for completion endpoints (mode raw)
     messages          Conversation -> chat messages with the tools as text, for chat endpoints (mode prompt)
     parse             reads an output and emits events

@@ -33,7 +33,7 @@ def escape(text: str, at: int) -> tuple[str, int]:
     if mark in _LEGAL or (mark == "u" and _UNICODE(text, at)):
         written = text[at : at + (UNICODE if mark == "u" else ESCAPE)]
         return written, len(written)
-    if mark in "\r\n":  # the line goes on
+    if mark in "\r\n":  # a line continuation
         return "", 3 if text.startswith("\r\n", at + 1) else 2
     if mark in _DROPPED:
         return mark, 2

@@ -78,7 +78,7 @@ class JsonScanner:
                     self.in_string = False
                     if not self.depth:
                         return at + 1, True
-                elif mark == "\\":  # the pair goes on behind this text
+                elif mark == "\\":  # an escape that is cut by the end of the delta
                     self.escaped = True
                 else:
                     return at, False

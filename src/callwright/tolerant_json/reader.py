@@ -258,7 +258,7 @@ class JsonReader:
                 self.repaired("wrong_closer")
                 return False
             if wanted in self._open and not (yield from self._goes_on_outside()):
-                # As in `{"a": [1}`: the list was never closed. The brace stays unread, to close the object.
+                # As in `[{"a": [1}]`: the list was never closed. The brace stays unread, to close the object.
                 self._open.pop()
                 self.repaired("missing_closer")
                 return True

@@ -168,7 +168,7 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], *, is_all: bool,
     behind = rest[len(run) :]
     if not behind:
         return True if is_all else None
-    if behind[0] == closing and not run[-1:].isspace():  # of an object in the string
+    if behind[0] == closing and not run[-1:].isspace():  # a quote of JSON inside the string
         after = behind[1:].lstrip()
         if not after:
             return (right and not left) if is_all else None

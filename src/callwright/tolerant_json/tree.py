@@ -12,7 +12,7 @@ __all__ = ["Item", "Kind", "Member", "Node", "name_of"]
 Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "literal", "word", "missing"]
 
 
-class Node(msgspec.Struct, gc=False):  # trees: nothing to collect
+class Node(msgspec.Struct, gc=False):  # a tree has no cycles for the garbage collector to find
     """One JSON value.
 
     A scalar has its strict JSON in `json` and what the model wrote in `written` (not for strings). A `missing` or

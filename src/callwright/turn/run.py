@@ -70,7 +70,7 @@ async def run_turn(
                         if mode_selector is not None and (unread := unread_call(events)):
                             await mode_selector.instead(
                                 model, unread
-                            )  # this answer is read here, the next asked for anew
+                            )  # this answer is salvaged here, the next request goes out in the new mode
                         certain = retry.push(events) if retry.holds else events
                         if certain:
                             if seen is not None:

@@ -145,7 +145,7 @@ def _llamacpp_body(generation: GenerationRequest) -> dict[str, Any]:
 def _constrained_llamacpp(found: Compiled) -> dict[str, Any]:
     if not found.trigger:
         return {"grammar": found.text}
-    trigger = {"type": 1, "value": found.trigger}  # a word
+    trigger = {"type": 1, "value": found.trigger}  # type 1: a word
     return {"grammar": found.text, "grammar_lazy": True, "grammar_triggers": [trigger]}
 
 

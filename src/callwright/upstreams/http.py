@@ -368,7 +368,7 @@ def no_connection(error: aiohttp.ClientConnectorError) -> str:
     if isinstance(error, aiohttp.ClientSSLError):
         return f"{place}: it does not speak https:// (is it http://?)"
     reason = error.os_error
-    number = reason.errno or 0  # below 0 where it is the name that is not known
+    number = reason.errno or 0  # negative if the host name cannot be resolved
     return f"{place} ({os.strerror(number) if number > 0 else reason.strerror or reason})"
 
 

@@ -181,7 +181,7 @@ class StringReader:
         return behind[0] in QUOTES or behind.startswith(self._ends)
 
     def _ends_members(self, behind: str, *, more: bool) -> bool | None:
-        """Whether the closers behind a quote are the notation's. In code inside a string, such as `print("a") + 1`,
+        """Whether the closers behind a quote are the notation's. In code inside a string, such as `print("a") if x`,
         text follows.
         """
         run = _RUN.match(behind)

@@ -156,7 +156,7 @@ class NotationReader(ProseReader):
         """Read a call, from its name on."""
         source = self.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
-        assert head is not None  # `_names_call` saw it
+        assert head is not None  # `_names_call` has checked it
         self._call_begins()
         index = self.calls
         self.calls += 1

@@ -124,7 +124,7 @@ class ParameterReader(ProseReader):
             self.emit(Markup(blanks + tag + inner))
             yield from self._calls("")
         elif (yield from self._comes(dict(self._form.blocks)[tag])) or (yield from self._comes(tag)):
-            self.emit(Markup(blanks + tag + inner))  # twice, or with nothing in it
+            self.emit(Markup(blanks + tag + inner))  # an empty block, or its tag twice
         else:
             yield from self._unknown_block(blanks, tag, inner)
 
@@ -357,7 +357,7 @@ class ParameterReader(ProseReader):
             inner = self._behind_blanks(behind[len(block) :])
             if inner.startswith(call) and (goes_on := self._goes_on_as_call(inner[len(call) :])) is not None:
                 return goes_on
-            begins = any(literal.startswith((inner, behind)) for literal in known)  # a longer block, too
+            begins = any(literal.startswith((inner, behind)) for literal in known)  # may become a longer tag
             waits = not inner or inner.startswith(call) or begins
             if not waits or not source.more(_MAX_BETWEEN):
                 return not inner and source.ended

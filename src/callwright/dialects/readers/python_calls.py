@@ -177,7 +177,7 @@ class PythonReader(ProseReader):
         """Read one call, from its name on."""
         source = self.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
-        assert head is not None  # `_call_comes` saw it
+        assert head is not None  # `_call_comes` has checked it
         self._call_begins()
         index = self.calls
         self.calls += 1

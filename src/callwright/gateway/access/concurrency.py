@@ -1,4 +1,4 @@
-"""The concurrency limit of a model: so many requests at once, the others queue.
+"""The concurrency limit of a model: a number of requests run at once, the others queue.
 
 It also counts the tokens for the API key that asks, and ends generations when the gateway shuts down.
 """

@@ -15,7 +15,7 @@ from callwright.upstreams.timings import States
 
 __all__ = ["Gauges", "Left"]
 
-Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # of the limits of each key, by their kind
+Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # what is left of each key's limits, by their kind
 
 
 class Gauges(Collector):

@@ -133,7 +133,7 @@ class McpCalls:
                 waited: set[asyncio.Future[Any]] = {task, ended[call.id]}
                 await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
                 if not ended[call.id].done():
-                    task.result()  # which raises
+                    task.result()  # raises what went wrong
                 call.ended = _ended(ended[call.id].result())
             assert call.ended is not None
             return call.ended

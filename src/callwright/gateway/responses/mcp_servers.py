@@ -204,7 +204,7 @@ def _target(config: McpConfig) -> Command | Url:
 
 
 def _meant(asked: AskedServer, tools: Sequence[McpTool]) -> str:
-    """"Did you mean …?" for the first tool name that a request allows."""
+    """A hint, "Did you mean …?", for the first tool name that a request allows."""
     allowed = asked.allowed_tools
     names = allowed.tool_names if isinstance(allowed, McpToolFilter) else allowed
     return did_you_mean(names[0], [tool.name for tool in tools]) if names else ""

@@ -95,7 +95,7 @@ class PreparedResponse(Struct):
     writer: ResponseWriter
     history: Items
     new: Items
-    servers: Mapping[str, OpenServer] = {}  # of MCP
+    servers: Mapping[str, OpenServer] = {}  # MCP servers, by label
     continues: str | None = None  # the stored response before it
     queued: bool = False  # it runs in the background, and is in the store already
     problems: list[Problem] = []
