@@ -163,11 +163,11 @@ class Observation(Struct):
         """An attempt begins, a retry if `again` names a problem. Answers the generation to request, and where to keep
         what the server sends.
         """
-        trip = RequestTimings()
+        timings = RequestTimings()
         headers = {**generation.headers, **self.headers} if self.headers else generation.headers
-        generation = msgspec.structs.replace(generation, headers=headers, timings=trip)
+        generation = msgspec.structs.replace(generation, headers=headers, timings=timings)
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
-        self.asked.append(RequestedTurn(generation, trip, raw, again))
+        self.asked.append(RequestedTurn(generation, timings, raw, again))
         self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
 

@@ -101,15 +101,15 @@ class Pool:
         """See `Upstream`."""
         left = list(self._members)
         key = affinity_key(generation) if self._keeps else None
-        trip = generation.timings
-        if trip is not None:
-            trip.states = self.states
+        timings = generation.timings
+        if timings is not None:
+            timings.states = self.states
         while True:
             member = self._chosen(left, key)
             left.remove(member)
             begun = False
-            if trip is not None:
-                trip.servers += 1
+            if timings is not None:
+                timings.servers += 1
             try:
                 async with aclosing(self._asked(member, generation)) as deltas:
                     async for batch in deltas:

@@ -117,16 +117,16 @@ class LimitedModeSelector:
     async def choose(self, model: Model) -> Model:
         """See `ModeSelector`."""
         chosen = await self._inner.choose(model)
-        return chosen if chosen is model else self._on_lane(chosen)
+        return chosen if chosen is model else self._limited(chosen)
 
     async def instead(self, model: Model, error: RequestError | UpstreamError) -> Model | None:
         """See `ModeSelector`."""
         chosen = await self._inner.instead(model, error)
-        return None if chosen is None else self._on_lane(chosen)
+        return None if chosen is None else self._limited(chosen)
 
     async def close(self) -> None:
         """See `ModeSelector`."""
         await self._inner.close()
 
-    def _on_lane(self, model: Model) -> Model:
+    def _limited(self, model: Model) -> Model:
         return msgspec.structs.replace(model, upstream=self._limit.over(model.upstream))

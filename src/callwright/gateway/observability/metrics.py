@@ -249,28 +249,28 @@ class Metrics:
 
     def _count_pace(self, model: str, seen: Observation) -> None:
         """For a stream: the time between tokens, and how long the first event was held back."""
-        trip = seen.asked[0].timings
-        if trip.first_s is None or not seen.streamed:
+        timings = seen.asked[0].timings
+        if timings.first_s is None or not seen.streamed:
             return
         if seen.first_s is not None:
-            self._of[self._held_seconds, model].observe(max(0.0, seen.first_s - trip.first_s))
+            self._of[self._held_seconds, model].observe(max(0.0, seen.first_s - timings.first_s))
         tokens = seen.usage.completion_tokens if seen.usage is not None else 0
-        if len(seen.asked) == 1 and tokens > 1 and trip.ended_s is not None:
-            self._of[self._token_seconds, model].observe((trip.ended_s - trip.first_s) / (tokens - 1))
+        if len(seen.asked) == 1 and tokens > 1 and timings.ended_s is not None:
+            self._of[self._token_seconds, model].observe((timings.ended_s - timings.first_s) / (tokens - 1))
 
     def _count_asked(self, model: str, asked: RequestedTurn, *, is_first: bool) -> None:
-        trip = asked.timings
-        self._of[self._upstream_seconds, model].observe(trip.waited_s)
-        if trip.queued_s:
-            self._of[self._queue_seconds, model].observe(trip.queued_s)
+        timings = asked.timings
+        self._of[self._upstream_seconds, model].observe(timings.waited_s)
+        if timings.queued_s:
+            self._of[self._queue_seconds, model].observe(timings.queued_s)
         if asked.again is not None:
             self._of[self._retries, model, asked.again].inc()
         elif not is_first:
             self._of[self._fallbacks, model, "mode"].inc()
-        if trip.servers > 1:
-            self._of[self._fallbacks, model, "server"].inc(trip.servers - 1)
-        if trip.states is not None:
-            self._gauges.pools[model] = trip.states
+        if timings.servers > 1:
+            self._of[self._fallbacks, model, "server"].inc(timings.servers - 1)
+        if timings.states is not None:
+            self._gauges.pools[model] = timings.states
 
     def _count_calls(self, model: str, seen: Observation) -> None:
         dialect = seen.dialect or "none"

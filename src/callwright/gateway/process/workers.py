@@ -38,7 +38,7 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 # A worker that dies is restarted, but at most this often.
 _PAUSE_S: Final = 1.0
 _SIGNALS: Final = 1  # bytes to read, one a signal
-_LEDGER: Final = "limits"
+_LIMITS_FILE: Final = "limits"
 _METRICS: Final = "metrics"
 
 
@@ -94,7 +94,7 @@ def serve_by_workers(
     """
     with TemporaryDirectory(prefix="callwright-") as name:
         folder = Path(name)
-        SharedCounters.shared(folder / _LEDGER, counters_size(config.keys))
+        SharedCounters.shared(folder / _LIMITS_FILE, counters_size(config.keys))
         if config.server.metrics and MULTIPROCESS not in os.environ:
             (folder / _METRICS).mkdir()
             os.environ[MULTIPROCESS] = str(folder / _METRICS)
@@ -222,5 +222,5 @@ def _work(config: Config, listener: socket.socket, folder: Path, said: Connectio
     from callwright.gateway.process.serving import serve
 
     configure(config.server.log_level, config.server.log_format)
-    counters = SharedCounters.shared(folder / _LEDGER, counters_size(config.keys))
+    counters = SharedCounters.shared(folder / _LIMITS_FILE, counters_size(config.keys))
     serve(create_app(config, counters=counters), config.server, listener, lambda: said.send_bytes(b"!"))

@@ -142,9 +142,9 @@ class EmbeddedUpstream:
         generation = msgspec.structs.replace(generation, fields=_taken(given), streamed=True)
         constraining = await self._constraining(generation)
         body = {**IN_PROCESS.body(generation), **constraining, "return_progress": True}
-        if (trip := generation.timings) is not None:
-            trip.dropped = frozenset(given.keys() - generation.fields.keys())
-            trip.sends(is_constrained=bool(constraining))
+        if (timings := generation.timings) is not None:
+            timings.dropped = frozenset(given.keys() - generation.fields.keys())
+            timings.sends(is_constrained=bool(constraining))
         stopped = False
         async with aclosing(self._pieces(encode(body))) as pieces:
             async for piece in pieces:
