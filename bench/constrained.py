@@ -35,7 +35,7 @@ from callwright.gateway.config.config import Config, ModelConfig
 from callwright.upstreams.embedded.engine import EngineOptions
 
 HOST: Final = "127.0.0.1"
-WRITER: Final = Path(__file__).parent.parent / "tests" / "tiny_gguf.py"
+WRITER: Final = Path(__file__).parent.parent / "tests" / "support" / "tiny_gguf.py"
 CODE: Final = r"[A-Z]{2}-[0-9]{3}( (red|blue))?"
 SUM: Final = """start: "total " sum
 sum: NUMBER (OP NUMBER)~1..3
