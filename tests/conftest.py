@@ -28,6 +28,8 @@ def _gateways(_model_server: ModelServer) -> Iterator[dict[bytes, Gateway]]:
     started: dict[bytes, Gateway] = {}
     yield started
     for gateway in started.values():
+        gateway.ask_to_stop()  # all of them together: each takes a while
+    for gateway in started.values():
         gateway.stop()
     gc.collect()
 

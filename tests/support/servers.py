@@ -53,8 +53,11 @@ class Gateway:
         self._thread.start()
         assert self._server.ready.wait(PATIENCE_S), "the gateway did not start"
 
-    def stop(self) -> None:
+    def ask_to_stop(self) -> None:
         self._server.should_exit = True
+
+    def stop(self) -> None:
+        self.ask_to_stop()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "the gateway did not stop"
         assert not self._left_over, f"tasks were left over: {self._left_over}"
