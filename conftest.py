@@ -2,7 +2,7 @@
 
     scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs
     scripts/test --all      everything, with every example of what is sampled
-    scripts/test --quick    the core: some cases of each test and dialect; no process and no server is started
+    scripts/test --quick    the core: some cases of each test and dialect; nothing of the gateway, no processes
     scripts/test PATH…      what is named, nothing left out
 
 The last lines of a run tell what was left out, and how to run it.
@@ -13,6 +13,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import pytest
@@ -26,6 +27,7 @@ settings.register_profile("quick", settings.get_profile("brief"), max_examples=5
 
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
+_NOT_QUICK: Final = ("tests/clients", "tests/gateway")
 _CASES: Final = 2  # of each test and dialect, in a quick run
 _TOGETHER: Final = 150  # so many tests of a module go to a worker at once
 _HOW: Final[Mapping[str, str]] = {
@@ -56,6 +58,11 @@ def _selection(config: pytest.Config) -> Selection:
 
 
 # --- which ---
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = _selection(config) == "quick" and collection_path in {config.rootpath / name for name in _NOT_QUICK}
+    return left_out or None  # None leaves it to pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -187,6 +194,8 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     counts = config.stash[_left_out]
     left_out = [f"{counts[why]:,} {how}" for why, how in _HOW.items() if why in counts]
+    if _selection(config) == "quick":
+        left_out.append(f"{' and '.join(_NOT_QUICK)} (scripts/test)")
     skipped = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in _skipped(terminalreporter))
     for reason, count in skipped.most_common():
         way = " (CALLWRIGHT_CLIENTS=1 scripts/test)" if reason.endswith(" is not installed") else ""
