@@ -1,5 +1,8 @@
 """The library towards its caller: mistakes raise `RequestError` that says what was wrong, whatever the dialect."""
 
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -41,7 +44,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str | None, tuple[str, ...]]] = 
     "a dialect that is a list": (lambda: callwright.render([QUESTION], dialect=["json"]), "dialect", ("array",)),  # type: ignore[arg-type]
     "a dialect that is unknown": (lambda: write_in("jsn"), "dialect", ("'jsn'", "Did you mean 'json'?")),
     "an output that is none": (lambda: callwright.parse(ANY, dialect="json"), "output", ("null",)),
-    "an output that is bytes": (lambda: callwright.parse(b"Hi", dialect="json"), "text", ("a string",)),  # type: ignore[arg-type]
+    "an output that is bytes": (lambda: callwright.parse(b"Hi", dialect="json"), "output", ("a string", "bytes")),  # type: ignore[arg-type]
     "a piece that is bytes": (lambda: fed(b"Hi"), "text", ("a string", "bytes")),
     "a piece that is none": (lambda: fed(None), "text", ("a string", "null")),
     "a piece behind the end": (lambda: finished().feed("Hi"), None, ("feed()", "finish()", "another")),
@@ -145,3 +148,52 @@ def test_half_a_surrogate_pair_in_a_schema_fails_nothing() -> None:
         '<tool_call>{"name": "ping", "arguments": {"a": 1}}</tool_call>', dialect="hermes", tools=[tool]
     )
     assert [problem.kind for problem in turn.problems] == ["invalid_arguments"]
+
+
+DEEP = [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}}}]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_of_arguments_that_are_nested_too_deeply_nothing_is_lost(size: int) -> None:
+    arguments = '{"x": ' + "[" * 200 + "]" * 200 + "}"
+    output = f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>'
+    pieces = [output[at : at + size] for at in range(0, len(output), size)]
+    turn = callwright.parse(pieces, dialect="hermes", tools=DEEP)
+    assert [call.arguments for call in turn.calls] == [arguments]
+    assert "non_json_arguments" in {problem.kind for problem in turn.problems}
+
+
+def test_a_schema_that_holds_itself_is_refused() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    schema["properties"]["x"] = schema
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    with pytest.raises(callwright.RequestError, match="nested"):
+        callwright.parse("x", dialect="hermes", tools=tools)
+
+
+def test_errors_of_a_server_travel_between_processes() -> None:
+    error = callwright.UpstreamError("no", fault="status", upstream="a", status=503, said="no, never")
+    found = pickle.loads(pickle.dumps(error))
+    assert (str(found), vars(found)) == (str(error), vars(error))
+
+
+@pytest.mark.parametrize("first", ["callwright.dialects()", "import callwright.dialects.base", "callwright.dialects"])
+@pytest.mark.processes
+def test_the_package_of_dialects_and_the_function_are_one(first: str) -> None:
+    program = (
+        f"import callwright\n{first}\nimport callwright.dialects.hermes as h\nprint(len(callwright.dialects()), h)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(str(len(callwright.dialects()))), done.stderr
+
+
+@pytest.mark.parametrize("output", [b"x", {"a": 1}, None])
+def test_an_output_that_is_no_text_is_refused(output: Any) -> None:
+    with pytest.raises(callwright.RequestError, match="output"):
+        callwright.parse(output, dialect="hermes")
+
+
+@pytest.mark.parametrize("dialect", [callwright, callwright.ResponseTemplate, 5])
+def test_a_dialect_that_is_none_is_refused(dialect: Any) -> None:
+    with pytest.raises(callwright.RequestError, match="dialect"):
+        callwright.parse("x", dialect=dialect)

@@ -52,9 +52,7 @@ _RUNTIME = {
 }
 _FROM = {
     **_RUNTIME,
-    **dict.fromkeys(
-        ("Parser", "dialects", "loads", "parse", "render", "strict_problems", "typescript", "write"), "api"
-    ),
+    **dict.fromkeys(("Parser", "loads", "parse", "render", "strict_problems", "typescript", "write"), "api"),
     **dict.fromkeys(("Turn", "collect"), "collector"),
     **dict.fromkeys(("CallwrightError", "ConfigError", "GrammarError", "RequestError", "UpstreamError"), "errors"),
     **dict.fromkeys(
@@ -127,6 +125,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         found: Any = version("callwright")
+    elif name == "dialects":  # the package, which can be called: so it is the same whichever way it is reached
+        found = import_module("callwright.dialects")
     elif name in _FROM:
         found = getattr(import_module(f"callwright.{_FROM[name]}"), name)
     else:
@@ -136,4 +136,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__doc__", "__version__"])

@@ -1,7 +1,8 @@
 """The library: parse outputs, render prompts, write calls. Tools and messages are OpenAI's own dicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from types import ModuleType
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -18,16 +19,13 @@ from callwright.openai_format.messages import read_conversation
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
 from callwright.openai_format.tools import read_call, read_tools
-from callwright.parser import OutputParser, PassThrough
+from callwright.parser import OutputParser, PassThrough, Reads
 from callwright.prompt import Prompt
 from callwright.schema import strict
 from callwright.schema.typescript import declaration
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.find import find_json
 from callwright.tolerant_json.reader import read_json
-
-if TYPE_CHECKING:
-    from callwright.response_template.template import ResponseTemplate
 
 __all__ = [
     "CheckMode",
@@ -63,7 +61,7 @@ class Parser(OutputParser):
 
     def __init__(
         self,
-        dialect: "str | ResponseTemplate",
+        dialect: str | Reads,
         *,
         tools: Sequence[Json] | None = None,
         tool_choice: str | Json | None = None,
@@ -80,7 +78,7 @@ class Parser(OutputParser):
         allowed = read_allowed_tools(tool_choice, ours, flat=flat)
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
-        reads = dialect if hasattr(dialect, "parse") else _dialect(dialect)
+        reads = _dialect(dialect) if isinstance(dialect, str) or not _reads(dialect) else dialect
         super().__init__(reads, toolset, filter_, start or "assistant")
         self._names = offer.names
         self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
@@ -120,7 +118,7 @@ class Parser(OutputParser):
 def parse(
     output: str | Iterable[str],
     *,
-    dialect: "str | ResponseTemplate",
+    dialect: str | Reads,
     tools: Sequence[Json] | None = None,
     tool_choice: str | Json | None = None,
     parallel_tool_calls: bool = True,
@@ -137,8 +135,8 @@ def parse(
         start=start,
         check=check,
     )
-    if not isinstance(output, Iterable):
-        raise wrong_type("output", "str | array", output)
+    if not isinstance(output, Iterable) or isinstance(output, bytes | Mapping):
+        raise wrong_type("output", "str", output)
     events: list[Event] = []
     for piece in [output] if isinstance(output, str) else output:
         events += parser.feed(piece)
@@ -221,7 +219,12 @@ def dialects() -> tuple[str, ...]:
     return dialect_names()
 
 
-def _dialect(name: str) -> Dialect:
+def _reads(given: object) -> bool:
+    """Whether this reads outputs, as a `ResponseTemplate` does; no class or module does, whatever it is called."""
+    return hasattr(given, "parse") and not isinstance(given, type | ModuleType)
+
+
+def _dialect(name: object) -> Dialect:
     if not isinstance(name, str):
         raise wrong_type("dialect", "str", name)
     return get_dialect(name)

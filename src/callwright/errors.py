@@ -11,6 +11,7 @@ A model that writes nonsense is no exception: that is data, a `Problem` among th
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Final, Literal
 
 __all__ = [
@@ -103,6 +104,10 @@ class UpstreamError(CallwrightError):
         self.status = status
         self.retry_after_s = retry_after_s
         self.said = said
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of a worker process reach the one that waits for it."""
+        return partial(UpstreamError, self.message, fault=self.fault, upstream=self.upstream), (), vars(self)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

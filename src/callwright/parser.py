@@ -1,4 +1,5 @@
-"""Drives a dialect's parser over streamed text: `feed` each delta, then `finish`. Whole text is one delta.
+"""The tool parser and reasoning parser of a dialect, driven over streamed text: `feed` each delta, then `finish`.
+Whole text is one delta.
 
 Knows no format, and leaves to a filter what is checked.
 """

@@ -26,7 +26,7 @@ NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".clien
 def modules() -> list[str]:
     """All modules, by their name inside the package."""
     found = pkgutil.walk_packages([str(SOURCES)], "callwright.")
-    return [module.name.removeprefix("callwright.") for module in found]
+    return [name for module in found if (name := module.name.removeprefix("callwright.")) != "__main__"]
 
 
 def path_of(module: str) -> Path:

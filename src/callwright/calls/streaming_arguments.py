@@ -161,7 +161,10 @@ class StreamingArguments:
                 return
         except TooDeepError as error:
             self.problems.append(Problem("non_json_arguments", str(error)))
-            self._put((yield from self._rest()))
+            rest = yield from self._rest()
+            written, sent = "".join(self._raw), self.text + "".join(self._new)
+            # What was read before it turned out to be too deep has not gone out, but for what flowed.
+            self._put(written[len(sent) :] if written.startswith(sent) else rest)
             return
         yield from self._trailing()
 

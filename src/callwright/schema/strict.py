@@ -79,17 +79,18 @@ def strict_problems(schema: Schema) -> list[str]:
 
 
 def levels(value: object) -> int:
-    """How deeply objects and arrays are nested."""
+    """How deeply objects and arrays are nested; above `MAX_LEVELS` nobody counts on, as a value may hold itself."""
     deepest, row = 0, [value]
-    while row:
-        inner: list[object] = []
+    while row and deepest <= MAX_LEVELS:
+        inner: dict[int, object] = {}  # a part that several others share is looked at once
         found = False
         for item in row:
             if isinstance(item, dict | list):
                 found = True
-                inner += item.values() if isinstance(item, dict) else item
+                for part in item.values() if isinstance(item, dict) else item:
+                    inner[id(part)] = part
         deepest += found
-        row = inner
+        row = [*inner.values()]
     return deepest
 
 

@@ -1,4 +1,4 @@
-"""Logging: lines for people or JSON, each with its request id, and one access line for each request.
+"""Logging: lines for people or JSON, each with its request id, and the request log, one line for each request.
 
 From `info` on no line quotes a prompt, an answer, arguments or a key; only the traceback of a failure of the gateway
 itself could. At `debug` errors come with their full message, which may quote some of it.
