@@ -9,6 +9,7 @@ A fenced block is one of these, by its language and by what stands on the lines 
     ```toml                     otherwise a whole configuration, which loads
     <!-- not run: REASON -->    is not run, because a plain machine lacks something
     <!-- needs: NAME, … -->     is run where these packages can be imported, or commands are there
+    <!-- waits: PATTERN -->     is run once there is such a file, which something writes in the background
     <!-- serve: OPTIONS -->     from here on, the gateway is one of `scripts/serve OPTIONS`
     ```                         without a language: a picture
 
@@ -33,14 +34,14 @@ from typing import Final, Literal, Self, TypeAlias
 
 from tests.support.page_gateway import PORT_VARIABLE, STATE_VARIABLE, free_port, is_started, stop
 from tests.support.paths import ROOT
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 __all__ = ["Block", "Reader", "blocks_of", "does_match", "role_of"]
 
 Role: TypeAlias = Literal["run", "output", "file", "configuration", "not run", "picture", "unexplained"]
 
 _FENCE: Final = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w+-]*)\s*$")
-_DIRECTIVE: Final = re.compile(r"^ *<!-- (?P<name>file|not run|needs|serve): *(?P<value>.*?) *-->\s*$")
+_DIRECTIVE: Final = re.compile(r"^ *<!-- (?P<name>file|not run|needs|serve|waits): *(?P<value>.*?) *-->\s*$")
 _WHITE_SPACE: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 _PORT: Final = "8080"
 _PORT_WORD: Final = re.compile(rf"(?<!\d){_PORT}(?!\d)")
@@ -170,6 +171,8 @@ class Reader:
             self._succeed(block, self._shell(f"scripts/serve {block.said['serve']}"))
         if role != "run" or any(not _is_there(name) for name in re.findall(r"[^\s,]+", block.said.get("needs", ""))):
             return None
+        if pattern := block.said.get("waits"):
+            until(lambda: any(path.stat().st_size for path in self.folder.glob(pattern)))
         if _PORT_WORD.search(block.text) and not _SERVE.search(block.text) and not is_started(self._state):
             self._succeed(block, self._shell("scripts/serve"))
         run = self._run_python if block.language == "python" else self._shell
