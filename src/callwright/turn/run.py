@@ -71,10 +71,7 @@ async def run_turn(
                             await mode_selector.instead(
                                 model, unread
                             )  # this answer is salvaged here, the next request goes out in the new mode
-                        certain = retry.push(events) if retry.holds else events
-                        if certain:
-                            if seen is not None:
-                                seen.events(certain)
+                        if events and (certain := passed(events)):
                             has_sent = True
                             yield certain
                 if certain := passed(attempt.finish()):
