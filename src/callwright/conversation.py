@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from callwright.events import CallKind
+from callwright.events import Call
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
@@ -81,27 +81,6 @@ class Reasoning(Struct, frozen=True):
     """Reasoning that an assistant wrote before the items that follow it."""
 
     text: str
-
-
-class Call(Struct, frozen=True):
-    """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
-
-    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut
-    off while its arguments were written; nobody may run it.
-    """
-
-    name: str
-    arguments: str
-    id: str = ""
-    kind: CallKind = "function"
-    namespace: str | None = None
-    complete: bool = True
-
-    def as_openai(self, id_: str) -> dict[str, Any]:
-        """The call in the Chat shape."""
-        if self.kind == "custom":
-            return {"id": id_, "type": "custom", "custom": {"name": self.name, "input": self.arguments}}
-        return {"id": id_, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
 class CallOutput(Struct, frozen=True):

@@ -15,6 +15,7 @@ from msgspec import Struct
 __all__ = [
     "PROBLEM_KINDS",
     "ArgumentsDelta",
+    "Call",
     "CallEnded",
     "CallKind",
     "CallStarted",
@@ -47,15 +48,20 @@ ProblemKind = Literal[
     "argument_renamed",
     "argument_coerced",
     "argument_dropped",
+    "argument_repeated",
     "json_repaired",
     "tool_name_repaired",
+    "ambiguous_call",
     "call_in_text",
     "call_not_allowed",
     "call_missing",
     "call_repeated",
     "call_retried",
     "call_unread",
+    "closer_missing",
+    "foreign_format",
     "malformed_call",
+    "markers_in_value",
     # where the format was bent; the label of each is explained in docs/problems.md
     "recipient_sanitized",
     "duplicate_recipient",
@@ -81,6 +87,27 @@ ProblemKind = Literal[
     "wrong_stop",
 ]
 PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
+
+
+class Call(Struct, frozen=True):
+    """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
+
+    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut
+    off while its arguments were written; nobody may run it.
+    """
+
+    name: str
+    arguments: str
+    id: str = ""
+    kind: CallKind = "function"
+    namespace: str | None = None
+    complete: bool = True
+
+    def as_openai(self, id_: str) -> dict[str, Any]:
+        """The call in the Chat shape."""
+        if self.kind == "custom":
+            return {"id": id_, "type": "custom", "custom": {"name": self.name, "input": self.arguments}}
+        return {"id": id_, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
 class ContentDelta(Struct, frozen=True):
@@ -133,7 +160,7 @@ class Problem(Struct, frozen=True, gc=False):
     """One thing that was wrong with the output, and what was done about it.
 
     `detail` is for people; `call` the index of the call it is about; `text` the model's own words where they appear in
-    no other event.
+    no other event; `candidate` what an `ambiguous_call` would run, if it was meant.
 
     `unopened_reasoning` says that all content before it was reasoning: a closing tag came without its opener.
     """
@@ -142,6 +169,7 @@ class Problem(Struct, frozen=True, gc=False):
     detail: str
     call: int | None = None
     text: str = ""
+    candidate: Call | None = None
 
 
 class Finished(Struct, frozen=True, gc=False):
