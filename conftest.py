@@ -22,7 +22,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried.
 settings.register_profile("all", max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("brief", settings.get_profile("all"), max_examples=20, derandomize=True)
+settings.register_profile("brief", settings.get_profile("all"), max_examples=10, derandomize=True)
 settings.register_profile("quick", settings.get_profile("brief"), max_examples=5)
 
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
@@ -44,6 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("selection", "which tests run")
     for name, what in (("all", "everything, with every example"), ("quick", "the core only, without processes")):
         group.addoption(f"--{name}", dest="selection", action="store_const", const=name, help=what)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: some tests wait for processes and clocks."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -19,6 +19,7 @@ from callwright.response_template.watch import Watch
 from callwright.stream_reader import silent_reader
 from tests.conftest import Served
 from tests.support.cases import Case, read_cases, tools
+from tests.support.examples import share
 from tests.support.http_client import ask
 from tests.support.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
 from tests.support.parsing import lost, merged, pieces, read
@@ -251,7 +252,7 @@ def _found(pattern: Pattern, text: list[str]) -> object:
 def test_an_expression_matches_what_it_does_in_python(seed: int) -> None:
     chance = random.Random(seed)
     compared = 0
-    while compared < 200:
+    while compared < share(200):
         written = f"{chance.choice(('', '^'))}(?P<x>{_expression(chance)}){_expression(chance)}" + chance.choice(
             ("", r"\Z", "(?=a)", r"(?=\Z|b)")
         )
