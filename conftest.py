@@ -46,11 +46,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--{name}", dest="selection", action="store_const", const=name, help=what)
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: some tests wait for processes and clocks."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = {}
     selection = _selection(config)
@@ -133,9 +128,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One for each core; none where only files are named, which is sooner done here."""
+    """One more than there are cores, because some tests wait; none where only files are named, sooner done here."""
     few = _selection(config) == "named" and not any(os.path.isdir(path) for path in config.args)
-    return 0 if few else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if few else cores + 1
 
 
 class _ByModule(LoadScopeScheduling):  # type: ignore[misc]  # xdist says nothing of its types
