@@ -5,6 +5,9 @@ One closed union, `Event`. Text comes in deltas whose cuts mean nothing; a call 
 
 Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`, `ArgumentsDelta`, `Markup` and
 `Problem.text` together hold every character the model wrote. Consumers `match` and end in `assert_never`.
+
+`RefusalDelta`, `AnnotationsDelta` and `AnswerMetadata` are a server's: no text is read as one of them. They are passed
+on as they came.
 """
 
 from collections.abc import Mapping
@@ -14,6 +17,8 @@ from msgspec import Struct
 
 __all__ = [
     "PROBLEM_KINDS",
+    "AnnotationsDelta",
+    "AnswerMetadata",
     "ArgumentsDelta",
     "Call",
     "CallEnded",
@@ -27,6 +32,7 @@ __all__ = [
     "Problem",
     "ProblemKind",
     "ReasoningDelta",
+    "RefusalDelta",
     "Usage",
 ]
 
@@ -58,10 +64,10 @@ ProblemKind = Literal[
     "call_repeated",
     "call_retried",
     "call_unread",
-    "closer_missing",
     "foreign_format",
     "malformed_call",
     "markers_in_value",
+    "markup_repaired",
     # where the format was bent; the label of each is explained in docs/problems.md
     "recipient_sanitized",
     "duplicate_recipient",
@@ -121,6 +127,32 @@ class ReasoningDelta(Struct, frozen=True, gc=False):
     """Text of the model's reasoning."""
 
     text: str
+
+
+class RefusalDelta(Struct, frozen=True):
+    """Text with which the model refuses, as its server has told it from content. `logprobs` as in `ContentDelta`."""
+
+    text: str
+    logprobs: Mapping[str, Any] | None = None
+
+
+class AnnotationsDelta(Struct, frozen=True):
+    """More annotations of the content, such as its sources, in the form of Chat Completions."""
+
+    annotations: tuple[Mapping[str, Any], ...]
+
+
+class AnswerMetadata(Struct, frozen=True, gc=False):
+    """What a server says of its answer as a whole; None where it says nothing."""
+
+    system_fingerprint: str | None = None
+    service_tier: str | None = None
+
+    def updated(self, later: "AnswerMetadata") -> "AnswerMetadata":
+        """The same with what was said later."""
+        return AnswerMetadata(
+            later.system_fingerprint or self.system_fingerprint, later.service_tier or self.service_tier
+        )
 
 
 class CallStarted(Struct, frozen=True, gc=False):
@@ -192,5 +224,15 @@ class Usage(Struct, frozen=True):
 
 
 Event: TypeAlias = (
-    ContentDelta | ReasoningDelta | CallStarted | ArgumentsDelta | CallEnded | Markup | Problem | Finished
+    ContentDelta
+    | ReasoningDelta
+    | RefusalDelta
+    | AnnotationsDelta
+    | CallStarted
+    | ArgumentsDelta
+    | CallEnded
+    | Markup
+    | Problem
+    | AnswerMetadata
+    | Finished
 )

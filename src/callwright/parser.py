@@ -75,7 +75,7 @@ class OutputParser:
 
         `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`.
         """
-        self._source.end(cut=reason != "stop")
+        self._source.end()
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self._source.done, "a dialect left text unread"

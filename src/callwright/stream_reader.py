@@ -100,10 +100,11 @@ def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
 class StreamReader:
     """What a parser reads from and emits to. The unread text is `text[at:]`.
 
-    `ended`: no more text will come. `cut`: because the model hit its token limit and had more to say.
+    `ended`: no more text will come. Why, no reader knows: whether the model stopped, was stopped or hit a limit, what it
+    had not closed by then is unfinished.
     """
 
-    __slots__ = ("_fast_path", "at", "cut", "emit", "ended", "text")
+    __slots__ = ("_fast_path", "at", "emit", "ended", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
@@ -111,7 +112,6 @@ class StreamReader:
         self.text = ""
         self.at = 0
         self.ended = False
-        self.cut = False
 
     def push(self, text: str) -> None:
         """Append a delta to the unread text."""
@@ -128,10 +128,9 @@ class StreamReader:
         """Whether the fast path took this delta; if not, `push` it."""
         return self._fast_path is not None and self._fast_path(text)
 
-    def end(self, *, cut: bool) -> None:
+    def end(self) -> None:
         """Nothing more will be pushed."""
         self.ended = True
-        self.cut = cut
 
     def markup(self, text: str) -> None:
         """Emit markers of the format, which are not content, if there are any."""

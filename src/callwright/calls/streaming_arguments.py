@@ -41,6 +41,7 @@ class StreamingArguments:
 
     def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
+        self._cut = False  # the output ended before the arguments did
         self.problems: list[Problem] = []
         self._name = name
         self._tools = tools
@@ -98,7 +99,8 @@ class StreamingArguments:
         run = self._run or self._begin()
         if self._tail:
             self._source.push(self._tail)
-        self._source.end(cut=cut)
+        self._cut = cut
+        self._source.end()
         for _ in run:
             raise AssertionError("the arguments are all there")
         sent = self._sent()
@@ -176,9 +178,9 @@ class StreamingArguments:
         node = read_json(text.strip())
         if node is None or node.kind == "word":
             node = Node("string", encode(text.strip()).decode())
-        if self._source.cut or not self._write_if_valid(node):
+        if self._cut or not self._write_if_valid(node):
             self._put(text)
-            self.complete = not self._source.cut
+            self.complete = not self._cut
 
     def _write_if_valid(self, node: Node) -> bool:
         """Repair held arguments as a whole, and write them if they are then valid; answers whether they were."""
@@ -205,7 +207,7 @@ class StreamingArguments:
 
     def _is_complete(self, node: Node) -> bool:
         """Whether a container is over: the model closed it, or stopped by itself behind a value, as in `{"a": 1`."""
-        if not node.closed and node.kind in ("object", "array") and (self._source.cut or self._reader.cut):
+        if not node.closed and node.kind in ("object", "array") and (self._cut or self._reader.cut):
             self.complete = False
         return self.complete
 
@@ -340,7 +342,7 @@ class StreamingArguments:
             yield from container(fitting[0], prefix, path, depth)
             return True
         node = yield from reader.value(where)
-        may_go_on = source.done and source.cut and node.kind == "number"
+        may_go_on = source.done and self._cut and node.kind == "number"
         if reader.cut or may_go_on or not self._is_complete(node):
             self.complete = False
             self._put(prefix)

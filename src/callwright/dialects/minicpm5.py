@@ -156,7 +156,7 @@ class _Reader(ParameterReader):
             elif marker:
                 put(marker)
             elif source.done:
-                return not source.cut
+                return False
             else:
                 source.set_fast_path(fast_path)
                 yield

@@ -205,7 +205,7 @@ class _Reader(ParameterReader):
             writer.text(text)
             if not marker:
                 if source.done:
-                    return not source.cut
+                    return False
                 source.set_fast_path(fast_path)
                 yield
                 continue
@@ -245,8 +245,6 @@ class _Reader(ParameterReader):
             texts.append(text)
             if not marker:
                 if source.done:
-                    if not source.cut:
-                        return self._built(texts, members, schema, writer)
                     writer.cut("".join((*texts, *(value for _, value in members))))
                     return None
                 yield

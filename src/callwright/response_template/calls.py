@@ -89,7 +89,7 @@ class CallReader:
         body, closing = yield from hold(self._source, self._plan.closes[self._field.name])
         outer, self._source = self._source, StreamReader(self._emit)
         self._source.push(body)
-        self._source.end(cut=outer.cut and closing is None)
+        self._source.end()
         for _ in self._json_here(opening, JsonTerminators()):
             raise AssertionError("held text is whole")
         rest = self._source.take(len(self._source.text))
@@ -115,7 +115,7 @@ class CallReader:
             yield from self._notation(index, name, stops)
         else:
             closed, stop = yield from pass_json(self._source, stops, partial(ArgumentsDelta, index))
-            self._emit(CallEnded(index, complete=closed or not self._source.cut))
+            self._emit(CallEnded(index, complete=closed or bool(stop)))
             yield from self._behind(index, stops, stop)
 
     def _object(self, opening: Found[Mark], stops: JsonTerminators) -> Parse[None]:
@@ -142,7 +142,7 @@ class CallReader:
             bare = "{}"
         if bare:
             self._emit(ArgumentsDelta(index, bare))
-        self._emit(CallEnded(index, complete=bool(stop) or not self._source.cut))
+        self._emit(CallEnded(index, complete=bool(stop)))
         self._closed(stop)
 
     def _notation(self, index: int, name: str, stops: JsonTerminators) -> Parse[None]:
@@ -203,7 +203,7 @@ class CallReader:
             whole = yield from self._tags(index, writer, *watches)
         else:
             body, closing = yield from hold(self._source, self._plan.closes[field.name])
-            whole = closing is not None or (self._source.done and not self._source.cut)
+            whole = closing is not None
             self._held_members(index, writer, body, whole=whole)
             self._source.markup(closing.text if closing else "")
         if whole:
@@ -239,7 +239,7 @@ class CallReader:
             self._junk(index, junk)
             source.markup(found.text if found else "")
             if found is None or found.kind.kind == "close":
-                return found is not None or not source.cut
+                return found is not None
             key = found.groups.get("key", "")
             if self._flows(writer, key):
                 writer.key(key)
@@ -270,7 +270,7 @@ class CallReader:
             if found is None:
                 if source.done:
                     source.markup(held)
-                    return not source.cut
+                    return False
                 yield
             elif found.kind.kind == "open":
                 if trims:
@@ -326,7 +326,7 @@ class CallReader:
     def _whole(self, opening: Found[Mark], body: str, closing: Found[Mark] | None) -> None:
         """Calls that a transform makes of a whole field."""
         written = opening.text + body + (closing.text if closing else "")
-        if self._source.cut and closing is None:
+        if closing is None:
             self._emit(Problem("incomplete_arguments", "a call that was cut", text=written))
             return
         groups = {**opening.groups, **(closing.groups if closing else {})}

@@ -139,7 +139,7 @@ class JsonTerminators:
         full = len(ahead) == _MAX_AHEAD
         behind = _BLANKS(ahead, len(literal)).end()  # type: ignore[union-attr]  # matches always
         if behind == len(ahead) and not full:
-            return (literal if not source.cut else "") if source.ended else None
+            return "" if source.ended else None
         if not ahead.startswith(self.then, behind):
             may_come = not (full or source.ended) and _may_come(ahead, behind, self.then, self.longest)
             return None if may_come else ""
@@ -147,7 +147,7 @@ class JsonTerminators:
             return "" if closing in ",}]:" else literal
         if full:
             return ""
-        return (literal if not source.cut else "") if source.ended else None
+        return "" if source.ended else None
 
 
 def _behind_quote(text: str) -> str:

@@ -68,7 +68,7 @@ class Bodies:
         """Read held text again, as what it turned out to be."""
         outer, self.source = self.source, StreamReader(self.emit)
         self.source.push(text)
-        self.source.end(cut=outer.cut)
+        self.source.end()
         for _ in read():
             raise AssertionError("held text is whole")
         self.source = outer
@@ -99,7 +99,7 @@ class Bodies:
     def _judged(self, channel: str, end: Markers) -> Parse[str]:
         """An answer in text where a call is demanded: models write the call into it as plain JSON."""
         text, token = yield from read_until(self.source, end, MAX_BODY)
-        pieces = recover(text, self.tools, cut=self.source.cut and not token)
+        pieces = recover(text, self.tools)
         for piece in pieces:
             match piece:
                 case TextSegment(words, problem):
@@ -180,7 +180,7 @@ class Bodies:
         source = self.source
         index = self._start(name)
         closed, token = yield from pass_json(source, _JSON_STOPS, partial(ArgumentsDelta, index))
-        self.emit(CallEnded(index, complete=closed or bool(token) or not source.cut))
+        self.emit(CallEnded(index, complete=closed or bool(token)))
         return token
 
     def several(self) -> Parse[str]:
@@ -240,7 +240,7 @@ class Bodies:
             if token or (self.source.ended and self.source.done):
                 break
             yield
-        cut = self.source.cut and not token
+        cut = not token
         if empty and not cut and self.tools.takes_nothing(name):
             self.emit(ArgumentsDelta(index, "{}"))
         self.emit(CallEnded(index, complete=not cut))

@@ -146,7 +146,7 @@ class _Reader:
         """The message ended, or the output did, before a header came."""
         if place == "start" or (place == "assistant" and lead.strip() and _HEADER_LIKE.match(lead)):
             self._settle(followed=True)
-            if self.source.cut and not token:
+            if not token:
                 self.emit(Problem("incomplete_header", "the output was cut in a header", text=lead))
             else:
                 self.emit(Problem("malformed_header", "a header without channel and body", text=lead))
@@ -255,7 +255,7 @@ class _Reader:
         # An empty object says little.
         hint = channel == "commentary" and bool(value)
         evidence = token == CALL or hint or (header.evidence and channel != "final")
-        whole = token or (self.source.done and not self.source.cut)
+        whole = bool(token) or self.source.done
         fitting = self.tools.fitting(value) if evidence and whole else []
         if len(fitting) == 1:
             self.emit(
@@ -293,7 +293,7 @@ class _Reader:
             self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=call))
             self.source.unread(text[head.end() :] + token)
             return _place((yield from self.bodies.call(header.name)))
-        if self.source.cut and not token and self.source.done:
+        if not token and self.source.done:
             self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
             return "boundary"
         endless = not token and not self.source.done  # more than a header can have

@@ -127,7 +127,7 @@ def _object(bodies: Bodies, channel: str) -> Parse[str]:
     text, mark = yield from read_until(bodies.source, _NEXT, MAX_BODY)
     begin = _CONTENT_TYPE.match(text)
     arguments = text[begin.end() if begin else 0 :]
-    fitting = [] if bodies.source.cut and not mark else bodies.tools.fitting(json_value(arguments))
+    fitting = bodies.tools.fitting(json_value(arguments))
     if len(fitting) == 1:
         bodies.markup(text.removesuffix(arguments))
         detail = f"only {fitting[0]!r} takes these arguments"
@@ -149,5 +149,5 @@ def _kind(bodies: Bodies, channel: str) -> Parse[Literal["call", "object", "text
             return "call"
         may_come = len(rest) < _MAX_HEADER and _MAY_BE_HEADER.match(rest)
         if not may_come or source.ended:
-            return "cut" if may_come and rest.lstrip().startswith("to=") and source.cut else "text"
+            return "cut" if may_come and rest.lstrip().startswith("to=") else "text"
         yield

@@ -147,7 +147,7 @@ class MarkedJson:
         self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(head["name"])
         closed, stop = yield from pass_json(self._source, self._stops, partial(ArgumentsDelta, index))
-        self._emit(CallEnded(index, complete=closed or bool(stop) or not self._source.cut))
+        self._emit(CallEnded(index, complete=closed or bool(stop)))
         return stop
 
     def _behind(self, rest: str, stop: str) -> str:
@@ -164,7 +164,7 @@ class MarkedJson:
         if more:
             self._calls(more, rest)
             return ""
-        if self._source.cut and not stop and any(literal.startswith(rest.strip()) for literal in self._stops.literals):
+        if self._source.ended and not stop and any(literal.startswith(rest.strip()) for literal in self._stops.literals):
             self._emit(Markup(rest))  # a partial closing tag, cut off
             return ""
         if stop:
@@ -196,7 +196,7 @@ class MarkedJson:
         if forms:
             self._calls(forms, block)
             return
-        cut = self._source.cut and not stop
+        cut = self._source.ended and not stop
         detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
         text = "" if alone else block
         self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=text))
@@ -247,7 +247,7 @@ class MarkedJson:
             index = self._start(form.name)
             if arguments:
                 self._emit(ArgumentsDelta(index, arguments))
-            self._emit(CallEnded(index, complete=form.closed or not self._source.cut))
+            self._emit(CallEnded(index, complete=form.closed))
         self._source.markup(without(block, shown))
 
     def _start(self, name: str) -> int:

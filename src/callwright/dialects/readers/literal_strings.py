@@ -130,10 +130,7 @@ class StringReader:
                 return False
             text += marker
             if source.done:
-                if source.cut:
-                    self._text(text)
-                else:
-                    self._swallowed(text)
+                self._text(text)
                 return False
             if found := _SWALLOWED.search(text, max(0, len(text) - _MAX_SWALLOWED)):
                 text, held = text[: found.start()], found.group()
@@ -207,7 +204,7 @@ class StringReader:
             behind = ahead.lstrip()
             full = not source.more(_MAX_AHEAD)
             if not behind and full:
-                return not source.cut
+                return False
             if behind and not behind.startswith((*self._begins, *self._ends)):
                 may_come = any(literal.startswith(behind) for literal in (*self._begins, *self._ends))
                 if full or not may_come:

@@ -54,7 +54,7 @@ class LiteralReader(StringReader):
             if self._source.done or (yield from self._at(self._ends)):
                 break
             yield from self._entry(self._levels[-1])
-        whole = not self._levels or not (self._source.cut and self._source.done)
+        whole = not self._levels or not self._source.done
         while self._levels and whole:
             self._close()
         return whole
@@ -92,7 +92,7 @@ class LiteralReader(StringReader):
             text += marker
         else:
             self._source.unread(marker)
-        if self._source.cut and self._source.done:  # a key that was cut off
+        if self._source.done:  # a key that was cut off
             self._source.markup(text)
             return
         self._source.emit(Problem("arguments_trailing_text", "a value without a name", call=self._call, text=text))
@@ -136,7 +136,7 @@ class LiteralReader(StringReader):
         while quote:
             closed = yield from self._string(quote)
             quote = (yield from self._next_part()) if closed and quote in QUOTES else ""
-        if closed or not (source.cut and source.done):
+        if closed or not source.done:
             self._put('"')
 
     def _open(self, closer: str, lead: str) -> Parse[None]:
@@ -171,7 +171,7 @@ class LiteralReader(StringReader):
                 break
             text += marker
         source.unread(marker)
-        if not text.strip() or (source.cut and source.done):
+        if not text.strip() or source.done:
             source.markup(text)
             return False
         word = text.strip()

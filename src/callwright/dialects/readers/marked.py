@@ -215,7 +215,7 @@ class MarkedReader(ProseReader):
             self.emit(self._say(opening))
             return
         self.source.unread(rest + marker)
-        if not (rest or marker) and self.source.cut:
+        if not (rest or marker):
             self.emit(self._say(opening + header))
             self.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
@@ -240,9 +240,9 @@ class MarkedReader(ProseReader):
                 self.emit(arguments(text))
             else:
                 self.markup(text)
-                if (stop or not self.source.cut) and not self.tools.requires_something(name):
+                if stop and not self.tools.requires_something(name):
                     self.emit(arguments("{}"))
-        self.emit(CallEnded(index, complete=closed or bool(stop) or not self.source.cut))
+        self.emit(CallEnded(index, complete=closed or bool(stop)))
         self.source.unread(stop)
         yield from self._close()
 

@@ -215,7 +215,7 @@ class ParameterReader(ProseReader):
             source.unread(marker)
         else:
             self.markup(marker)
-        complete = complete and not (source.cut and source.done and not marker)
+        complete = complete and bool(marker)
         if complete:
             writer.close()
         self.emit(CallEnded(index, complete=complete))
@@ -234,13 +234,13 @@ class ParameterReader(ProseReader):
             self.emit(Markup(marker))
         else:
             source.unread(marker)
-        self.emit(CallEnded(index, complete=closed or not source.cut))
+        self.emit(CallEnded(index, complete=closed or bool(marker)))
 
     def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
         """Read one parameter, from its name on. False if the output was cut off in it."""
         head = yield from self._read_key()
         if head is None:
-            return not self.source.cut
+            return False
         key, rest = head
         if self._flows(writer, key, rest):
             writer.key(key)
@@ -317,7 +317,7 @@ class ParameterReader(ProseReader):
             if not marker:
                 if source.done:
                     self.markup(held)
-                    return not source.cut
+                    return False
                 if not held:
                     source.set_fast_path(fast_path)
                 yield

@@ -308,7 +308,7 @@ class ProseReader:
 
     def _last_call(self, text: str) -> int:
         """Where the calls at the end of unclosed reasoning begin; the length of the text if there are none."""
-        pieces = recover(text, self.tools, before=self._before, cut=self.source.cut)
+        pieces = recover(text, self.tools, before=self._before)
         at = len(text)
         for piece in reversed(pieces):
             if not isinstance(piece, RecoveredCall):
@@ -421,7 +421,7 @@ class ProseReader:
         elif (inner := self._unwrapped(text)) is not None:
             self._replay(inner)
         else:
-            self._tell(recover(text, self.tools, before=self._before, cut=self.source.cut))
+            self._tell(recover(text, self.tools, before=self._before))
 
     def _unwrapped(self, text: str) -> str | None:
         """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
@@ -480,7 +480,7 @@ class ProseReader:
             self._rest = ""
             self.source = StreamReader(self.emit)
             self.source.push(text)
-            self.source.end(cut=outer.cut)
+            self.source.end()
             self.markup(self.source.blanks())
             for _ in self.read("assistant"):
                 raise AssertionError("held text is whole")
