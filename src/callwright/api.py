@@ -49,7 +49,7 @@ Start = Literal["assistant", "reasoning", "message"]
 class Parser(OutputParser):
     """Reads one output of a model as it streams.
 
-    `dialect` is the name of one, or the `ResponseTemplate` of the model's checkpoint.
+    `dialect` is the name of one, a `Dialect` of your own, or the `ResponseTemplate` of the model's checkpoint.
     `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
     OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
     `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
@@ -146,7 +146,7 @@ def parse(
 def render(
     messages: Sequence[Json],
     *,
-    dialect: str,
+    dialect: str | Dialect,
     tools: Sequence[Json] | None = None,
     tool_choice: str | Json | None = None,
     **options: object,
@@ -156,7 +156,7 @@ def render(
     return found.render(read_conversation(messages, tools, tool_choice), read_options(dialect, options))
 
 
-def write(calls: Sequence[Json], *, dialect: str, tools: Sequence[Json] | None = None) -> str:
+def write(calls: Sequence[Json], *, dialect: str | Dialect, tools: Sequence[Json] | None = None) -> str:
     """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
     arguments as value or JSON.
     """
@@ -225,6 +225,8 @@ def _reads(given: object) -> bool:
 
 
 def _dialect(name: object) -> Dialect:
+    if isinstance(name, Dialect):
+        return name
     if not isinstance(name, str):
         raise wrong_type("dialect", "str", name)
     return get_dialect(name)

@@ -97,7 +97,7 @@ def test_no_two_dialects_share_a_name() -> None:
     ("page", "names"),
     [
         ("dialects.md", dialect_names()),
-        ("dialects.md", sorted({o for name in dialect_names() for o in get_dialect(name).Options.__struct_fields__})),
+        ("dialects.md", sorted({o for name in dialect_names() for o in get_dialect(name).options.__struct_fields__})),
         ("problems.md", PROBLEM_KINDS),
         ("simulated.md", tuple(FAULTS)),
         ("library.md", tuple(name for name in callwright.__all__ if name[0].islower() and name not in RUNTIME)),

@@ -150,7 +150,7 @@ def rendered(name: str, choice: ToolChoice = "required", **fields: Any) -> Promp
     dialect = get_dialect(name)
     asked = Message("user", (TextPart("Hi"),))
     conversation = Conversation((asked,), fields.pop("tools", TOOLS), tool_choice=choice, **fields)
-    return dialect.render(conversation, dialect.Options())
+    return dialect.render(conversation, dialect.options())
 
 
 def constraint(

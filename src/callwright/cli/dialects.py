@@ -53,7 +53,7 @@ def _whole(name: str) -> Iterator[str]:
         "models": dialect.model_families,
         "source": dialect.source,
         "aliases": ", ".join(dialect.aliases) or "none",
-        "options": ", ".join(dialect.Options.__struct_fields__),
+        "options": ", ".join(dialect.options.__struct_fields__),
     }
     for title, text in told.items():
         yield textwrap.fill(text, width(), initial_indent=f"  {title}  ".ljust(11), subsequent_indent=" " * 11)

@@ -80,10 +80,6 @@ class AnswerShape(msgspec.Struct, frozen=True):
 def shape_of(constraint: Constraint) -> AnswerShape | None:
     """The shape of the answers that are asked for; None where the format has none."""
     dialect = get_dialect(constraint.dialect)
-    own = getattr(dialect, "shape", None)
-    if own is not None:
-        shape: AnswerShape | None = own(constraint)
-        return shape
     if not constraint.tools:
         return None
     cut = Splitter(_controls(constraint.dialect))
@@ -165,7 +161,7 @@ def _controls(name: str) -> tuple[str, ...]:
     """The control tokens of a family, as its prompts name them."""
     dialect = get_dialect(name)
     asked = Conversation((Message("user", (TextPart("?"),)),))
-    return tuple(sorted({*dialect.render(asked, dialect.Options()).controls, *dialect.stops}))
+    return tuple(sorted({*dialect.render(asked, dialect.options()).controls, *dialect.stops}))
 
 
 # --- as a tree ---

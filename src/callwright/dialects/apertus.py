@@ -8,36 +8,15 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation, FunctionTool
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 from callwright.schema.typescript_hf import declaration
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ()
-model_families = "Apertus 8B and 70B"
-model_globs = ("apertus*",)
-template_markers = ("<|tools_prefix|>",)
-source = "chat template of Apertus-8B-Instruct"
-stops = ("<|assistant_end|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _OPEN: Final = "<|tools_prefix|>"
 _CLOSE: Final = "<|tools_suffix|>"
@@ -94,11 +73,15 @@ _FRAME: Final = Frame(
     calls_end="",
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="apertus",
+    model_families="Apertus 8B and 70B",
+    model_globs=("apertus*",),
+    template_markers=("<|tools_prefix|>",),
+    source="chat template of Apertus-8B-Instruct",
+    stops=("<|assistant_end|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

@@ -8,33 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ()
-model_families = "Apriel 1.5 and 1.6 Thinker"
-model_globs = ("apriel*",)
-template_markers = ("[BEGIN FINAL RESPONSE]",)
-source = "chat template of Apriel-1.6-15b-Thinker"
-stops = ("<|end|>",)
-stop_token_ids = ()
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -92,11 +72,15 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="apriel",
+    model_families="Apriel 1.5 and 1.6 Thinker",
+    model_globs=("apriel*",),
+    template_markers=("[BEGIN FINAL RESPONSE]",),
+    source="chat template of Apriel-1.6-15b-Thinker",
+    stops=("<|end|>",),
+    options=Options,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

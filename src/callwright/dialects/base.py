@@ -1,32 +1,22 @@
 """What a dialect is, and how one is found by name.
 
-A dialect is a module (or a package) in `callwright.dialects` that says how one model family is prompted and how its
-output is parsed. Its file name is its name; there is no registry. It has:
-
-    aliases           other names that engines and users know it by
-    model_families    the model families that use it, for people
-    model_globs       globs of such models' names, in lower case with `-` for `_` (optional)
-    template_markers  texts in the chat templates of such models, ` + ` between those that belong together (optional)
-    history_rules     what chat templates of such models ask of calls in a history, `HistoryRules` (optional)
-    source            where the format was taken from
-    stops             stop strings for a raw completion
-    stop_token_ids    their ids, `()` if these differ by model
-    Options           the options of `render` and `messages` (a subclass of `RenderOptions`)
-    render            Conversation -> Prompt: the whole prompt, for completion endpoints (mode raw)
-    messages          Conversation -> chat messages with the tools as text, for chat endpoints (mode prompt)
-    parse             reads an output and emits events
-    write             AssistantTurn -> the text that the model would write
+A dialect says how one model family is prompted and how it writes calls. It is a value: `DIALECT` in a module of
+`callwright.dialects`, whose name is the dialect's; there is no registry. Packages of others bring theirs by the entry
+point `callwright.dialects`, whose name is the dialect's and whose object is the value. It is loaded when it is asked
+for, and overrides none of ours.
 """
 
 import importlib
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Protocol, cast
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol
 
 import msgspec
 
+from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation
@@ -34,7 +24,17 @@ from callwright.errors import RequestError, nearest
 from callwright.prompt import Prompt
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Dialect", "RenderOptions", "dialect_names", "get_dialect", "read_options"]
+__all__ = [
+    "CallFormat",
+    "Dialect",
+    "PromptBy",
+    "PromptFormat",
+    "ReadBy",
+    "RenderOptions",
+    "dialect_names",
+    "get_dialect",
+    "read_options",
+]
 
 
 class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,33 +43,100 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     add_generation_prompt: bool = True
 
 
-class Dialect(Protocol):
-    """The interface of a dialect module; see the docstring of this module."""
+class PromptFormat(Protocol):
+    """How a conversation is rendered for one family."""
 
-    aliases: tuple[str, ...]
+    def render(self, conversation: Conversation, options: Any) -> Prompt:
+        """The whole prompt, for completion endpoints (mode raw)."""
+
+    def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
+        """Chat messages with the tools as text, for chat endpoints (mode prompt)."""
+
+    def write(self, turn: AssistantTurn) -> str:
+        """The text that the model would write for a turn."""
+
+
+class CallFormat(Protocol):
+    """How one family writes calls."""
+
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """Read one output and emit its events. `start` says where it begins, see `callwright.prompt.Prompt`."""
+
+
+class PromptBy(msgspec.Struct, frozen=True):
+    """A prompt format that is made of functions."""
+
+    render: Callable[[Conversation, Any], Prompt]
+    messages: Callable[[Conversation, Any], list[dict[str, Any]]]
+    write: Callable[[AssistantTurn], str]
+
+
+class ReadBy(msgspec.Struct, frozen=True):
+    """A call format that is read by a function of its own."""
+
+    parse: Callable[[StreamReader, str, Toolset], Parse[None]]
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """The format of one model family.
+
+    `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
+    `model_globs` globs of their models' names, in lower case with `-` for `_`; `template_markers` texts in their chat
+    templates, ` + ` between those that belong together; `history_rules` what those templates ask of calls in a history.
+    `source` says where the format was taken from.
+
+    `stops` are the stop strings for a raw completion, `stop_token_ids` their ids, empty where these differ by model.
+    `options` is the type of the options of `render` and `messages`.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
     model_families: str
+    model_globs: tuple[str, ...] = ()
+    template_markers: tuple[str, ...] = ()
+    history_rules: HistoryRules = HistoryRules()
     source: str
     stops: tuple[str, ...]
-    stop_token_ids: tuple[int, ...]
-    Options: type[RenderOptions]
+    stop_token_ids: tuple[int, ...] = ()
+    options: type[RenderOptions] = RenderOptions
+    prompt: PromptFormat
+    calls: CallFormat
 
-    def render(self, conversation: Conversation, options: Any) -> Prompt: ...
+    def render(self, conversation: Conversation, options: Any) -> Prompt:
+        """See `PromptFormat`."""
+        return self.prompt.render(conversation, options)
 
-    def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]: ...
+    def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
+        """See `PromptFormat`."""
+        return self.prompt.messages(conversation, options)
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]: ...
+    def write(self, turn: AssistantTurn) -> str:
+        """See `PromptFormat`."""
+        return self.prompt.write(turn)
 
-    def write(self, turn: AssistantTurn) -> str: ...
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """See `CallFormat`."""
+        return self.calls.parse(source, start, tools)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A dialect that has a name here is sent to other processes by its name."""
+        if self.name in dialect_names() and get_dialect(self.name) is self:
+            return get_dialect, (self.name,)
+        return _made, ({field: getattr(self, field) for field in self.__struct_fields__},)
 
 
+def _made(fields: dict[str, Any]) -> Dialect:
+    return Dialect(**fields)
+
+
+_ENTRY_POINTS = "callwright.dialects"
 _NOT_DIALECTS = {"base", "detect", "prompts", "readers"}
 
 
 @cache
 def dialect_names() -> tuple[str, ...]:
     """The names of all dialects, sorted; without their aliases."""
-    found = (module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__))
-    return tuple(sorted(name for name in found if name not in _NOT_DIALECTS and not name.startswith("_")))
+    return tuple(sorted({*_own_names(), *_of_others()}))
 
 
 @cache
@@ -77,7 +144,7 @@ def get_dialect(name: str) -> Dialect:
     """The dialect of this name or alias. Raises `RequestError`, which suggests the nearest name."""
     if name in dialect_names():
         return _load(name)
-    for other in dialect_names():
+    for other in (*_own_names(), *_of_others()):
         if name in _load(other).aliases:
             return _load(other)
     meant = {word: other for other in dialect_names() for word in (other, *_load(other).aliases)}
@@ -90,9 +157,9 @@ def get_dialect(name: str) -> Dialect:
     )
 
 
-def read_options(dialect: str, options: Mapping[str, object]) -> RenderOptions:
+def read_options(dialect: str | Dialect, options: Mapping[str, object]) -> RenderOptions:
     """The options of a dialect, checked. Raises `RequestError` for unknown names and wrong types."""
-    kind = get_dialect(dialect).Options
+    kind = get_dialect(dialect).options
     try:
         return read_settings(options, kind)
     except SlipError as error:
@@ -101,5 +168,24 @@ def read_options(dialect: str, options: Mapping[str, object]) -> RenderOptions:
         ) from error
 
 
+@cache
+def _own_names() -> tuple[str, ...]:
+    found = (module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__))
+    return tuple(sorted(name for name in found if name not in _NOT_DIALECTS and not name.startswith("_")))
+
+
+@cache
+def _of_others() -> Mapping[str, EntryPoint]:
+    """What other packages bring, by its name."""
+    return {point.name: point for point in entry_points(group=_ENTRY_POINTS) if point.name not in _own_names()}
+
+
+@cache
 def _load(name: str) -> Dialect:
-    return cast(Dialect, importlib.import_module(f"callwright.dialects.{name}"))
+    if name in _own_names():
+        found = importlib.import_module(f"callwright.dialects.{name}").DIALECT
+    else:
+        found = _of_others()[name].load()
+    assert isinstance(found, Dialect), f"{name} is no Dialect"
+    assert found.name == name, f"{name} calls itself {found.name}"
+    return found

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
@@ -26,26 +26,8 @@ from callwright.events import CallStarted, Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ()
-model_families = "Beam"
-model_globs = ("beam*",)
-template_markers = ("<rfl:parameter",)
-source = "vLLM's parser for Beam"
-stops = (RETURN, CALL)
-stop_token_ids = ()
 
 _TAGS: Final = ParameterTags(
     call=START, call_end=CALL, parameter="<rfl:parameter name=", parameter_end="</rfl:parameter>", lines=True
@@ -175,3 +157,16 @@ class _Reader(ParameterReader):
             self.source.unread(token)
         else:
             self.markup(token)
+
+
+DIALECT = Dialect(
+    name="beam",
+    model_families="Beam",
+    model_globs=("beam*",),
+    template_markers=("<rfl:parameter",),
+    source="vLLM's parser for Beam",
+    stops=(RETURN, CALL),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

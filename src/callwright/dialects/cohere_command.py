@@ -13,31 +13,13 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_object
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("cohere_command3", "cohere_command4", "cohere", "command_a", "command_r7b")
-model_families = "Command R7B, Command A, Command A Reasoning, Command 4"
-model_globs = ("*command-r7b*", "command-a*", "*command-4*", "c4ai-command-a*")
-template_markers = ("<|START_ACTION|>",)
-source = "chat templates of c4ai-command-r7b-12-2024 and Cohere2MoE"
-stops = ("<|END_OF_TURN_TOKEN|>",)
-stop_token_ids = (255001,)
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -129,10 +111,21 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return (_COMMAND_4 if options.flavour == "command4" else _FRAME).render(conversation, options)
 
 
-messages = _FRAME.messages
-write = _FRAME.write
-
-
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
     return CohereReader(source, tools, _MARKS).read(start)
+
+
+DIALECT = Dialect(
+    name="cohere_command",
+    aliases=("cohere_command3", "cohere_command4", "cohere", "command_a", "command_r7b"),
+    model_families="Command R7B, Command A, Command A Reasoning, Command 4",
+    model_globs=("*command-r7b*", "command-a*", "*command-4*", "c4ai-command-a*"),
+    template_markers=("<|START_ACTION|>",),
+    source="chat templates of c4ai-command-r7b-12-2024 and Cohere2MoE",
+    stops=("<|END_OF_TURN_TOKEN|>",),
+    stop_token_ids=(255001,),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    calls=ReadBy(parse),
+)

@@ -12,35 +12,15 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.prompts.template import Frame, Result, call_list
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("command_r", "command_r_plus")
-model_families = "Command R, Command R+"
-model_globs = ("*command-r-*", "command-r:*", "command-r-plus*", "command-r")
-template_markers = ("directly-answer", "directly_answer")
-source = "tool-use template of c4ai-command-r-plus"
-stops = ("<|END_OF_TURN_TOKEN|>",)
-stop_token_ids = (255001,)
-
-Options = RenderOptions
 
 _OPEN: Final = "Action:"
 _MARKS: Final = CallMarks(opens=(_OPEN,), around=CITATIONS, special=False, ends=("<|END_OF_TURN_TOKEN|>",))
@@ -88,10 +68,6 @@ _FRAME: Final = Frame(
     results=_results,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
-
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
@@ -114,3 +90,17 @@ class _Reader(CohereReader):
                 break
             yield
         yield from super()._block(opening)
+
+
+DIALECT = Dialect(
+    name="cohere_command_r",
+    aliases=("command_r", "command_r_plus"),
+    model_families="Command R, Command R+",
+    model_globs=("*command-r-*", "command-r:*", "command-r-plus*", "command-r"),
+    template_markers=("directly-answer", "directly_answer"),
+    source="tool-use template of c4ai-command-r-plus",
+    stops=("<|END_OF_TURN_TOKEN|>",),
+    stop_token_ids=(255001,),
+    prompt=_FRAME,
+    calls=ReadBy(parse),
+)

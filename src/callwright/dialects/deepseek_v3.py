@@ -6,34 +6,12 @@ which show no tools.
 
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import ThinkingOptions
-from callwright.dialects.readers.marked import MarkedReader
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("deepseek_r1", "cogito", "deepseekv3", "deepseek3")
-model_families = "DeepSeek V3-0324, R1-0528, R1 distills, Cogito"
-model_globs = ("deepseek-v3-0324*", "deepseek-v3", "deepseek-v3:*", "deepseek-r1*", "*cogito*")
-template_markers = ("tool▁calls + ```json",)
-source = "chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528"
-stops = ("<｜end▁of▁sentence｜>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _FRAME: Final = frame(
     lambda out, calls, _: write_calls(out, calls, f"function{SEP}{{name}}\n```json\n", "\n```", "\n"),
@@ -42,11 +20,16 @@ _FRAME: Final = frame(
     no_thought="",
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return MarkedReader(source, tools, MARKS).read(start)
+DIALECT = Dialect(
+    name="deepseek_v3",
+    aliases=("deepseek_r1", "cogito", "deepseekv3", "deepseek3"),
+    model_families="DeepSeek V3-0324, R1-0528, R1 distills, Cogito",
+    model_globs=("deepseek-v3-0324*", "deepseek-v3", "deepseek-v3:*", "deepseek-r1*", "*cogito*"),
+    template_markers=("tool▁calls + ```json",),
+    source="chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528",
+    stops=("<｜end▁of▁sentence｜>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=MARKS,
+)

@@ -6,32 +6,11 @@ reasoning holds an empty thought; an answer that is not to think begins behind `
 
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import ThinkingOptions
-from callwright.dialects.readers.marked import MarkedReader
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("deepseekv31", "deepseek_v3_1")
-model_families = "DeepSeek V3.1, V3.2-Exp"
-model_globs = ("deepseek-v3.1*", "deepseek-v3.2-exp*")
-template_markers = ("tool▁calls + tool▁sep",)
-source = "chat template of DeepSeek-V3.1"
-stops = ("<｜end▁of▁sentence｜>",)
-stop_token_ids = ()
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -48,11 +27,16 @@ _FRAME: Final = frame(
     off="</think>",
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return MarkedReader(source, tools, MARKS).read(start)
+DIALECT = Dialect(
+    name="deepseek_v31",
+    aliases=("deepseekv31", "deepseek_v3_1"),
+    model_families="DeepSeek V3.1, V3.2-Exp",
+    model_globs=("deepseek-v3.1*", "deepseek-v3.2-exp*"),
+    template_markers=("tool▁calls + tool▁sep",),
+    source="chat template of DeepSeek-V3.1",
+    stops=("<｜end▁of▁sentence｜>",),
+    options=Options,
+    prompt=_FRAME,
+    calls=MARKS,
+)

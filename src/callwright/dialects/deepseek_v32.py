@@ -7,27 +7,10 @@ Outputs stand behind the calls, outside any turn. Source: the chat template of D
 from typing import Final
 
 from callwright.dialects._dsml import DsmlForm, DsmlOptions
+from callwright.dialects.base import Dialect
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("deepseekv32",)
-model_families = "DeepSeek V3.2"
-model_globs = ("deepseek-v3.2*",)
-template_markers = ("｜DSML｜ + function_calls",)
-source = "chat template of DeepSeek-V3.2 (llama.cpp models/templates)"
-stops = ("<｜end▁of▁sentence｜>",)
-stop_token_ids = ()
 
 _HOW_TO: Final = """## Tools
 
@@ -72,8 +55,16 @@ _FORM: Final = DsmlForm(
     inline=True,
 )
 
-Options = DsmlOptions
-render = _FORM.render
-messages = _FORM.messages
-write = _FORM.write
-parse = _FORM.parse
+
+DIALECT = Dialect(
+    name="deepseek_v32",
+    aliases=("deepseekv32",),
+    model_families="DeepSeek V3.2",
+    model_globs=("deepseek-v3.2*",),
+    template_markers=("｜DSML｜ + function_calls",),
+    source="chat template of DeepSeek-V3.2 (llama.cpp models/templates)",
+    stops=("<｜end▁of▁sentence｜>",),
+    options=DsmlOptions,
+    prompt=_FORM,
+    calls=_FORM,
+)

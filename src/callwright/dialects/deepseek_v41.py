@@ -7,32 +7,23 @@ what engines read of V4.1; `_dsml.py` has what the versions share.
 from typing import Final
 
 from callwright.dialects._dsml import DsmlForm, DsmlOptions, v4_form
+from callwright.dialects.base import Dialect
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("deepseekv41",)
-model_families = "DeepSeek V4.1"
-model_globs = ("deepseek-v4.1*",)
-template_markers = ("｜DSML｜ calls",)
-source = "DeepSeek-V4 encoding with the tags of V4.1"
-stops = ("<｜end▁of▁sentence｜>",)
-stop_token_ids = ()
 
 _FORM: Final[DsmlForm] = v4_form((" calls", " "), kin=("tool_calls", ""))
 
-Options = DsmlOptions
-render = _FORM.render
-messages = _FORM.messages
-write = _FORM.write
-parse = _FORM.parse
+
+DIALECT = Dialect(
+    name="deepseek_v41",
+    aliases=("deepseekv41",),
+    model_families="DeepSeek V4.1",
+    model_globs=("deepseek-v4.1*",),
+    template_markers=("｜DSML｜ calls",),
+    source="DeepSeek-V4 encoding with the tags of V4.1",
+    stops=("<｜end▁of▁sentence｜>",),
+    options=DsmlOptions,
+    prompt=_FORM,
+    calls=_FORM,
+)

@@ -32,7 +32,7 @@ def by_name(model: str) -> Detected | None:
     found = [
         (len(glob.replace("*", "")), dialect, glob)
         for dialect in dialect_names()
-        for glob in _of(dialect, "model_globs")
+        for glob in get_dialect(dialect).model_globs
         if fnmatchcase(bare, glob) or fnmatchcase(name, glob)
     ]
     if not found:
@@ -59,18 +59,12 @@ def by_template(template: str) -> Detected | None:
 def history_form(model: str) -> HistoryRules:
     """What the chat template of a model, known by its name, asks of the calls in a history."""
     found = by_name(model)
-    form: HistoryRules = getattr(get_dialect(found.dialect), "history_rules", _PLAIN) if found else _PLAIN
-    return form
-
-
-def _of(dialect: str, attribute: str) -> tuple[str, ...]:
-    found: tuple[str, ...] = getattr(get_dialect(dialect), attribute, ())
-    return found
+    return get_dialect(found.dialect).history_rules if found else _PLAIN
 
 
 def _mark_sets(dialect: str) -> Iterator[tuple[str, ...]]:
     """Sets of texts of which each tells the dialect; in `template_markers` one set is a string, its texts apart by
     ` + `.
     """
-    for marks in _of(dialect, "template_markers"):
+    for marks in get_dialect(dialect).template_markers:
         yield tuple(marks.split(" + "))

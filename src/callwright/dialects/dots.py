@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object, own_words
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.json_block import MarkedJson
@@ -19,26 +20,8 @@ from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("dots3",)
-model_families = "dots 3"
-model_globs = ("dots3*", "dots-3*", "dots*3*")
-template_markers = ("<dots_function_call>",)
-source = "prompt of dots3 as engines have written it down; vLLM's parser"
-stops = ("<|endofassistant|>",)
-stop_token_ids = ()
 
 _END: Final = "<|endofassistant|>"
 _OPEN: Final = "<dots_function_call>"
@@ -182,3 +165,17 @@ class _Reader(ParameterReader):
 
     def _begins_json(self) -> bool:
         return self.source.text.startswith(("{", "["), self.source.at)
+
+
+DIALECT = Dialect(
+    name="dots",
+    aliases=("dots3",),
+    model_families="dots 3",
+    model_globs=("dots3*", "dots-3*", "dots*3*"),
+    template_markers=("<dots_function_call>",),
+    source="prompt of dots3 as engines have written it down; vLLM's parser",
+    stops=("<|endofassistant|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

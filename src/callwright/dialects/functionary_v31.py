@@ -9,35 +9,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("functionary",)
-model_families = "Functionary v3.1"
-model_globs = ("functionary*v3.1*",)
-source = "chat template of functionary-medium-v3.1"
-stops = ("<|eot_id|>", "<|eom_id|>")
-stop_token_ids = (128009, 128008)
-
-Options = RenderOptions
 
 _MARKS: Final = CallMarks(
     opens=("<function=",),
@@ -100,11 +79,15 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="functionary_v31",
+    aliases=("functionary",),
+    model_families="Functionary v3.1",
+    model_globs=("functionary*v3.1*",),
+    source="chat template of functionary-medium-v3.1",
+    stops=("<|eot_id|>", "<|eom_id|>"),
+    stop_token_ids=(128009, 128008),
+    prompt=_FRAME,
+    calls=_MARKS,
+)

@@ -10,7 +10,7 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
@@ -18,28 +18,8 @@ from callwright.prompt import PromptBuilder
 from callwright.schema.typescript import declaration
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ()
-model_families = "Functionary v3.2"
-model_globs = ("functionary*v3.2*",)
-template_markers = (">>>all",)
-source = "chat template of functionary-medium-v3.2"
-stops = ("<|eot_id|>", "<|eom_id|>")
-stop_token_ids = (128009, 128008)
-
-Options = RenderOptions
 
 _NEXT: Final = ">>>"
 _ALL: Final = "all"
@@ -85,10 +65,6 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
-
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output, which begins with its recipient; an answer that does not is text."""
@@ -127,3 +103,16 @@ class _Reader(MarkedReader):
             return False
         yield from self._headed_call(name, opening + source.take(source.at + line.end()))
         return True
+
+
+DIALECT = Dialect(
+    name="functionary_v32",
+    model_families="Functionary v3.2",
+    model_globs=("functionary*v3.2*",),
+    template_markers=(">>>all",),
+    source="chat template of functionary-medium-v3.2",
+    stops=("<|eot_id|>", "<|eom_id|>"),
+    stop_token_ids=(128009, 128008),
+    prompt=_FRAME,
+    calls=ReadBy(parse),
+)

@@ -12,35 +12,18 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects._gemma import declare
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("function_gemma",)
-model_families = "FunctionGemma"
-model_globs = ("functiongemma*",)
-template_markers = ("<start_function_call>",)
-source = "documentation of FunctionGemma-270m-it"
-stops = ("<end_of_turn>", "<start_function_response>")
-stop_token_ids = ()
+_STOPS: Final = ("<end_of_turn>", "<start_function_response>")
 
 _RESULT: Final = ("<start_function_response>", "<end_function_response>")
-_FORM: Final = Notation("<start_function_call>", "<end_function_call>", "<escape>", _RESULT, ends=stops)
+_FORM: Final = Notation("<start_function_call>", "<end_function_call>", "<escape>", _RESULT, ends=_STOPS)
 _DECLARE: Final = ("<start_function_declaration>", "<end_function_declaration>")
 _CONTROLS: Final = (
     *("<bos>", "<start_of_turn>", "<end_of_turn>", _FORM.call, _FORM.call_end, _FORM.quote),
@@ -136,3 +119,17 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
     return NotationReader(source, tools, _FORM, (("<think>", "</think>"),)).read(start)
+
+
+DIALECT = Dialect(
+    name="functiongemma",
+    aliases=("function_gemma",),
+    model_families="FunctionGemma",
+    model_globs=("functiongemma*",),
+    template_markers=("<start_function_call>",),
+    source="documentation of FunctionGemma-270m-it",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -12,36 +12,19 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects._gemma import declare
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("gemma_4",)
-model_families = "Gemma 4"
-model_globs = ("gemma-4*", "gemma4*")
-template_markers = ("<|tool_call>",)
-source = "chat template of gemma-4-31B-it"
-stops = ("<turn|>", "<|tool_response>")
-stop_token_ids = ()
+_STOPS: Final = ("<turn|>", "<|tool_response>")
 
 _RESULT: Final = ("<|tool_response>", "<tool_response|>")
-_FORM: Final = Notation("<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=stops)
+_FORM: Final = Notation("<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=_STOPS)
 _THOUGHT: Final = ("<|channel>", "<channel|>")
 _THOUGHT_NAME: Final = "thought\n"
 _TOOL: Final = ("<|tool>", "<tool|>")
@@ -181,3 +164,17 @@ class _Reader(NotationReader):
             self.emit(Markup(written))
         else:
             super()._lone_close(written)
+
+
+DIALECT = Dialect(
+    name="gemma4",
+    aliases=("gemma_4",),
+    model_families="Gemma 4",
+    model_globs=("gemma-4*", "gemma4*"),
+    template_markers=("<|tool_call>",),
+    source="chat template of gemma-4-31B-it",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -10,35 +10,14 @@ from typing import Final, Literal
 import msgspec
 
 from callwright.calls.history import HistoryRules
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("gigachat", "gigachat31")
-model_families = "GigaChat 3, 3.1, 3.5"
-model_globs = ("gigachat3*", "gigachat-3*")
-template_markers = ("<|function_call|>", "function call<|role_sep|>")
-history_rules = HistoryRules(single_calls=True)
-source = "chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B"
-stops = ("<|message_sep|>", "</s>")
-stop_token_ids = ()
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -91,10 +70,16 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return (_OLDER if options.flavour == "3" else _FRAME).render(conversation, options)
 
 
-messages = _FRAME.messages
-write = _FRAME.write
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="gigachat3",
+    aliases=("gigachat", "gigachat31"),
+    model_families="GigaChat 3, 3.1, 3.5",
+    model_globs=("gigachat3*", "gigachat-3*"),
+    template_markers=("<|function_call|>", "function call<|role_sep|>"),
+    history_rules=HistoryRules(single_calls=True),
+    source="chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
+    stops=("<|message_sep|>", "</s>"),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    calls=_MARKS,
+)

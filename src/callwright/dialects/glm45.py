@@ -9,32 +9,14 @@ from typing import Any, Final, Literal
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation
 from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("glm", "glm4", "glm46")
-model_families = "GLM-4.5, GLM-4.6"
-model_globs = ("glm-4.5*", "glm-4.6*", "glm4.5*", "glm4.6*")
-template_markers = ("<arg_key> + <arg_value>\\n",)
-source = "chat templates of GLM-4.5 and GLM-4.6"
-stops = GLM_ENDS
-stop_token_ids = ()
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
 
@@ -71,3 +53,17 @@ def write(turn: AssistantTurn) -> str:
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return KeyValueReader(source, tools, _TAGS, ends=GLM_ENDS).read(start)
+
+
+DIALECT = Dialect(
+    name="glm45",
+    aliases=("glm", "glm4", "glm46"),
+    model_families="GLM-4.5, GLM-4.6",
+    model_globs=("glm-4.5*", "glm-4.6*", "glm4.5*", "glm4.6*"),
+    template_markers=("<arg_key> + <arg_value>\\n",),
+    source="chat templates of GLM-4.5 and GLM-4.6",
+    stops=GLM_ENDS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

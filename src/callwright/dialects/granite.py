@@ -8,35 +8,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("granite3",)
-model_families = "Granite 3.0 to 3.3"
-model_globs = ("granite-3*", "granite3*")
-template_markers = ("<|tool_call|> + available_tools", "available_tools")
-source = "chat template of Granite-3.3-2B-Instruct"
-stops = ("<|end_of_text|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _MARKS: Final = CallMarks(opens=("<|tool_call|>", "<tool_call>"), ends=("<|end_of_text|>",))
 
@@ -69,11 +48,16 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="granite",
+    aliases=("granite3",),
+    model_families="Granite 3.0 to 3.3",
+    model_globs=("granite-3*", "granite3*"),
+    template_markers=("<|tool_call|> + available_tools", "available_tools"),
+    source="chat template of Granite-3.3-2B-Instruct",
+    stops=("<|end_of_text|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

@@ -8,36 +8,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, call_object
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("granite_fc",)
-model_families = "Granite-20B-FunctionCalling"
-model_globs = ("granite-20b-functioncalling*",)
-template_markers = ("<function_call>",)
-source = "card of granite-20b-functioncalling; vLLM 0.33.0"
-stops = ("<|endoftext|>",)
-stop_token_ids = ()
-
-Options = RenderOptions
 
 _MARKS: Final = CallMarks(opens=("<function_call>",), around=("</function_call>",), special=False)
 
@@ -68,11 +46,15 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="granite_20b_fc",
+    aliases=("granite_fc",),
+    model_families="Granite-20B-FunctionCalling",
+    model_globs=("granite-20b-functioncalling*",),
+    template_markers=("<function_call>",),
+    source="card of granite-20b-functioncalling; vLLM 0.33.0",
+    stops=("<|endoftext|>",),
+    prompt=_FRAME,
+    calls=_MARKS,
+)

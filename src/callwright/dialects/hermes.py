@@ -10,48 +10,14 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder, neutralise_json
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("qwen", "qwen25", "qwen3", "qwen3_json", "granite4", "trinity", "reka", "ernie45")
-model_families = "Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes"
-model_globs = (
-    "qwen2.5*",
-    "qwen3*",
-    "qwq*",
-    "hermes-*",
-    "*hermes-2*",
-    "*hermes-3*",
-    "*hermes-4*",
-    "granite-4*",
-    "granite4*",
-    "smollm3*",
-    "trinity*",
-    "reka*",
-    "mimo-vl*",
-)
-template_markers = ('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>")
-source = "chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
 
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
@@ -185,6 +151,29 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="hermes",
+    aliases=("qwen", "qwen25", "qwen3", "qwen3_json", "granite4", "trinity", "reka", "ernie45"),
+    model_families="Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes",
+    model_globs=(
+        "qwen2.5*",
+        "qwen3*",
+        "qwq*",
+        "hermes-*",
+        "*hermes-2*",
+        "*hermes-3*",
+        "*hermes-4*",
+        "granite-4*",
+        "granite4*",
+        "smollm3*",
+        "trinity*",
+        "reka*",
+        "mimo-vl*",
+    ),
+    template_markers=('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>"),
+    source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
+    stops=("<|im_end|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=_MARKS,
+)

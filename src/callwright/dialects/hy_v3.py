@@ -12,33 +12,16 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, own_words, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("hunyuan_v3", "hy_v4", "hy3")
-model_families = "Hunyuan 3, Hunyuan 4"
-model_globs = ("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*")
-template_markers = ("<arg_key> + <tool_sep",)
-source = "chat template of Hy3"
-stops = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
-stop_token_ids = ()
+_STOPS: Final = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
 
 _SUFFIX: Final = ":opensource"
 _SUFFIX_END = re.compile(r"(\w+)>")
@@ -47,7 +30,7 @@ _MAX_SUFFIX: Final = 64
 _BEGIN: Final = "<｜hy_begin_of_sentence:opensource｜>"
 _USER: Final = "<｜hy_User:opensource｜>"
 _ASSISTANT: Final = "<｜hy_Assistant:opensource｜>"
-_EOS: Final = stops[1]
+_EOS: Final = _STOPS[1]
 
 
 def _tags(suffix: str) -> KeyValueTags:
@@ -83,7 +66,7 @@ At the end of function call returns, you should print </tool_calls:opensource>""
 _RESULTS: Final = (f"<tool_responses{_SUFFIX}>", f"</tool_responses{_SUFFIX}>")
 _RESULT: Final = (f"<tool_response{_SUFFIX}>", f"</tool_response{_SUFFIX}>")
 _CONTROLS: Final = (
-    *(_BEGIN, _MODE, _USER, _ASSISTANT, *_RESULTS, *stops, *_TAGS.literals, *_RELEASED.literals),
+    *(_BEGIN, _MODE, _USER, _ASSISTANT, *_RESULTS, *_STOPS, *_TAGS.literals, *_RELEASED.literals),
     *(*_RESULT, *(tag for pair in _THOUGHTS for tag in pair)),
 )
 
@@ -158,7 +141,7 @@ def write(turn: AssistantTurn) -> str:
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    ends = (*stops, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
+    ends = (*_STOPS, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
     return _Reader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:")).read(
         start
     )
@@ -175,3 +158,17 @@ class _Reader(KeyValueReader):
             if not self.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
                 return None
             yield
+
+
+DIALECT = Dialect(
+    name="hy_v3",
+    aliases=("hunyuan_v3", "hy_v4", "hy3"),
+    model_families="Hunyuan 3, Hunyuan 4",
+    model_globs=("hunyuan-3*", "hy-v3*", "hy3*", "hy-v4*", "hy4*"),
+    template_markers=("<arg_key> + <tool_sep",),
+    source="chat template of Hy3",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

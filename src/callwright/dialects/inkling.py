@@ -10,34 +10,15 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ()
-model_families = "Inkling"
-model_globs = ("inkling*",)
-template_markers = ("<|content_invoke_tool_json|>",)
-source = "vLLM 0.33.0: parser and tests of inkling"
-stops = ("<|content_model_end_sampling|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _INVOKE: Final = "<|content_invoke_tool_json|>"
 _END: Final = "<|end_message|>"
@@ -78,10 +59,6 @@ _FRAME: Final = Frame(
     calls=_calls,
     each=True,
 )
-
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -130,3 +107,16 @@ class _Reader(MarkedReader):
             self.source.unread(opening)
             return True
         return (yield from super()._draft(opening, close))
+
+
+DIALECT = Dialect(
+    name="inkling",
+    model_families="Inkling",
+    model_globs=("inkling*",),
+    template_markers=("<|content_invoke_tool_json|>",),
+    source="vLLM 0.33.0: parser and tests of inkling",
+    stops=("<|content_model_end_sampling|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=ReadBy(parse),
+)

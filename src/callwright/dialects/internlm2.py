@@ -8,35 +8,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("internlm", "interns1")
-model_families = "InternLM 2.5, InternLM 3, Intern-S1"
-model_globs = ("internlm2*", "internlm3*", "intern-s1*")
-template_markers = ("<|action_start|>",)
-source = "chat format of internlm2_5-7b-chat"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _PLUGIN: Final = "<|plugin|>"
 _MARKS: Final = CallMarks(
@@ -80,11 +59,16 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="internlm2",
+    aliases=("internlm", "interns1"),
+    model_families="InternLM 2.5, InternLM 3, Intern-S1",
+    model_globs=("internlm2*", "internlm3*", "intern-s1*"),
+    template_markers=("<|action_start|>",),
+    source="chat format of internlm2_5-7b-chat",
+    stops=("<|im_end|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

@@ -7,35 +7,14 @@ template of Jamba-1.5: the tools stand in the system turn.
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object, tool_lines
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("hunyuan_a13b", "jamba_1_5")
-model_families = "Jamba 1.5 to 1.7, Hunyuan-A13B"
-model_globs = ("*jamba*", "hunyuan-a13b*")
-template_markers = ("<tool_calls>",)
-source = "chat template of Jamba-1.5; vLLM 0.33.0: tests of hunyuan_a13b"
-stops = ("<|eom|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _OPEN: Final = "<tool_calls>"
 _CLOSE: Final = "</tool_calls>"
@@ -78,11 +57,16 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="jamba",
+    aliases=("hunyuan_a13b", "jamba_1_5"),
+    model_families="Jamba 1.5 to 1.7, Hunyuan-A13B",
+    model_globs=("*jamba*", "hunyuan-a13b*"),
+    template_markers=("<tool_calls>",),
+    source="chat template of Jamba-1.5; vLLM 0.33.0: tests of hunyuan_a13b",
+    stops=("<|eom|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

@@ -14,7 +14,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import (
     chat_message,
     choice_note,
@@ -27,24 +27,8 @@ from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("prompt", "generic", "generic_json", "bare_json")
-model_families = "any model that follows instructions"
-source = "no template: tools and calls are told in words"
-stops = ("### User", "### System")
-stop_token_ids = ()
 
 _FORM: Final = '```json\n{"tool": "tool_name", "arguments": {"parameter": "value"}}\n```'
 _HEADINGS: Final = ("### System", "### User", "### Assistant")
@@ -136,3 +120,15 @@ def _declarations(tools: Sequence[FunctionTool]) -> str:
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of a reply. `start`: `reasoning` when the prompt left `<think>` open."""
     return ProseReader(source, tools).read(start)
+
+
+DIALECT = Dialect(
+    name="json",
+    aliases=("prompt", "generic", "generic_json", "bare_json"),
+    model_families="any model that follows instructions",
+    source="no template: tools and calls are told in words",
+    stops=("### User", "### System"),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -11,33 +11,16 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("k2_v3", "k2horizon")
-model_families = "K2 Horizon"
-model_globs = ("k2-horizon*",)
-template_markers = ("<ifm|tool_call",)
-source = "vLLM's parser k2_horizon; model card of K2-Horizon"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
+_STOPS: Final = ("<|im_end|>",)
 
 _TAGS: Final = KeyValueTags(
     call="<ifm|tool_call>",
@@ -122,5 +105,19 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     # Which of the thoughts is open is not known: the end of any is the end.
-    ends = (*stops, *(end for _, end in _THOUGHTS[1:]))
+    ends = (*_STOPS, *(end for _, end in _THOUGHTS[1:]))
     return KeyValueReader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends).read(start)
+
+
+DIALECT = Dialect(
+    name="k2_horizon",
+    aliases=("k2_v3", "k2horizon"),
+    model_families="K2 Horizon",
+    model_globs=("k2-horizon*",),
+    template_markers=("<ifm|tool_call",),
+    source="vLLM's parser k2_horizon; model card of K2-Horizon",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

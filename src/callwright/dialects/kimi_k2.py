@@ -13,34 +13,13 @@ from typing import Final, Literal
 import msgspec
 
 from callwright.calls.history import HistoryRules
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot")
-model_families = "Kimi K2, K2-Thinking, K2.5, K2.6"
-model_globs = ("kimi-k2*", "kimi-dev*")
-template_markers = ("tool_calls_section",)
-history_rules = HistoryRules(call_id=lambda name, number: _id(name, number))
-source = "chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -110,14 +89,20 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return (_INSTRUCT if options.flavour == "instruct" else _FRAME).render(conversation, options)
 
 
-messages = _FRAME.messages
-write = _FRAME.write
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
-
-
 def _id(name: str, number: int) -> str:
     return f"functions.{name}:{number}"
+
+
+DIALECT = Dialect(
+    name="kimi_k2",
+    aliases=("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot"),
+    model_families="Kimi K2, K2-Thinking, K2.5, K2.6",
+    model_globs=("kimi-k2*", "kimi-dev*"),
+    template_markers=("tool_calls_section",),
+    history_rules=HistoryRules(call_id=lambda name, number: _id(name, number)),
+    source="chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct",
+    stops=("<|im_end|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    calls=_MARKS,
+)

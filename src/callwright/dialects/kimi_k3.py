@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, assert_never
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import arguments_object, choice_note, plain_text, told_messages
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
@@ -19,34 +19,17 @@ from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, read_until
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("kimi_k3_xtml",)
-model_families = "Kimi K3"
-model_globs = ("kimi-k3*",)
-template_markers = ("<|open|> + <|sep|>",)
-source = "chat template of Kimi-K3"
-stops = ("<|end_of_msg|>",)
-stop_token_ids = ()
+_STOPS: Final = ("<|end_of_msg|>",)
 
 _OPEN: Final = "<|open|>"
 _CLOSE: Final = "<|close|>"
 _SEP: Final = "<|sep|>"
-_CONTROLS: Final = (_OPEN, _CLOSE, _SEP, *stops)
+_CONTROLS: Final = (_OPEN, _CLOSE, _SEP, *_STOPS)
 _THINK: Final = (f"{_OPEN}think{_SEP}", f"{_CLOSE}think{_SEP}")
 _RESPONSE: Final = (f"{_OPEN}response{_SEP}", f"{_CLOSE}response{_SEP}")
-_PARTS: Final = (*_RESPONSE, f"{_CLOSE}message{_SEP}", *stops)
+_PARTS: Final = (*_RESPONSE, f"{_CLOSE}message{_SEP}", *_STOPS)
 _TAGS: Final = ParameterTags(
     call=f"{_OPEN}call",
     call_end=f"{_CLOSE}call{_SEP}",
@@ -103,7 +86,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                     _close(_open(out, "think").text(reasoning or ""), "think")
                 _close(_open(out, "response").text(plain_text(message.parts, number) if message else ""), "response")
                 _calls(out, turn)
-                _close(out, "message").control(*stops)
+                _close(out, "message").control(*_STOPS)
             case ToolTurn(outputs):
                 for index, (name, output) in enumerate(outputs, 1):
                     _message(out, plain_text(output.parts, number), role="tool", tool=name, index=str(index))
@@ -187,7 +170,7 @@ def _type(value: object) -> str:
 
 
 def _message(out: PromptBuilder, text: str, **named: str) -> None:
-    _close(_open(out, "message", **named).text(text), "message").control(*stops)
+    _close(_open(out, "message", **named).text(text), "message").control(*_STOPS)
 
 
 def _open(out: PromptBuilder, part: str, **named: str) -> PromptBuilder:
@@ -255,3 +238,17 @@ def _attributes(head: str) -> Mapping[str, str]:
     """The attributes of a tag, their escapes read."""
     _, found = attributes(f"part {head.strip()}")
     return {key: value.replace("&quot;", '"').replace("&amp;", "&") for key, value in found.items()}
+
+
+DIALECT = Dialect(
+    name="kimi_k3",
+    aliases=("kimi_k3_xtml",),
+    model_families="Kimi K3",
+    model_globs=("kimi-k3*",),
+    template_markers=("<|open|> + <|sep|>",),
+    source="chat template of Kimi-K3",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

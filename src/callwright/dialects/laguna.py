@@ -11,32 +11,16 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, own_words, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("poolside_v1", "poolside")
-model_families = "Poolside Laguna"
-model_globs = ("laguna*", "*poolside*")
-source = "chat templates of Laguna-XS.2 and XS-2.1"
-stops = ("</assistant>",)
-stop_token_ids = ()
+_STOPS: Final = ("</assistant>",)
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
 _IN_TURN: Final = KeyValueTags(call="<user>", call_end="</user>")
@@ -135,7 +119,7 @@ def write(turn: AssistantTurn) -> str:
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=stops, also=(_IN_TURN.call,)).read(start)
+    return _Reader(source, tools, _TAGS, ends=_STOPS, also=(_IN_TURN.call,)).read(start)
 
 
 class _Reader(KeyValueReader):
@@ -144,3 +128,16 @@ class _Reader(KeyValueReader):
     def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
         yield from ()
         return "", _IN_TURN
+
+
+DIALECT = Dialect(
+    name="laguna",
+    aliases=("poolside_v1", "poolside"),
+    model_families="Poolside Laguna",
+    model_globs=("laguna*", "*poolside*"),
+    source="chat templates of Laguna-XS.2 and XS-2.1",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

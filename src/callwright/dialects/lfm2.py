@@ -11,34 +11,14 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
+from callwright.dialects.readers.python_calls import PythonForm, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("lfm2.5",)
-model_families = "LFM2, LFM2.5"
-model_globs = ("lfm2*",)
-template_markers = ("<|tool_list_start|>", "<|tool_call_start|>")
-source = "chat templates of LFM2-1.2B and LFM2.5-8B-A1B"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
 
 _OPEN: Final = "<|tool_call_start|>"
 _CLOSE: Final = "<|tool_call_end|>"
@@ -149,6 +129,15 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return PythonReader(source, tools, _FORM).read(start)
+DIALECT = Dialect(
+    name="lfm2",
+    aliases=("lfm2.5",),
+    model_families="LFM2, LFM2.5",
+    model_globs=("lfm2*",),
+    template_markers=("<|tool_list_start|>", "<|tool_call_start|>"),
+    source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B",
+    stops=("<|im_end|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=_FORM,
+)

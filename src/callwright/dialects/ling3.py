@@ -10,39 +10,22 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("ling", "bailing")
-model_families = "Ling 3, Ring 3"
-model_globs = ("ling-3*", "ling3*")
-template_markers = ("<arg_key> + <role_end>", "<arg_key> + <|role_end|>")
-source = "chat template of Ling-3.0"
-stops = ("<|role_end|>",)
-stop_token_ids = ()
+_STOPS: Final = ("<|role_end|>",)
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
 # As the template shows earlier calls.
 _HISTORY: Final = KeyValueTags(gaps=("", "\n", "\n"), name_gap="\n", between="\n")
 _CONTROLS: Final = (
-    *("<role>", "</role>", *stops, *_TAGS.literals),
+    *("<role>", "</role>", *_STOPS, *_TAGS.literals),
     *("<tool_response>", "</tool_response>", "<think>", "</think>"),
 )
 _WHEN: Final = (
@@ -110,4 +93,18 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return KeyValueReader(source, tools, _TAGS, ends=stops).read(start)
+    return KeyValueReader(source, tools, _TAGS, ends=_STOPS).read(start)
+
+
+DIALECT = Dialect(
+    name="ling3",
+    aliases=("ling", "bailing"),
+    model_families="Ling 3, Ring 3",
+    model_globs=("ling-3*", "ling3*"),
+    template_markers=("<arg_key> + <role_end>", "<arg_key> + <|role_end|>"),
+    source="chat template of Ling-3.0",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

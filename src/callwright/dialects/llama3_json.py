@@ -12,43 +12,13 @@ from typing import Final
 import msgspec
 
 from callwright.calls.history import HistoryRules
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.template import Frame, Result, call_object
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("llama3", "llama4_json", "llama_json")
-model_families = "Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form"
-model_globs = (
-    "llama-3.1*",
-    "llama-3.3*",
-    "llama3.1*",
-    "llama3.3*",
-    "meta-llama-3.1*",
-    "meta-llama-3.3*",
-    "llama-3-groq*",
-)
-template_markers = ("<|python_tag|>", "Environment: ipython")
-history_rules = HistoryRules(single_calls=True)
-source = "chat template of Llama-3.1-8B-Instruct"
-stops = ("<|eot_id|>", "<|eom_id|>")
-stop_token_ids = (128009, 128008)
+__all__ = ["DIALECT"]
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -112,10 +82,25 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return frame.render(conversation, options)
 
 
-messages = _FRAME.messages
-write = _FRAME.write
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="llama3_json",
+    aliases=("llama3", "llama4_json", "llama_json"),
+    model_families="Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form",
+    model_globs=(
+        "llama-3.1*",
+        "llama-3.3*",
+        "llama3.1*",
+        "llama3.3*",
+        "meta-llama-3.1*",
+        "meta-llama-3.3*",
+        "llama-3-groq*",
+    ),
+    template_markers=("<|python_tag|>", "Environment: ipython"),
+    history_rules=HistoryRules(single_calls=True),
+    source="chat template of Llama-3.1-8B-Instruct",
+    stops=("<|eot_id|>", "<|eom_id|>"),
+    stop_token_ids=(128009, 128008),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    calls=_MARKS,
+)

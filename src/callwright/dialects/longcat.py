@@ -7,35 +7,14 @@ template only the markers are known, so the tools are told in words.
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("longcat_flash",)
-model_families = "LongCat-Flash"
-model_globs = ("longcat*",)
-template_markers = ("<longcat_tool_call>",)
-source = "vLLM 0.33.0: parser and tests of longcat"
-stops = ("</longcat_s>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _OPEN: Final = "<longcat_tool_call>"
 _CLOSE: Final = "</longcat_tool_call>"
@@ -65,11 +44,16 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="longcat",
+    aliases=("longcat_flash",),
+    model_families="LongCat-Flash",
+    model_globs=("longcat*",),
+    template_markers=("<longcat_tool_call>",),
+    source="vLLM 0.33.0: parser and tests of longcat",
+    stops=("</longcat_s>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

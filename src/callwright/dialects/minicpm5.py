@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
@@ -18,26 +19,8 @@ from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("minicpm",)
-model_families = "MiniCPM5"
-model_globs = ("minicpm5*",)
-template_markers = ("<param name= + CDATA",)
-source = "chat template of MiniCPM5-1B"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
 
 _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"
@@ -172,3 +155,17 @@ class _Reader(ParameterReader):
 
 
 _IN_CDATA: Final = Markers(_CDATA_END)
+
+
+DIALECT = Dialect(
+    name="minicpm5",
+    aliases=("minicpm",),
+    model_families="MiniCPM5",
+    model_globs=("minicpm5*",),
+    template_markers=("<param name= + CDATA",),
+    source="chat template of MiniCPM5-1B",
+    stops=("<|im_end|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -11,33 +11,15 @@ from typing import Any, Final, Literal
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects._minimax import END, minimax_frame, with_system
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("minimax",)
-model_families = "MiniMax M2 to M2.7"
-model_globs = ("minimax-m2*",)
-template_markers = ("<minimax:tool_call>",)
-source = "chat template of MiniMax-M2 (llama.cpp models/templates/unsloth-MiniMax-M2.jinja)"
-stops = (END,)
-stop_token_ids = ()
 
 _OPEN: Final = "<minimax:tool_call>"
 _CLOSE: Final = "</minimax:tool_call>"
@@ -112,3 +94,17 @@ _FRAME: Final = minimax_frame(
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return ParameterReader(source, tools, _TAGS, ends=(END,)).read(start)
+
+
+DIALECT = Dialect(
+    name="minimax_m2",
+    aliases=("minimax",),
+    model_families="MiniMax M2 to M2.7",
+    model_globs=("minimax-m2*",),
+    template_markers=("<minimax:tool_call>",),
+    source="chat template of MiniMax-M2 (llama.cpp models/templates/unsloth-MiniMax-M2.jinja)",
+    stops=(END,),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -19,6 +19,7 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects._minimax import END, minimax_frame, with_system
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
@@ -28,26 +29,8 @@ from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
 from callwright.tolerant_json.codec import encode
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ()
-model_families = "MiniMax M3"
-model_globs = ("minimax-m3*",)
-template_markers = ("]<]minimax[>[",)
-source = "chat template of MiniMax-M3"
-stops = (END,)
-stop_token_ids = ()
 
 _MARK: Final = "]<]minimax[>["
 _OPEN: Final = f"{_MARK}<tool_call>"
@@ -313,3 +296,16 @@ def _member(writer: ArgumentsWriter, schema: object, head: str) -> object:
     if "array" in kinds and ("object" not in kinds or head == "item"):
         return items
     return writer.inside(schema, head)[1]
+
+
+DIALECT = Dialect(
+    name="minimax_m3",
+    model_families="MiniMax M3",
+    model_globs=("minimax-m3*",),
+    template_markers=("]<]minimax[>[",),
+    source="chat template of MiniMax-M3",
+    stops=(END,),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -8,35 +8,13 @@ Ministral-3-14B-Reasoning-2512.
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
+from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.prompts.template import Result, ThinkingOptions
-from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("ministral", "magistral", "devstral", "mistral_v13")
-model_families = "Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later"
-model_globs = ("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*")
-template_markers = ("[TOOL_CALLS] + [ARGS]",)
-history_rules = HISTORY
-source = "chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512"
-stops = ("</s>",)
-stop_token_ids = (2,)
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -74,15 +52,23 @@ _FRAMES: Final = {
     "v13": frame(_calls_without_ids, _results_without_ids, system=True, place="after system", reasons=True),
 }
 
-messages = _FRAMES["v11"].messages
-write = _FRAMES["v11"].write
-
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt: nothing stands where the answer begins."""
     return _FRAMES[options.flavour].render(conversation, options)
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `[THINK]` open."""
-    return MarkedReader(source, tools, MARKS).read(start)
+DIALECT = Dialect(
+    name="mistral_v11",
+    aliases=("ministral", "magistral", "devstral", "mistral_v13"),
+    model_families="Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later",
+    model_globs=("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*"),
+    template_markers=("[TOOL_CALLS] + [ARGS]",),
+    history_rules=HISTORY,
+    source="chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512",
+    stops=("</s>",),
+    stop_token_ids=(2,),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAMES["v11"].messages, write=_FRAMES["v11"].write),
+    calls=MARKS,
+)

@@ -8,44 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
 from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.template import Result, WriteCalls
-from callwright.dialects.readers.marked import MarkedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("mistral", "mistral_nemo")
-model_families = "Mistral 7B v0.3, Nemo, Large 2407, Mixtral"
-model_globs = (
-    "mistral-7b-*v0.3*",
-    "mistral-nemo*",
-    "mistral-large*",
-    "mixtral*",
-    "mistral:7b*",
-    "mistral-small-24*",
-    "mistral-small3.1*",
-)
-template_markers = ("[TOOL_CALLS]",)
-history_rules = HISTORY
-source = "chat template of Mistral-Nemo-Instruct-2407"
-stops = ("</s>",)
-stop_token_ids = (2,)
+__all__ = ["DIALECT"]
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -74,15 +43,31 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
 _FRAME: Final = frame(_calls(""), _results, system=False, place="before last user", reasons=False)
 _SPACED: Final = frame(_calls(" "), _results, system=False, place="before last user", reasons=False, space=" ")
 
-messages = _FRAME.messages
-write = _FRAME.write
-
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt: nothing stands where the answer begins."""
     return (_SPACED if options.spaces else _FRAME).render(conversation, options)
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return MarkedReader(source, tools, MARKS).read(start)
+DIALECT = Dialect(
+    name="mistral_v3",
+    aliases=("mistral", "mistral_nemo"),
+    model_families="Mistral 7B v0.3, Nemo, Large 2407, Mixtral",
+    model_globs=(
+        "mistral-7b-*v0.3*",
+        "mistral-nemo*",
+        "mistral-large*",
+        "mixtral*",
+        "mistral:7b*",
+        "mistral-small-24*",
+        "mistral-small3.1*",
+    ),
+    template_markers=("[TOOL_CALLS]",),
+    history_rules=HISTORY,
+    source="chat template of Mistral-Nemo-Instruct-2407",
+    stops=("</s>",),
+    stop_token_ids=(2,),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    calls=MARKS,
+)

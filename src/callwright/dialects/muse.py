@@ -20,7 +20,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import (
     arguments_object,
     format_note,
@@ -35,26 +35,8 @@ from callwright.events import ContentDelta, Markup, ReasoningDelta
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("muse_glimmer", "muse_spark", "atem")
-model_families = "Meta Muse Spark, Muse Glimmer"
-model_globs = ("muse-*", "meta-muse*")
-template_markers = ("<atem:",)
-source = "chat template of Muse-Glimmer"
-stops = ("<|eot|>",)
-stop_token_ids = ()
 
 _START: Final = "<|start|>"
 _MESSAGE: Final = "<|message|>"
@@ -320,3 +302,17 @@ class _Reader(ParameterReader):
         name = (found["name"] if found else "") or self._recipient
         space, _, rest = name.partition(".")
         return rest if name not in self.tools and space == rest in self.tools else name, head + end
+
+
+DIALECT = Dialect(
+    name="muse",
+    aliases=("muse_glimmer", "muse_spark", "atem"),
+    model_families="Meta Muse Spark, Muse Glimmer",
+    model_globs=("muse-*", "meta-muse*"),
+    template_markers=("<atem:",),
+    source="chat template of Muse-Glimmer",
+    stops=("<|eot|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

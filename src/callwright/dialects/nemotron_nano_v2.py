@@ -8,33 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_list
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("nemotron_v2", "nemotron_json")
-model_families = "Nemotron Nano 9B and 12B v2"
-model_globs = ("*nemotron-nano-*v2*",)
-template_markers = ("<TOOLCALL>",)
-source = "chat template of NVIDIA-Nemotron-Nano-9B-v2"
-stops = ("<SPECIAL_12>",)
-stop_token_ids = ()
+__all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
@@ -86,11 +66,16 @@ _FRAME: Final = Frame(
     results=_results,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="nemotron_nano_v2",
+    aliases=("nemotron_v2", "nemotron_json"),
+    model_families="Nemotron Nano 9B and 12B v2",
+    model_globs=("*nemotron-nano-*v2*",),
+    template_markers=("<TOOLCALL>",),
+    source="chat template of NVIDIA-Nemotron-Nano-9B-v2",
+    stops=("<SPECIAL_12>",),
+    options=Options,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

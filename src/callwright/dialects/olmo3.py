@@ -10,39 +10,20 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
+from callwright.dialects.readers.python_calls import PythonForm, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("olmo",)
-model_families = "Olmo 3"
-model_globs = ("olmo-3*", "olmo3*")
-template_markers = ("<function_calls> + <functions>",)
-source = "chat template of Olmo-3-7B-Instruct"
-stops = ("<|im_end|>", "<|endoftext|>")
-stop_token_ids = ()
+_STOPS: Final = ("<|im_end|>", "<|endoftext|>")
 
 _OPEN: Final = "<function_calls>"
 _CLOSE: Final = "</function_calls>"
 _FORM: Final = PythonForm(((_OPEN, _CLOSE),))
-_CONTROLS: Final = (*("<|im_start|>", *stops, _OPEN, _CLOSE, "<functions>", "</functions>", "<think>", "</think>"),)
+_CONTROLS: Final = (*("<|im_start|>", *_STOPS, _OPEN, _CLOSE, "<functions>", "</functions>", "<think>", "</think>"),)
 _IDENTITY: Final = "You are a helpful function-calling AI assistant."
 _WITH_TOOLS: Final = (
     "You are provided with function signatures within <functions></functions> XML tags. You may call one or more "
@@ -135,6 +116,15 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return PythonReader(source, tools, _FORM).read(start)
+DIALECT = Dialect(
+    name="olmo3",
+    aliases=("olmo",),
+    model_families="Olmo 3",
+    model_globs=("olmo-3*", "olmo3*"),
+    template_markers=("<function_calls> + <functions>",),
+    source="chat template of Olmo-3-7B-Instruct",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=_FORM,
+)

@@ -8,36 +8,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, call_list
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("phi4_mini_json", "firefunction_v2", "functools")
-model_families = "Phi-4-mini, Firefunction v2"
-model_globs = ("phi-4-mini*", "phi4-mini*", "*firefunction-v2*")
-template_markers = ("functools",)
-source = "chat template of Phi-4-mini-instruct"
-stops = ("<|end|>", "<|endoftext|>")
-stop_token_ids = (200020, 199999)
-
-Options = RenderOptions
 
 _MARKS: Final = CallMarks(opens=("functools",), special=False)
 
@@ -64,11 +42,16 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="phi4_mini",
+    aliases=("phi4_mini_json", "firefunction_v2", "functools"),
+    model_families="Phi-4-mini, Firefunction v2",
+    model_globs=("phi-4-mini*", "phi4-mini*", "*firefunction-v2*"),
+    template_markers=("functools",),
+    source="chat template of Phi-4-mini-instruct",
+    stops=("<|end|>", "<|endoftext|>"),
+    stop_token_ids=(200020, 199999),
+    prompt=_FRAME,
+    calls=_MARKS,
+)

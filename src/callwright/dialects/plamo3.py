@@ -8,35 +8,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
-
-aliases = ("plamo",)
-model_families = "PLaMo 3"
-model_globs = ("plamo-3*", "plamo3*")
-template_markers = ("<|plamo:begin_tool_request",)
-source = "vLLM 0.33.0: parser and tests of plamo3"
-stops = ("<|plamo:tag|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
+__all__ = ["DIALECT"]
 
 
 def _token(name: str) -> str:
@@ -82,11 +60,16 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="plamo3",
+    aliases=("plamo",),
+    model_families="PLaMo 3",
+    model_globs=("plamo-3*", "plamo3*"),
+    template_markers=("<|plamo:begin_tool_request",),
+    source="vLLM 0.33.0: parser and tests of plamo3",
+    stops=("<|plamo:tag|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

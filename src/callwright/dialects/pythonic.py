@@ -10,38 +10,19 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.python_calls import PythonForm, PythonReader, python_call
+from callwright.dialects.readers.python_calls import PythonForm, python_call
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("llama4_pythonic", "llama_pythonic")
-model_families = "Llama 3.2, Llama 4, fine-tunes that write Python lists"
-model_globs = ("llama-3.2*", "llama3.2*", "llama-4*", "llama4*")
-template_markers = ("<|python_start|>",)
-source = "chat templates of Llama 3.2 and Llama 4; Meta's prompt guide"
-stops = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
-stop_token_ids = ()
+_STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 
-_FORM: Final = PythonForm((("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", "")), ends=stops)
+_FORM: Final = PythonForm((("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", "")), ends=_STOPS)
 _CONTROLS: Final = (
-    *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", *stops),
+    *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", *_STOPS),
     *("<|python_start|>", "<|python_end|>", "<|python_tag|>"),
 )
 _HOW_TO: Final = """If you decide to invoke any of the functions, put them in the format of
@@ -116,6 +97,15 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<|start_header_id|>").text(role).control("<|end_header_id|>").text("\n\n")
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return PythonReader(source, tools, _FORM).read(start)
+DIALECT = Dialect(
+    name="pythonic",
+    aliases=("llama4_pythonic", "llama_pythonic"),
+    model_families="Llama 3.2, Llama 4, fine-tunes that write Python lists",
+    model_globs=("llama-3.2*", "llama3.2*", "llama-4*", "llama4*"),
+    template_markers=("<|python_start|>",),
+    source="chat templates of Llama 3.2 and Llama 4; Meta's prompt guide",
+    stops=_STOPS,
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=_FORM,
+)

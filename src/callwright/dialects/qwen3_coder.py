@@ -13,6 +13,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
@@ -20,36 +21,8 @@ from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige")
-model_families = "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige"
-model_globs = (
-    "qwen3-coder*",
-    "qwen3.5*",
-    "qwen3.6*",
-    "qwen3.8*",
-    "*nemotron-3*",
-    "step-3.5*",
-    "step-3.7*",
-    "mimo-v2*",
-    "nanbeige*",
-)
-template_markers = ("<function= + <parameter=",)
-source = "chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
 
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
@@ -295,3 +268,27 @@ _FRAMES: Final = {
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
     return ParameterReader(source, tools, _TAGS).read(start)
+
+
+DIALECT = Dialect(
+    name="qwen3_coder",
+    aliases=("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige"),
+    model_families="Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige",
+    model_globs=(
+        "qwen3-coder*",
+        "qwen3.5*",
+        "qwen3.6*",
+        "qwen3.8*",
+        "*nemotron-3*",
+        "step-3.5*",
+        "step-3.7*",
+        "mimo-v2*",
+        "nanbeige*",
+    ),
+    template_markers=("<function= + <parameter=",),
+    source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
+    stops=("<|im_end|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

@@ -12,7 +12,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import (
     arguments_object,
     format_note,
@@ -26,26 +26,8 @@ from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties, required
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("seed",)
-model_families = "Seed-OSS-36B"
-model_globs = ("seed-oss*",)
-template_markers = ("<seed:tool_call>", "<seed:")
-source = "chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)"
-stops = ("<seed:eos>",)
-stop_token_ids = ()
 
 _BEGIN: Final = "<seed:bos>"
 _END: Final = "<seed:eos>"
@@ -206,3 +188,17 @@ def _call(call: Call) -> str:
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<seed:think>` open."""
     return ParameterReader(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)).read(start)
+
+
+DIALECT = Dialect(
+    name="seed_oss",
+    aliases=("seed",),
+    model_families="Seed-OSS-36B",
+    model_globs=("seed-oss*",),
+    template_markers=("<seed:tool_call>", "<seed:"),
+    source="chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)",
+    stops=("<seed:eos>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

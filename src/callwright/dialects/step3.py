@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
@@ -21,26 +22,8 @@ from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ()
-model_families = "Step-3"
-model_globs = ("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*")
-template_markers = ("<steptml:",)
-source = "Step-3 parsers and prompts of vLLM and SGLang"
-stops = ("<|EOT|>",)
-stop_token_ids = ()
 
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<|EOT|>"
@@ -160,3 +143,16 @@ class _Reader(ParameterReader):
         yield from self._skip_blanks()
         if (yield from self._comes(literal)):
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
+
+
+DIALECT = Dialect(
+    name="step3",
+    model_families="Step-3",
+    model_globs=("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*"),
+    template_markers=("<steptml:",),
+    source="Step-3 parsers and prompts of vLLM and SGLang",
+    stops=("<|EOT|>",),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

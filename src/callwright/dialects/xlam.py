@@ -8,34 +8,14 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
+from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("toolace",)
-model_families = "xLAM, ToolACE and their kin"
-model_globs = ("*xlam*", "toolace*")
-source = "chat template of xLAM-2"
-stops = ("<|im_end|>",)
-stop_token_ids = ()
-
-Options = ThinkingOptions
 
 _MARKS: Final = CallMarks(opens=("<tool_call>", "[TOOL_CALLS]"), around=("</tool_call>",), bare=True, special=False)
 
@@ -73,11 +53,15 @@ _FRAME: Final = Frame(
     each=True,
 )
 
-render = _FRAME.render
-messages = _FRAME.messages
-write = _FRAME.write
 
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return MarkedReader(source, tools, _MARKS).read(start)
+DIALECT = Dialect(
+    name="xlam",
+    aliases=("toolace",),
+    model_families="xLAM, ToolACE and their kin",
+    model_globs=("*xlam*", "toolace*"),
+    source="chat template of xLAM-2",
+    stops=("<|im_end|>",),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=_MARKS,
+)

@@ -40,7 +40,7 @@ def build_generation_request(
         raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
     dialect = get_dialect(name)
     asked = replace(asked, dialect=name)
-    given = model.options if isinstance(model.options, dialect.Options) else dialect.Options()
+    given = model.options if isinstance(model.options, dialect.options) else dialect.options()
     options = _options(given, fields, today)
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items

@@ -6,27 +6,24 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 """
 
 from callwright.calls.history import HistoryRules
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.harmony.output import parse
 from callwright.dialects.harmony.prompt import Options, messages, render, write
 
-__all__ = [
-    "Options",
-    "aliases",
-    "messages",
-    "model_families",
-    "parse",
-    "render",
-    "source",
-    "stop_token_ids",
-    "stops",
-    "write",
-]
+__all__ = ["DIALECT"]
 
-aliases = ("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony")
-model_families = "gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1"
-model_globs = ("*gpt-oss*", "llm-jp-4*")
-template_markers = ("<|channel|> + <|message|> + commentary",)
-history_rules = HistoryRules(single_calls=True)
-source = "openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11"
-stops = ("<|return|>", "<|call|>")
-stop_token_ids = (200002, 200012)
+
+DIALECT = Dialect(
+    name="harmony",
+    aliases=("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony"),
+    model_families="gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1",
+    model_globs=("*gpt-oss*", "llm-jp-4*"),
+    template_markers=("<|channel|> + <|message|> + commentary",),
+    history_rules=HistoryRules(single_calls=True),
+    source="openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11",
+    stops=("<|return|>", "<|call|>"),
+    stop_token_ids=(200002, 200012),
+    options=Options,
+    prompt=PromptBy(render=render, messages=messages, write=write),
+    calls=ReadBy(parse),
+)

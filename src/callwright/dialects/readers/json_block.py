@@ -164,7 +164,11 @@ class MarkedJson:
         if more:
             self._calls(more, rest)
             return ""
-        if self._source.ended and not stop and any(literal.startswith(rest.strip()) for literal in self._stops.literals):
+        if (
+            self._source.ended
+            and not stop
+            and any(literal.startswith(rest.strip()) for literal in self._stops.literals)
+        ):
             self._emit(Markup(rest))  # a partial closing tag, cut off
             return ""
         if stop:

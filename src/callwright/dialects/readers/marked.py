@@ -60,6 +60,10 @@ class CallMarks(Struct, frozen=True):
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
 
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """See `CallFormat`."""
+        return MarkedReader(source, tools, self).read(start)
+
 
 @lru_cache(maxsize=256)
 def _marks(form: CallMarks) -> Marks:

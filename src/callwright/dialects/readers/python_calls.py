@@ -39,6 +39,10 @@ class PythonForm(Struct, frozen=True):
     blocks: tuple[tuple[str, str], ...]
     ends: tuple[str, ...] = ()
 
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """See `CallFormat`."""
+        return PythonReader(source, tools, self).read(start)
+
 
 def python_call(call: Call, write: Callable[[Any], str] | None = None) -> str:
     """A call as Python. `write` makes the text of an argument; by default a literal with strings in double quotes."""
