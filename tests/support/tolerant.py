@@ -37,7 +37,7 @@ def read(parts: Iterable[str]) -> Read:
         source.push(part)
         if not found:
             run()
-    source.end(cut=False)
+    source.end()
     if not found:
         run()
     assert found, "the reader asks for more behind the end"
