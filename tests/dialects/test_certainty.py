@@ -1,6 +1,6 @@
-"""What is complete is what was meant, in every format: outputs that are cut off, mixed with words, or say a thing twice.
+"""What is complete is what was meant, in every format: outputs that are cut off, mixed with words, or say it twice.
 
-Each dialect writes two calls in several shapes; what is disturbed then is tried at each place (`scripts/test` tries some).
+Each dialect writes two calls in several shapes. They are disturbed at each place, of which a brief run tries some.
 """
 
 from collections.abc import Callable, Iterator, Sequence
