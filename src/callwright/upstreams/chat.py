@@ -7,7 +7,7 @@ in place of a call. A server is not sent what it does not support.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
+from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
 from callwright.events import FinishReason, Usage
+from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
     Delta,
     Deltas,
@@ -65,11 +67,14 @@ class ChatUpstream(ConstrainedUpstream):
         self._server: Server = server
         super().__init__(url, headers, timeouts)
 
-    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
-        own = _OWN_FORMAT.get(self._server)
-        if own is not None and constraint.dialect != _JSON:
-            return own
-        return _BY_SCHEMA if self._server != "openai" else None
+    def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
+        if self._server == "openai":
+            return ()
+        if self._server not in _OWN_FORMAT:
+            return (_BY_SCHEMA,)
+        if constraint.dialect != _JSON:
+            return (_OWN_FORMAT[self._server],)
+        return (_BY_TAGGED_SCHEMA[self._server], _BY_SCHEMA)
 
     async def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         body: dict[str, Any] = {
@@ -144,6 +149,12 @@ def _schema(found: Compiled) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
+def _tagged(found: Compiled) -> Compiled:
+    """A schema as a tag, in which its white space can be bounded."""
+    tag = {"type": "structural_tag", "format": json_format(msgspec.Raw(found.text.encode()))}
+    return Compiled(encode(tag).decode())
+
+
 def _shown_vllm_tag(found: Compiled) -> dict[str, Any]:
     """The tag, and the markers of calls in the text: in some vocabularies they are special tokens, which vLLM leaves
     out.
@@ -156,6 +167,10 @@ def _shown_sglang_tag(found: Compiled) -> dict[str, Any]:
 
 
 _BY_SCHEMA: Final = ConstraintEncoding("json", _schema)
+_BY_TAGGED_SCHEMA: Final[Mapping[Server, ConstraintEncoding]] = {
+    "vllm": ConstraintEncoding("json", lambda found: vllm_tag(_tagged(found))),
+    "sglang": ConstraintEncoding("json", lambda found: sglang_tag(_tagged(found))),
+}
 # Servers that can enforce the dialect's own format in a chat answer. llama.cpp's grammars could, too; but markers of
 # calls that are control tokens are missing from its chat answers.
 _OWN_FORMAT: Final[Mapping[Server, ConstraintEncoding]] = {

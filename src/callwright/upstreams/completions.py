@@ -6,7 +6,7 @@ rendered.
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -50,8 +50,8 @@ class CompletionsUpstream(ConstrainedUpstream):
         self._way = _WAYS[flavour]
         super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
 
-    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
-        return self._way.spelling
+    def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
+        return () if self._way.spelling is None else (self._way.spelling,)
 
     def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         way = self._way
