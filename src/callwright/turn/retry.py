@@ -15,6 +15,7 @@ from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
 from callwright.events import (
+    AnnotationsDelta,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -25,6 +26,7 @@ from callwright.events import (
     Problem,
     ProblemKind,
     ReasoningDelta,
+    RefusalDelta,
 )
 from callwright.tolerant_json.find import json_places
 
@@ -46,6 +48,9 @@ _WRONG: Final = frozenset(
 # Those of a text that may have been a call, where no call is required.
 _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
 _NOT_RUN: Final = "Error: this call was not run."
+# What an answer says to the user, and all that it says.
+_CONTENT: Final = (ContentDelta, RefusalDelta, AnnotationsDelta)
+_SAID: Final = (*_CONTENT, ReasoningDelta)
 
 
 class ToolChoiceNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
@@ -72,7 +77,7 @@ class RetryAttempt(msgspec.Struct):
     """One answer of the model. `held` are its events that have not gone out, in order, without `Finished`."""
 
     held: list[Event] = []
-    content: list[ContentDelta] = []
+    content: list[ContentDelta | RefusalDelta | AnnotationsDelta] = []
     reasoning: list[ReasoningDelta] = []
     calls: dict[int, AttemptedCall] = {}
     problems: list[Problem] = []
@@ -97,7 +102,7 @@ class RetryAttempt(msgspec.Struct):
                 self.problems.append(event)
             case Finished(reason):
                 self.reason = reason
-            case ContentDelta():
+            case ContentDelta() | RefusalDelta() | AnnotationsDelta():
                 self.content.append(event)
             case ReasoningDelta():
                 self.reasoning.append(event)
@@ -105,17 +110,22 @@ class RetryAttempt(msgspec.Struct):
     @property
     def held_text(self) -> list[Event]:
         """Content and reasoning that have not gone out."""
-        return [event for event in self.held if isinstance(event, ContentDelta | ReasoningDelta)]
+        return [event for event in self.held if isinstance(event, _SAID)]
 
     @property
     def has_spoken(self) -> bool:
         """Whether some of its content has gone out."""
-        return sum(isinstance(event, ContentDelta) for event in self.held) < len(self.content)
+        return sum(isinstance(event, _CONTENT) for event in self.held) < len(self.content)
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether the model has refused to answer."""
+        return any(isinstance(event, RefusalDelta) for event in self.content)
 
     @property
     def said(self) -> str:
         """Its whole content."""
-        return "".join(event.text for event in self.content)
+        return "".join(event.text for event in self.content if isinstance(event, ContentDelta))
 
     @property
     def doubts(self) -> list[Problem]:
@@ -163,7 +173,7 @@ class RetryPolicy:
         """Whether an event may go out now; else it is held back."""
         flows = self._streamed and not (self._earlier or self._attempt.calls)
         self._attempt.add(event)
-        if flows and isinstance(event, ContentDelta | ReasoningDelta):
+        if flows and isinstance(event, _SAID):
             return True
         if not isinstance(event, Finished):
             self._attempt.held.append(event)
@@ -176,7 +186,7 @@ class RetryPolicy:
         `in_time`: there is time for a retry. None is made either when the model repeats the same mistake.
         """
         attempt = self._attempt
-        if not self.holds or attempt.reason in ("length", "content_filter"):
+        if not self.holds or attempt.reason in ("length", "content_filter") or attempt.has_refused:
             return None
         wrong = self._wrong(attempt)
         told = [problem.detail for problem in wrong]
@@ -213,7 +223,7 @@ class RetryPolicy:
         self._keep([call for call in attempt.calls.values() if call not in unmet])
         problems = [*self._retried, *attempt.problems]
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
-        sent = (self._earlier or [attempt])[0].has_spoken
+        sent = (self._earlier or [attempt])[0].has_spoken or attempt.has_refused
         if not cut and (unmet or self._demands) and not self._kept and not sent:
             why = "; ".join(problem.detail for problem in problems if problem.kind in _WRONG)
             times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""

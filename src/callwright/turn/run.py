@@ -51,6 +51,8 @@ async def run_turn(
         def passed(events: Sequence[Event]) -> Sequence[Event]:
             """Those of the events that may go out now."""
             certain = retry.push(events) if retry.holds else events
+            if certain and (told := attempt.take_metadata()):
+                certain = [*told, *certain]
             if certain and seen is not None:
                 seen.events(certain)
             return certain
@@ -94,7 +96,7 @@ async def run_turn(
                 break
             more = retry.next_attempt(in_time=time.monotonic() < deadline)
         try:
-            last: list[Event | Usage] = [*retry.finish()]
+            last: list[Event | Usage] = [*attempt.take_metadata(), *retry.finish()]
         except ToolChoiceNotMet as unmet:
             raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
         if counted is not None:
