@@ -21,6 +21,7 @@ from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.foreign import OPENINGS, WholeText, read_foreign
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
 from callwright.events import (
@@ -46,6 +47,11 @@ __all__ = ["Marks", "ProseReader"]
 _BOM: Final = "\ufeff"
 _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
+# Openings of calls that other families write, or any.
+_FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
+# The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
+_MAX_NAME_AHEAD: Final = 200
+_MAX_FOREIGN: Final = 4
 # JSON as a JSON string, or with each of its quotes escaped.
 _ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
 # At most this much is held back as a possible call; what is longer is text.
@@ -89,10 +95,15 @@ def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[M
     """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
     format.
     """
-    openers = (*_BRACES, *_FENCES, *[mark for mark in MARKS if mark not in marks.tags]) if has_tools else ()
+    openers = (*_BRACES, *_FENCES, *_foreign_to(marks.tags)) if has_tools else ()
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
     return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
+
+
+def _foreign_to(tags: tuple[str, ...]) -> list[str]:
+    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
+    return [mark for mark in _FOREIGN if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)]
 
 
 class ProseReader:
@@ -116,6 +127,7 @@ class ProseReader:
         self._apart = False  # a call stands between the text so far and what comes
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
+        self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
         self._replays = False  # held text is being parsed again
         self._rest = ""  # the part of it that is parsed after it
@@ -159,7 +171,9 @@ class ProseReader:
         elif marker in _BRACES:
             self.source.at -= 1
             yield from self._value(blanks)
-        elif marker in MARKS:
+        elif marker in _FOREIGN:
+            if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
+                return
             behind = yield from self._held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
                 yield from self._held(blanks + marker + behind)
@@ -167,6 +181,50 @@ class ProseReader:
                 self.emit(self._say(blanks + marker + behind))
         else:
             self.emit(self._say(blanks + marker))
+
+    def _foreign_calls(self, opening: str, dialects: Sequence[str]) -> Parse[bool]:
+        """Read calls in another family's markup, and what follows them. False, and nothing is read, if there are
+        none.
+        """
+        source = self.source
+        while source.more(_MAX_NAME_AHEAD):
+            yield
+        ahead = source.ahead(_MAX_NAME_AHEAD)
+        if not self._foreign_left or not any(name in ahead for name in self.tools.names()):
+            return False
+        self._foreign_left -= 1
+        held, _ = yield from read_until(source, _EVERYTHING, _MAX_HELD)
+        written = opening.lstrip() + held
+        found = read_foreign(written, dialects, self.tools)
+        if found is None:
+            source.unread(held)
+            return False
+        runs = find_runs(written, [(0, len(written) - len(found.behind))], self._before)
+        meant = verdict(runs, demanded=self.tools.choice != "auto", names=self.tools.names())
+        if meant == "certain":
+            detail = f"a call as {found.dialect} writes it"
+            self.emit(Problem("foreign_format", detail, call=self.calls))
+            self.markup(opening[: len(opening) - len(opening.lstrip())])
+            self._emit_counted(found.events)
+            if found.behind:
+                self.emit(self._say(found.behind))
+            return True
+        self._shows = True
+        self._replay(opening + held)
+        self._shows = False
+        for problem in doubts(found.events, self.tools) if meant == "ambiguous" else ():
+            self.emit(problem)
+        return True
+
+    def _emit_counted(self, events: Sequence[Event]) -> None:
+        """Emit calls that were counted from 0."""
+        first = self.calls
+        for event in events:
+            if isinstance(event, CallStarted | ArgumentsDelta | CallEnded):
+                event = msgspec.structs.replace(event, index=first + event.index)
+                self.calls = max(self.calls, event.index + 1)
+            self.emit(event)
+        self._call_begins()
 
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
@@ -561,10 +619,11 @@ class ProseReader:
 
     def _tell(self, pieces: Sequence[Segment]) -> None:
         """Emit the segments of a held text."""
+        has_calls = any(isinstance(piece, RecoveredCall) for piece in pieces)
         for piece in pieces:
             match piece:
                 case TextSegment(words, problem):
-                    if len(pieces) == 1:
+                    if not has_calls:
                         self.emit(self._say(words))
                     else:
                         self._trimmed(words)
