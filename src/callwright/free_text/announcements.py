@@ -101,7 +101,7 @@ _ENGLISH_BREAKS: Final = (
     r"|samples?|e\.g|demo\w*|format|syntax|placeholders?|hypothetical\w*|illustrat\w+|pretend|json|words?|aside"
     r"|reference|similar|something|such|nightly|daily|weekly|monthly|often|sometimes|typically|permission"
     r"|approval"
-    r"|consent|confirm\w*|straight|back to you|the form"
+    r"|consent|confirm\w*|straight|(?:with|by|past|back to) you|you through|run through|the form"
 )
 
 _GERMAN_INFINITIVE: Final = _any(
@@ -226,7 +226,7 @@ _HINDI: Final = (
 )
 
 LANGUAGES: Final = (
-    _words(
+    _words(  # English
         r"i'll|i will|i(?:'m| am) (?:now )?going to|i(?:'m| am) about to|(?:now |first,? |next,? |then,? )?let me"
         r"|(?:now|next|first|then) i"
         r"|(?:now|next|first|then),? i(?:'ll| will)|(?:now|next|first|then),? i(?:'m| am) going to",
@@ -243,17 +243,17 @@ LANGUAGES: Final = (
         r"|.* now| now)\Z",
         rf":\Z(?<! now:)|\b(?:is|are|was|were|will|would|{_ENGLISH_BREAKS})\b",
     ),
-    _language(
+    _language(  # German: the verb last
         r"(?:(?:jetzt|nun|zuerst|zunächst|dann) )?(?:ich werde|werde ich|lass(?:en sie)? mich) ",
         rf"(?:.* )?{_GERMAN_INFINITIVE}\Z",
         _GERMAN_BREAKS,
     ),
-    _language(
+    _language(  # German
         r"(?:ich|(?:jetzt|nun|zuerst|zunächst|dann)(?= \w+ ich\b)) ",
         rf"{_GERMAN_PRESENT}\b",
         _GERMAN_BREAKS,
     ),
-    _language(
+    _language(  # French
         r"(?:(?:maintenant|d'abord|ensuite),? )?(?:je vais |laissez?-moi |permett(?:ez|s)-moi d(?:e |')"
         r"|je suis en train d(?:e |')|je (?!vais )|j')",
         rf"(?:(?:le|la|les|vous|te|lui|y|maintenant|d'abord|tout de suite|donc|me|m'en) )*+(?:[ldym]')?{_FRENCH}\b",
@@ -262,7 +262,7 @@ LANGUAGES: Final = (
         r"|ce qui|plus tard|par exemple|exemples?|modèle|format|permission|accord|confirm\w*|toujours|chaque|habitude"
         r"|souvent|seulement)\b",
     ),
-    _words(
+    _words(  # Spanish: with a helping verb
         r"(?:(?:ahora|primero|entonces) )?(?:yo )?(?:voy a|vamos a|d[ée]ja?[mj]e\w*|déjeme|permíta?me|permíteme"
         r"|estoy por|procedo a)",
         "ahora|primero|rápidamente",
@@ -279,27 +279,27 @@ LANGUAGES: Final = (
         r"|muestra"
         r"|formato|permiso|confirm\w*|siempre|cada|normalmente|solo|sólo)\b",
     ),
-    _words(
+    _words(  # Portuguese
         r"(?:(?:agora|primeiro) )?(?:eu )?(?:vou|deixe-me|deixa eu|permita-me)",
         "agora|primeiro|rapidamente|te|lhe",
         _PORTUGUESE,
         r"não|nunca|sem|se|quando|depois|antes|até|mas|ou|como|que|o que|mais tarde|exemplos?|modelo|formato"
         r"|permissão|confirm\w*|sempre|cada|só",
     ),
-    _words(
+    _words(  # Italian: with a helping verb
         r"(?:ora|adesso|prima)|(?:ora |adesso )?(?:lascia(?:mi|temi)|fammi|mi lasci|sto per|vado a|procedo a|io)",
         "ora|adesso|subito|lo|la|li|le",
         _ITALIAN,
         r"non|mai|senza|se|quando|dopo|prima di|finché|ma|o|oppure|come|che|cosa|più tardi|esempi\w*|modello|formato"
         r"|permesso|conferm\w*|sempre|ogni|solo",
     ),
-    _language(
+    _language(  # Italian: the verb says who acts
         "",
         rf"{_ITALIAN_PRESENT}\b",
         r"\b(?:non|mai|senza|se|quando|dopo|prima di|finché|ma|o|oppure|come|che|cosa|più tardi|esempi\w*|modello"
         r"|formato|permesso|conferm\w*|così|sempre|ogni|solo)\b",
     ),
-    _words(
+    _words(  # Dutch
         r"(?:(?:nu|eerst) )?(?:ik ga|ik zal|laat (?:me|mij)|ga ik|zal ik|ik)",
         "nu|eerst|even",
         _DUTCH,
@@ -308,69 +308,69 @@ LANGUAGES: Final = (
         r"|toestemming|bevestig\w*|altijd|elke|alleen|zou",
         last=True,
     ),
-    _words(
+    _words(  # Swedish
         r"(?:nu )?(?:jag ska|jag kommer att|jag tänker|låt mig|jag|ska jag)",
         "nu|först|bara",
         _SWEDISH,
         r"inte|aldrig|ingen|inga|utan|om|när|efter|innan|tills|men|eller|hur|vad|som|senare|exempel\w*|format"
         r"|tillåtelse|bekräft\w*|alltid|varje|skulle|bara",
     ),
-    _language(
+    _language(  # Polish
         r"(?:(?:teraz|zaraz|najpierw|już|ja) )*+",
         rf"{_POLISH}\b",
         r"\b(?:nie|nigdy|bez|jeśli|jeżeli|gdy|kiedy|po tym|przed|zanim|aż|ale|lub|albo|jak|co|że|później|przykład\w*"
         r"|format\w*|zgod\w+|potwierdz\w*|zawsze|każd\w+|by)\b",
     ),
-    _language(
+    _language(  # Russian
         r"(?:(?:я|сейчас|теперь|сначала|давайте|давай|позвольте(?: мне)?|мне нужно) )*+(?:это )?",
         rf"{_RUSSIAN}\b",
         r"\b(?:не|нет|никогда|без|если|когда|после|перед|пока|прежде|но|или|либо|как|что|чтобы|потом|позже|пример\w*"
         r"|образ\w*|формат\w*|разрешени\w*"
         r"|подтвер\w*|всегда|кажд\w+|обычно|бы|только)\b",
     ),
-    _language(
+    _language(  # Turkish
         r"(?:şimdi |hemen |önce |ben )?",
         rf".*{_TURKISH}\Z",
         r"\b(?:değil|asla|eğer|zaman|sonra|önce|kadar|ama|veya|ya da|gibi|nasıl|örne\w+|biçim\w*|format\w*|izin\w*"
         r"|onay\w*|her|sadece|genellikle)\b|\w+(?:sanız|seniz|sa|se)\b",
     ),
-    _language(
+    _language(  # Chinese
         r"(?:那么?|现在|接下来|首先|首先让|下面)?[，,]?\s?(?:我来|我去|我将|我会|我现在|我先|我这就|我马上|我要|我帮|我为|我用|我正在|让我|正在|马上|我)(?=\S)",
         _CHINESE,
         r"不|没|别|未|无需|如果|若|假如|等[您你到]|之前|以前|之后|后|(?<!通)过|(?<!为)了|已|但|或|例|可以|可能|拒绝|应该|展示|演示|示范|说明|解释|格式|模板|怎|如[何下]|什么"
         r"|[这那]样|的话|同意"
         r"|允许|许可|批准|确认(?=后|再)|每|通常|总是|只|曾",
     ),
-    _language(
+    _language(  # Japanese
         r"(?:(?:では|それでは|まず|次に|今から|これから|私が|早速)、?)?(?:私は)?",
         _JAPANESE,
         r"例|ません|ない|場合|たら|れば|なら|後|前に|ので|から[、]|毎|いつも|通常|ように|形式|書式|必要|許可|承認|ください|という|と書|あなた|は(?!い)|が|サンプル|だけ",
     ),
-    _language(
+    _language(  # Korean
         r"(?:제가|지금|먼저|바로|이제)?\s?",
         _KOREAN,
         r"않|안 |못|만약|다면|으면|면 |후에|뒤에|전에|예시|예를|예제|형식"
         r"|하지만|또는|어떻게|처럼|설명|허락|승인|항상|매번|은 |는 |만 ",
     ),
-    _language(
+    _language(  # Arabic
         r"(?:الآن )?(?:سوف |دعني |س)",
         rf"{_ARABIC}\w*",
         r"(?:\A|\s)(?:لن|لا|لم|ليس|بدون|إذا|اذا|مثال\w*|بعد|قبل|عندما|لكن|أو|شكل|صيغة|كيف|مثل|فقط|كل)(?:\s|\Z)",
     ),
-    _words(
+    _words(  # Indonesian
         r"(?:sekarang )?(?:saya akan|biar(?:kan)? saya|izinkan saya|saya)",
         "segera|dulu|sekarang|coba",
         _INDONESIAN,
         r"tidak|tak|jangan|tanpa|jika|kalau|bila|ketika|setelah|sebelum|sampai|contoh\w*|tetapi|tapi|atau|seperti"
         r"|cara|bagaimana|format|belum|izin|konfirmasi|hanya|selalu|setiap|yang",
     ),
-    _words(
+    _words(  # Vietnamese
         r"(?:bây giờ )?(?:tôi sẽ|để tôi|mình sẽ|để mình|tôi đang|hãy để tôi)",
         "ngay|thử",
         _VIETNAMESE,
         r"không|chưa|đừng|nếu|khi|sau|trước|ví dụ|nhưng|hoặc|như|cách|mẫu|định dạng|xác nhận|cho phép|chỉ|luôn|mỗi",
     ),
-    _language(
+    _language(  # Hindi
         r"(?:अब |अभी |पहले )?(?:मैं|मुझे) ",
         _HINDI,
         r"(?:\A|\s)(?:नहीं|न|मत|बिना|अगर|यदि|जब|बाद|पहले|लेकिन|या|उदाहरण|कैसे|जैसे|प्रारूप|सिर्फ|हमेशा)(?:\s|\Z)",
