@@ -77,7 +77,7 @@ _ENGLISH_BASE: Final = _any(
     # Phrases of saying begin with these, too: `make it clear`, `start with the form`, `write it down`.
     "take#a#(?:quick#|closer#)?look (?:start|begin|close)(?!#with) save(?!#you) write(?!#it) make#(?:the"
     "|a)#(?:booking|call)",
-    "see\\Z",
+    "see\\Z help#(?:you#)?with#(?:that|this|it)",
 ).replace("#", " ")
 _ENGLISH_ING: Final = _any(
     "checking looking finding searching fetching getting reading opening loading listing querying running executing",
@@ -89,7 +89,7 @@ _ENGLISH_ING: Final = _any(
     "scanning",
 )
 _ENGLISH_FILLERS: Final = (
-    "now|just|quickly|first|then|next|also|go ahead and|try to|help you|quick(?:ly)?|right away|start by"
+    "now|just|quickly|first|then|next|also|go ahead and|try to|help you(?! with)|quick(?:ly)?|right away|start by"
 )
 _ENGLISH_BREAKS: Final = (
     r"i|not|\w+n't|cannot|never|no|none|nothing|without|instead|rather|only|if|when|whenever|once|unless|until|till"
@@ -194,8 +194,9 @@ _TURKISH: Final = _any(
     "oku(?:yorum|yacağım) temizl(?:iyorum|eyeceğim|eyeyim) sorgul(?:uyorum|ayacağım|ayayım) al(?:ıyorum|acağım)",
 ).replace("#", " ")
 _CHINESE: Final = (
-    r".*?(?:查|找|搜|看看|检查|检索|运行|执行|调用|使用|发送|发邮件|发一|删|移除|读取|打开|获取|创建|写入|列出|清理|清除|更新|启动|停止|预订"
-    r"|预定|下载|上传|计算|保存|处理|访问|测试|用)"
+    r"(?:现在|马上|立即|立刻|先|就|来|会|将|去|要|需要|想|帮忙|[帮为给][您你]|[帮为给]|再|直接|尝试|试着|这就|通过[^，]{1,30}?|用[^，]{1,30}?){0,6}?"
+    r"(?:查|找|搜|看看|看一|检查|检索|运行|执行|调用|使用|用|发送|发邮件|发一|发个|删|移除|读取|打开|获取|创建|写入|列出|清理|清除|更新|启动|停止"
+    r"|预订|预定|下载|上传|计算|保存|处理|访问|测试|确认|把[^，]{1,20}?(?:删|移|发|打开|关|清|存))"
 )
 _JAPANESE: Final = (
     r"(?:.*(?:確認|検索|実行|取得|送信|削除|作成|使用|利用|起動|停止|予約|更新|保存|計算|チェック|お調べ|クリーンアップ|消去|掃除|照会|開始"
@@ -227,7 +228,8 @@ _HINDI: Final = (
 
 LANGUAGES: Final = (
     _words(  # English
-        r"i'll|i will|i(?:'m| am) (?:now )?going to|i(?:'m| am) about to|(?:now |first,? |next,? |then,? )?let me"
+        r"i'll|i will|i need to|i(?:'m| am) (?:now )?going to|i(?:'m| am) about to|(?:now,? |first,? |next,? "
+        r"|then,? )?let me"
         r"|(?:now|next|first|then) i"
         r"|(?:now|next|first|then),? i(?:'ll| will)|(?:now|next|first|then),? i(?:'m| am) going to",
         _ENGLISH_FILLERS,

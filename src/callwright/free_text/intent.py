@@ -85,12 +85,12 @@ def is_announcement(text: str, names: Collection[str] = ()) -> bool:
     end = len(clause.rstrip(_ENDS))
     if not end:
         return waits is not None
-    if BREAKS.search(clause, 0, end):
-        return False
     words = {word for name in names for word in _NAME_WORD.findall(name.lower())}
     for language in LANGUAGES:
         opening = language.opening.match(clause)
-        if opening is None or language.breaks.search(clause, opening.end()):
+        if opening is None or BREAKS.search(clause, opening.end(), end):
+            continue
+        if language.breaks.search(clause, opening.end()):
             continue
         word = _NAME_WORD.match(clause, opening.end())
         named = opening.end() and word and word.group() in words
