@@ -62,18 +62,19 @@ class AmbiguousCalls:
 
     def push(self, events: Sequence[Event]) -> Sequence[Event]:
         """Those of the events that may go out now."""
-        for event in events:
+        at: int | None = None
+        for number, event in enumerate(events):
             if isinstance(event, ContentDelta):
                 self._said.append(event.text)
             elif isinstance(event, CallStarted):
                 self._has_called = True
+            elif at is None and _is_ambiguous(event):
+                at = number
         if self._held:
             self._held += events
             return []
-        found = next((number for number, event in enumerate(events) if _is_ambiguous(event)), None)
-        if found is None:
+        if at is None:
             return events
-        at = found
         while at and isinstance(events[at - 1], ContentDelta | Markup | Problem):
             at -= 1
         self._held += events[at:]

@@ -99,6 +99,7 @@ async def run_turn(
                 if other is not None and not has_sent:
                     model, conversation, more = other, asked, []
                     retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
+                    ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
                     continue
                 if isinstance(error, UpstreamError) and (certain := passed(attempt.abandoned())):
                     yield certain
