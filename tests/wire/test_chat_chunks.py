@@ -67,7 +67,7 @@ def test_a_chunk_is_what_its_type_encodes_to(
 
 def test_what_is_said_of_the_answer_stands_in_all_chunks_behind_it() -> None:
     chunks = ChatChunks(id_="chatcmpl-1", created=7, model="m", call_id=lambda: "call_1")
-    given = [
+    given: list[Event] = [
         CallStarted(0, "f"),
         ArgumentsDelta(0, "{"),
         AnswerMetadata("fp_1"),

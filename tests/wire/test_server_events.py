@@ -70,7 +70,9 @@ CASES: Final[dict[str, Case]] = {
         [text("Well."), refusal(NO)],
     ),
     "a refusal as a part of the content": Case(
-        ({"content": [{"type": "refusal", "refusal": NO}]},), {"content": None, "refusal": NO}, [refusal(NO)]
+        ({"content": [{"type": "refusal", "refusal": NO, "text": None}]},),
+        {"content": None, "refusal": NO},
+        [refusal(NO)],
     ),
     "a refusal with logprobs": Case(
         ({"refusal": NO},), {"content": None, "refusal": NO}, [refusal(NO)], logprobs=OF_REFUSAL

@@ -6,6 +6,7 @@ announcement, such as `I'll look that up.` What is ambiguous is not guessed: it 
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -22,6 +23,9 @@ _ENDS: Final = " .:!…。：！।~～"
 _CLAUSE_ENDS: Final = (".", ":", "!", "…", "。", "：", "！", "।")
 _LEADS_UP: Final = (":", "：", "?", "？")
 _NAME_WORD = re.compile(r"[a-z]+")
+
+
+_pattern = cache(re.compile)
 
 
 class Runs(msgspec.Struct, frozen=True):
@@ -79,22 +83,22 @@ def is_announcement(text: str, names: Collection[str] = ()) -> bool:
     if len(text) > _MAX_CLAUSE:
         return False
     said = text.replace("’", "'").lower().strip(" \t\r\n\xa0\u3000*_#¡")
-    begin = found.end() if (found := INTERJECTIONS.match(said)) else 0
-    waits = WAITS.search(said.rstrip(_ENDS), begin)
+    begin = found.end() if (found := _pattern(INTERJECTIONS).match(said)) else 0
+    waits = _pattern(WAITS).search(said.rstrip(_ENDS), begin)
     clause = said[begin : waits.start() if waits else len(said)]
     end = len(clause.rstrip(_ENDS))
     if not end:
         return waits is not None
-    if BREAKS.search(clause, 0, end):
-        return False
     words = {word for name in names for word in _NAME_WORD.findall(name.lower())}
     for language in LANGUAGES:
-        opening = language.opening.match(clause)
-        if opening is None or language.breaks.search(clause, opening.end()):
+        opening = _pattern(language.opening).match(clause)
+        if opening is None or _pattern(BREAKS).search(clause, opening.end(), end):
+            continue
+        if _pattern(language.breaks).search(clause, opening.end()):
             continue
         word = _NAME_WORD.match(clause, opening.end())
         named = opening.end() and word and word.group() in words
-        if named or language.act.match(clause, opening.end(), end):
+        if named or _pattern(language.act).match(clause, opening.end(), end):
             return True
     return False
 

@@ -143,7 +143,7 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
         return candidate
     calls = [call for call in candidate.calls if call.form.exact]
     unknown = [
-        Problem("unknown_tool", f"no tool is called just so: {call.form.name!r} is")
+        Problem("unknown_tool", f"no tool is called just so; {call.form.name!r} is close")
         for call in candidate.calls
         if not call.form.exact
     ]

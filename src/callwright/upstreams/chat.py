@@ -194,8 +194,8 @@ class _Call(Struct):
 
 
 class _Part(Struct):
-    text: str = ""
-    refusal: str = ""
+    text: str | None = None
+    refusal: str | None = None
 
 
 class _Delta(Struct):
@@ -250,13 +250,13 @@ class SaidOnce:
     """Passes on what the chunks of an answer say of it where it is new: they repeat it."""
 
     def __init__(self) -> None:
-        self._said: tuple[object, object] = (None, None)
+        self.said: tuple[object, object] = (None, None)
 
     def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
         """Append a delta where the chunk says something new."""
         said = (event.system_fingerprint, event.service_tier)
-        if said != self._said:
-            self._said = said
+        if said != self.said:
+            self.said = said
             deltas.append(AnswerMetadata(*(value if isinstance(value, str) else None for value in said)))
 
 
@@ -281,7 +281,8 @@ class _Choices:
 
     def read(self, event: _Chunk, deltas: list[Delta]) -> None:
         """Append the deltas of a chunk, or of a whole answer that was not streamed."""
-        self._of_answer.read(event, deltas)
+        if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
+            self._of_answer.read(event, deltas)
         for choice in event.choices or ():
             if delta := choice.delta or choice.message:
                 self._read_message(delta, choice.logprobs, deltas)
@@ -297,22 +298,30 @@ class _Choices:
         if reasoning := delta.reasoning_content or delta.reasoning:
             out.append(ReasoningTextDelta(reasoning))
         content = delta.content
-        text = "".join(part.text for part in content) if isinstance(content, list) else content
-        refusal = delta.refusal
-        if isinstance(content, list) and not refusal:
-            refusal = "".join(part.refusal for part in content)
-        has_refused = bool(refusal) and isinstance(refusal, str)
-        if text or (logprobs and not has_refused):
-            self.has_said = self.has_said or bool(text)
-            out.append(TextDelta(text or "", logprobs))
-        if has_refused:
-            out.append(RefusalDelta(refusal, None if text else logprobs))
-        if isinstance(delta.annotations, list) and delta.annotations:
-            out.append(AnnotationsDelta(tuple(one for one in delta.annotations if isinstance(one, dict))))
+        if delta.refusal or delta.annotations or isinstance(content, list):
+            self._read_parts(delta, logprobs, out)
+        elif content or logprobs:
+            self.has_said = self.has_said or bool(content)
+            out.append(TextDelta(content or "", logprobs))
         if delta.tool_calls:
             out += map(self._call, delta.tool_calls)
         if delta.function_call:
             out.append(self._call(_Call(0, None, delta.function_call)))
+
+    def _read_parts(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+        """Content with a refusal, with annotations, or in parts."""
+        parts = delta.content if isinstance(delta.content, list) else [_Part(delta.content)]
+        text = "".join(part.text or "" for part in parts)
+        refusal = delta.refusal if isinstance(delta.refusal, str) else ""
+        refusal = refusal or "".join(part.refusal or "" for part in parts)
+        if text or (logprobs and not refusal):
+            self.has_said = self.has_said or bool(text)
+            out.append(TextDelta(text, logprobs))
+        if refusal:
+            out.append(RefusalDelta(refusal, None if text else logprobs))
+        found = delta.annotations if isinstance(delta.annotations, list) else []
+        if annotations := tuple(one for one in found if isinstance(one, dict)):
+            out.append(AnnotationsDelta(annotations))
 
     def _call(self, call: _Call) -> ToolCallDelta:
         function = call.function or _NO_FUNCTION
