@@ -41,21 +41,24 @@ INTERJECTIONS: Final = (
     r"|d'accordo|perfetto|com certeza|sim|está bem|entendi|natuurlijk|prima|goed|goed dan|zeker|självklart|visst"
     r"|absolut|javisst|oczywiście|jasne|dobrze|tak|конечно|хорошо|ладно|да|понял|поняла|tabii(?: ki)?|tamam|elbette"
     r"|baik|tentu|được|vâng|好的?|好嘞|当然(?:可以)?|没问题|明白(?:了)?|收到|可以|はい|わかりました|分かりました|承知(?:しま|いたしま)した|かしこまりました|了解(?:です"
-    r"|しました)?|네|알겠습니다|물론(?:입니다|이죠)?|좋습니다|حسنا|بالتأكيد|बिल्कुल|ठीक है|ज़रूर)(?:[,，、.!。！] ?| [-–—] |(?= )))+ ?"
+    r"|しました)?|네|알겠습니다|물론(?:입니다|이죠)?|좋습니다|حسنا|بالتأكيد|बिल्कुल|ठीक है|ज़रूर)"
+    r"(?:[,，、.!。！] ?| [-–—] |(?= )))+ ?"
 )
 # They stand alone, or behind the clause.
 WAITS: Final = (
     r"(?:[,，、.] ?|\A)(?:(?:just )?(?:a|one) (?:moment|second|sec|minute)|hold on|please wait|(?:einen "
     r"|kleinen )?moment|einen augenblick|un instant|un moment|un momento|um momento|um instante|un attimo|een moment"
     r"|ett ögonblick|chwileczkę|chwilę|(?:одну )?(?:минуту|секунду|минутку|секундочку)|bir (?:saniye|dakika)|sebentar"
-    r"|mohon tunggu|xin chờ(?: một chút)?|请?稍[等候](?:一下|片刻)?|少々お待ちください|お待ちください|잠시만(?: 기다려 주세요)?|لحظة)(?:,? (?:please"
-    r"|bitte|s'il (?:vous|te) plaît|por favor|per favore|alstublieft|tack|proszę|пожалуйста|lütfen|من فضلك))?\Z"
+    r"|mohon tunggu|xin chờ(?: một chút)?|请?稍[等候](?:一下|片刻)?|少々お待ちください|お待ちください"
+    r"|잠시만(?: 기다려 주세요)?|لحظة)(?:,? (?:please|bitte|s'il (?:vous|te) plaît|por favor|per favore"
+    r"|alstublieft|tack|proszę|пожалуйста|lütfen|من فضلك))?\Z"
 )
 # The clause ends here, and another begins.
 BREAKS: Final = r"[.!?:,;…](?=\s)|[?？؟。！：，；、।\n—–]| - "
 
 _ENGLISH_BASE: Final = _any(
-    "check look find search fetch get read open load list query run execute call invoke use send email mail delete",
+    "check look find search fetch roll get read open load list query run execute call invoke use send email mail",
+    "delete",
     "remove clean clear create add store update edit change set turn switch stop restart launch kill book reserve",
     "order buy schedule cancel move copy rename upload download import export convert translate calculate compute",
     "count measure verify validate test try do proceed continue retrieve pull grab gather collect scan browse visit",
@@ -323,7 +326,8 @@ LANGUAGES: Final = (
     Language(  # Korean
         r"(?:제가|지금|먼저|바로|이제)?\s?",
         _KOREAN,
-        r"않|안 |못|만약|다면|으면|면 |후에|뒤에|전에|예시|예를|예제|형식|하지만|또는|어떻게|처럼|설명|허락|승인|항상|매번|은 |는 |만 ",
+        r"않|안 |못|만약|다면|으면|면 |후에|뒤에|전에|예시|예를|예제|형식"
+        r"|하지만|또는|어떻게|처럼|설명|허락|승인|항상|매번|은 |는 |만 ",
     ),
     Language(  # Arabic
         r"(?:الآن )?(?:سوف |دعني |س)",

@@ -72,19 +72,16 @@ class _Candidate(msgspec.Struct):
     refused: list[Problem]
 
 
-def recover(
-    text: str, tools: Toolset, *, before: str = "", cut: bool = False, seen: str = "", own: Sequence[str] = ()
-) -> list[Segment]:
+def recover(text: str, tools: Toolset, *, before: str = "", seen: str = "", own: Sequence[str] = ()) -> list[Segment]:
     """The calls of a reply and the text around them, white space included, in order.
 
     Without a call the texts of the segments together are the whole text: the first holds all of it, and each segment
     one problem, an `ambiguous_call` for each call that may be meant.
 
     `before` is what was said already, `seen` the text of earlier messages: what is written there word for word is
-    repeated, not meant. `own` are the opening tags of the dialect. `cut` says nothing any more: what the model did not
-    close is unfinished, however the reply ended.
+    repeated, not meant. `own` are the opening tags of the dialect. What the model did not close is unfinished, however
+    the reply ended.
     """
-    del cut
     if tools.choice == "none" or not len(tools):
         return [TextSegment(text)]
     alone = is_blank(before)
@@ -96,8 +93,7 @@ def recover(
     demanded = tools.choice == "required" or isinstance(tools.choice, NamedTool)
     if not (alone and _is_nothing_else(text, [candidate.place for candidate in candidates])):
         candidates = [kept for candidate in candidates if (kept := _in_text(candidate, respelled=demanded))]
-    places = [candidate.place for candidate in candidates]
-    found = find_runs(text, [(place.begin, place.end) for place in places], before)
+    found = find_runs(text, [(it.place.begin, it.place.end) for it in candidates], before)
     meant = [candidates[number] for run in found.runs for number in run]
     calls = [call for candidate in meant for call in candidate.calls]
     decided = verdict(
@@ -143,9 +139,9 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
         return candidate
     calls = [call for call in candidate.calls if call.form.exact]
     unknown = [
-        Problem("unknown_tool", f"no tool is called just so; {call.form.name!r} is close")
-        for call in candidate.calls
-        if not call.form.exact
+        Problem("unknown_tool", f"no tool is called just so; {form.name!r} is close")
+        for form in (call.form for call in candidate.calls)
+        if not form.exact
     ]
     return _Candidate(candidate.place, calls, [*candidate.refused, *unknown])
 
@@ -180,7 +176,8 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
         for number, call in enumerate(candidate.calls):
             if call.form.content:
                 pieces.append(TextSegment(call.form.content))
-            problems = [*(json_problems(place.repairs) if not number else []), *_steps(call)]
+            problems = [*(json_problems(place.repairs) if not number else []), *call.form.name_problems()]
+            problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
             pieces.append(RecoveredCall(call.form.name, call.arguments.text, written, tuple(problems)))
@@ -194,10 +191,6 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
 def _without_text(problem: Problem) -> Problem:
     """A problem of what stays text."""
     return msgspec.structs.replace(problem, text="")
-
-
-def _steps(call: _Fitted) -> list[Problem]:
-    return call.form.name_problems() + step_problems(call.arguments.steps)
 
 
 # --- what a place holds ---
