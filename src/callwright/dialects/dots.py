@@ -33,6 +33,7 @@ _TAGS: Final = ParameterTags(
     parameter_end="</parameter>",
     blocks=((_OPEN, _CLOSE),),
     lines=True,
+    control=False,
 )
 _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),

@@ -25,7 +25,11 @@ __all__ = ["DIALECT"]
 _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"
 _TAGS: Final = ParameterTags(
-    call="<function name=", call_end="</function>", parameter="<param name=", parameter_end="</param>"
+    call="<function name=",
+    call_end="</function>",
+    parameter="<param name=",
+    parameter_end="</param>",
+    control=False,
 )
 _CONTROLS: Final = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
 _TOOLS: Final = """# Tools

@@ -15,10 +15,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.free_text.intent import in_a_sentence, introduces_no_call
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
-from callwright.tolerant_json.markers import TRAILING
-from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
+from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["CallMarks", "MarkedReader"]
 
@@ -68,7 +66,7 @@ class CallMarks(Struct, frozen=True):
 @lru_cache(maxsize=256)
 def _marks(form: CallMarks) -> Marks:
     inline = [opening for opening, _ in form.thoughts] if form.special else ()
-    return Marks((*form.opens, *form.closes, *form.around, *inline), form.thoughts, form.ends)
+    return Marks((*form.opens, *form.closes, *form.around, *inline), form.thoughts, form.ends, form.special)
 
 
 @lru_cache(maxsize=256)
@@ -130,14 +128,12 @@ class MarkedReader(ProseReader):
         elif follows:
             self.emit(Markup(opening + self.source.take(self.source.at + len(follows))))
             self.emit(Problem("malformed_call", "a call with nothing in it"))
-        elif (is_json or self._form.header) and introduces_no_call(self._before, marked=True):
-            yield from self._held(opening)
         elif self._form.header and not is_json:
             yield from self._headed(opening)
         elif not is_json:
             self._opened = starts_line and bool(self._form.closes)
             self.emit(self._say(opening))
-        elif starts_line or not (yield from self._in_a_sentence(blanks, opening[len(blanks) :])):
+        else:
             self._fenced = bool(fence)
             yield from self._block(opening)
 
@@ -181,30 +177,6 @@ class MarkedReader(ProseReader):
         if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
             self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
         self.source.unread(blanks)
-
-    def _in_a_sentence(self, blanks: str, opening: str) -> Parse[bool]:
-        """Whether a block stands in the middle of a sentence: then it is quoted, and becomes text."""
-        if self._form.special or not self._form.closes:
-            return False
-        source = self.source
-        block, closed, stop = yield from collect_json(source, self._stops, _MAX_SHOWN)
-        shown = block + stop
-        if closed:
-            rest, stop = yield from read_until(source, self._markers, _MAX_SHOWN)
-            shown += rest + stop
-        behind = ""
-        while stop in self._form.closes:
-            line, line_feed, _ = source.ahead(_MAX_BEHIND).partition("\n")
-            behind = line[TRAILING.match(line).end() :]  # type: ignore[union-attr]  # matches always
-            if line_feed or (behind and not behind.startswith("<")) or not source.more(_MAX_BEHIND):
-                break
-            yield
-        before = (self._before + blanks).rpartition("\n")[2]
-        if behind and not behind.startswith(self._after) and in_a_sentence(before, behind):
-            self.emit(self._say(blanks + opening + shown))
-            return True
-        source.unread(shown)
-        return False
 
     # --- the name before the JSON ---
 

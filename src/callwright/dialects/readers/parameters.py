@@ -35,6 +35,7 @@ class ParameterTags(Struct, frozen=True):
     """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
 
     `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
+    `control`: the tags are tokens of their own, which nobody types.
     """
 
     call: str
@@ -44,6 +45,7 @@ class ParameterTags(Struct, frozen=True):
     blocks: tuple[tuple[str, str], ...] = ()
     lines: bool = False
     end: str = ">"
+    control: bool = True
 
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:
@@ -85,7 +87,7 @@ class ParameterReader(ProseReader):
         self._form = tags
         self._block_ends = tuple(end for _, end in tags.blocks)
         self._closers = (tags.call_end, *self._block_ends)
-        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends))
+        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends, tags.control))
         self._openers = openers
         self._tag_end = Markers(tags.end)
         # The markers at which reading stops: inside a call, and inside a value.

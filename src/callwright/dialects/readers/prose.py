@@ -62,8 +62,6 @@ _MAX_PEEK: Final = 300
 _MAX_THOUGHTS: Final = 16
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
-# What nobody types: it is a token of its own in the model's vocabulary.
-_CONTROL = re.compile(r"<[^<>\s]*[|｜]|\[[A-Z_]+\]").match
 # A tag as `callwright.prompt` breaks it.
 _BROKEN = re.compile("[<\\[]\u2060[^\\s]")
 
@@ -83,11 +81,14 @@ _MAY_BE_OBJECT = re.compile(
 class Marks(msgspec.Struct, frozen=True):
     """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
     may have opened the first; `ends` are stop tokens, beside those of all formats.
+
+    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere.
     """
 
     tags: tuple[str, ...] = ()
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
+    control: bool = True
 
 
 @lru_cache(maxsize=256)
@@ -125,6 +126,7 @@ class ProseReader:
         self._code = CodeContext()
         self._before = ""  # the end of the text so far
         self._apart = False  # a call stands between the text so far and what comes
+        self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
         self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
@@ -243,14 +245,23 @@ class ProseReader:
         """A tag of the format itself: read at once where it is certain, else with all that follows it."""
         if _BROKEN.search(self._before):
             self.emit(self._say(blanks + tag))  # a text that the prompt has broken is repeated
+        elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
+            return
         elif self._is_certain(blanks, tag):
             source, trial, calls = self.source, self._trial, self.calls
             begin, first = source.at - len(tag), len(trial.events) if trial else 0
             yield from self._marked(blanks, tag)
             if trial and trial.source is source and self.calls > calls:
-                trial.spans.append(TrialSpan(begin, source.at, trial.events[first:]))
+                trial.spans.append(TrialSpan(begin, source.at, first, len(trial.events)))
         else:
             yield from self._doubtful(blanks + tag)
+
+    def _is_foreign(self, blanks: str, tag: str) -> Parse[bool]:
+        """Whether an own tag goes on as another family's that looks the same; then its calls are read."""
+        inner = yield from self._held_blanks()
+        own = yield from self._may_begin_call(tag)
+        self.source.unread(inner)
+        return not own and (yield from self._foreign_calls(blanks + tag, OPENINGS[tag]))
 
     def _is_certain(self, blanks: str, tag: str) -> bool:
         """Whether a tag begins a call, whatever follows."""
@@ -259,7 +270,7 @@ class ProseReader:
             or self._apart
             or not self.tools.ordered
             or self.tools.choice != "auto"
-            or _CONTROL(tag) is not None
+            or self._control
             or not self._before.strip()
             or is_announcement(self._before + blanks, self.tools.names())
         )
@@ -270,7 +281,7 @@ class ProseReader:
         text = opening + held
         before = (self.calls, self._apart, self._before, copy(self._code))
         trial = self._try(text)
-        found = find_runs(text, [(span.begin, span.end) for span in trial.spans], before[2])
+        found = find_runs(text, trial.places(len(text)), before[2])
         meant = not trial.spans or verdict(found, own=True) == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
@@ -286,7 +297,7 @@ class ProseReader:
                 self.emit(event)
             return
         for number in (number for run in found.runs for number in run):
-            for problem in doubts(trial.spans[number].events, self.tools):
+            for problem in trial.doubts(number, self.tools):
                 self.emit(problem)
 
     def _try(self, text: str) -> Trial:
@@ -454,9 +465,13 @@ class ProseReader:
         text = opening + held
         at = len(text) if end == close else self._last_call(text)
         thought = text[:at].rstrip()
+        doubts = recover(text, self.tools, before=self._before) if end != close and at == len(text) else ()
         if thought:
             self.emit(self._say(thought))
         self.markup(text[len(thought) : at])
+        for piece in doubts:
+            if isinstance(piece, TextSegment) and piece.problem:
+                self.emit(piece.problem)
         if at < len(text):
             self._make, self._code, self._before = ContentDelta, CodeContext(), ""
             self._replay(text[at:])

@@ -34,10 +34,13 @@ _LINE = Markers("\n")
 
 
 class PythonForm(Struct, frozen=True):
-    """The pairs of markers around the calls of one format; a closing one may be `""`. `ends` are stop tokens."""
+    """The pairs of markers around the calls of one format; a closing one may be `""`. `ends` are stop tokens;
+    `control`: the markers are tokens of their own, which nobody types.
+    """
 
     blocks: tuple[tuple[str, str], ...]
     ends: tuple[str, ...] = ()
+    control: bool = True
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
@@ -72,7 +75,7 @@ class PythonReader(ProseReader):
     def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
         self._blocks = dict(form.blocks)
         self._block_ends = tuple(filter(None, self._blocks.values()))
-        super().__init__(source, tools, Marks((*self._blocks, *self._block_ends), ends=form.ends))
+        super().__init__(source, tools, Marks((*self._blocks, *self._block_ends), ends=form.ends, control=form.control))
         self._stops = (*self._block_ends, *self._blocks, *self._ends)
         self._json_stops = JsonTerminators(*self._stops, then=self._stops)
 
