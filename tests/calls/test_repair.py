@@ -446,7 +446,6 @@ LEFT_ALONE: list[tuple[str, Schema, str]] = [
     ("null for any", closed(t={}), '{"t": null}'),
     ("a whole number with a point", closed(n=WHOLE), '{"n": 5.0}'),
     ("a member", closed(c=COMPASS), '{"c": "South"}'),
-    ("a key given twice", closed(n=WHOLE), '{"n": 1, "n": 2}'),
     ("wrapper keys as parameters", closed(arguments=TEXT), '{"arguments": "{}"}'),
     ("a parameter of the tool's name", closed(use=POINT), '{"use": {"x": 1, "y": 2}}'),
     (

@@ -29,6 +29,10 @@ _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "null_left_out": "argument_dropped",
     "unwrapped": "arguments_unwrapped",
 }
+_JSON_KINDS: Final[Mapping[JsonRepair, ProblemKind]] = {
+    "repeated_key": "argument_repeated",
+    "same_key": "argument_dropped",
+}
 # How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5
 
@@ -59,7 +63,11 @@ def _kind(step: Repair) -> ProblemKind:
 def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) -> list[Problem]:
     """The JSON repairs of the tolerant reader as problems of a call."""
     return [
-        Problem("json_repaired", rule.replace("_", " ") + (f", {times} times" if times > 1 else ""), call)
+        Problem(
+            _JSON_KINDS.get(rule, "json_repaired"),
+            rule.replace("_", " ") + (f", {times} times" if times > 1 else ""),
+            call,
+        )
         for rule, times in repairs.items()
     ]
 

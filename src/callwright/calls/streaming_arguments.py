@@ -17,10 +17,11 @@ from callwright.calls.fit import json_problems, repair_and_validate, step_proble
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
-from callwright.events import Problem
+from callwright.events import Problem, ProblemKind
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, resolve, wanted
 from callwright.stream_reader import Parse, silent_reader
+from callwright.tolerant_json.certain import doubt, without_words
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
@@ -32,6 +33,8 @@ __all__ = ["StreamingArguments"]
 _MAX_FLOWING: Final = 8
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(r"""(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z)|\\[\\/bfnrt]|\\"(?=[^\s,])|\\u[0-9a-fA-F]{4})*+""").match
+# The strings of a JSON text; those with a colon are keys.
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?').finditer
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 _EMPTY: Final[Schema] = {}
 
@@ -104,18 +107,34 @@ class StreamingArguments:
         for _ in run:
             raise AssertionError("the arguments are all there")
         sent = self._sent()
+        self._judge()
         if not self.complete:
             # A call that was cut off is not repaired further: the model's bytes go out as they are.
             raw, all_sent = "".join(self._raw), self.text
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
             self._written.append(rest)
             return sent + rest
-        if self._reader.repairs or self._steps:
-            self.problems = json_problems(self._reader.repairs) + step_problems(self._steps) + self.problems
+        self.problems = step_problems(self._steps) + self.problems
         return sent
 
+    def _judge(self) -> None:
+        """Say what was repaired; what may not be what the model meant leaves the call unfinished."""
+        repairs = self._reader.repairs
+        if not repairs or not self.complete:
+            return
+        self.problems = json_problems(repairs) + self.problems
+        text = "".join(self._raw)
+        if why := doubt(repairs, text):
+            self.complete = False
+            _, words = without_words(text)
+            kind: ProblemKind = "arguments_trailing_text" if words else "non_json_arguments"
+            if "repeated_key" not in repairs:
+                self.problems.append(Problem(kind, f"not certain: {why}", text=words))
+
     def _is_valid_as_is(self, text: str) -> bool:
-        """Whether this delta is all of the arguments, and valid. Not for nested values, whose names may need repair."""
+        """Whether this delta is all of the arguments, and valid. Not for nested values, whose names may need repair,
+        nor for numbers that are to be written as integers, nor for names that were given twice.
+        """
         if not (text.startswith("{") and text.endswith("}")):
             return False
         try:
@@ -124,7 +143,8 @@ class StreamingArguments:
             return False
         return (
             value.keys() <= properties(self._schema).keys()
-            and {dict, list}.isdisjoint(map(type, value.values()))
+            and {dict, list, float}.isdisjoint(map(type, value.values()))
+            and sum(found[1] is not None for found in _STRINGS(text)) == len(value)
             and not self._tools.faults(self._name, value)
             and not self._tools.unusable_schema(self._name)  # such a schema validates nothing, but may still repair
         )
@@ -193,7 +213,7 @@ class StreamingArguments:
     def _trailing(self) -> Parse[None]:
         """Read what follows the arguments: spare closers mean nothing, other text is a problem."""
         rest = yield from self._rest()
-        if rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
+        if self.complete and rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
             self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
 
     def _rest(self) -> Parse[str]:
@@ -218,6 +238,7 @@ class StreamingArguments:
         declared = properties(schema)
         begin = self._size + len(prefix)
         names: list[str] = []
+        given: set[str] = set()
         opening = f"{prefix}{{"
         while True:
             member = yield from self._reader.next(node, first=not names)
@@ -228,7 +249,7 @@ class StreamingArguments:
                     self._put(opening)
                 return
             assert isinstance(member, Member)
-            if self._may_mean_other(member.name, schema, names, is_root=not depth):
+            if member.name in given or self._may_mean_other(member.name, schema, names, is_root=not depth):
                 held = yield from self._held(node, member)
                 self._finish_held_members(node, held, schema, opening, path, begin, is_root=not depth)
                 return
@@ -236,6 +257,7 @@ class StreamingArguments:
             wants = declared.get(member.name, schema.get("additionalProperties"))
             nothing = None if member.name not in declared or member.name in required(schema) else declared[member.name]
             written = yield from self._value(wants, opening, f"{path}.{member.name}", depth + 1, "object", nothing)
+            given.add(member.name)
             if written:
                 names.append(member.name)
                 opening = ""
@@ -266,11 +288,12 @@ class StreamingArguments:
         earlier = read_json(f"{said}}}") if said else None
         if is_root and earlier is None:
             self._put(opening.removesuffix("{"))
-            whole = msgspec.structs.replace(node, members=held)
+            whole = msgspec.structs.replace(node, members=self._reader.given_once(held))
             if not self._write_if_valid(whole):
                 self._put(whole.text())
             return
         before = earlier.members if earlier else []
+        held = list(self._reader.given_once([*before, *held]))[len(before) :]
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), schema, path, 0)
         self._steps += mender.repairs

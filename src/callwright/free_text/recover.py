@@ -46,12 +46,16 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
+    """A call, the text it was read from with its fence or marks, and what was repaired in it.
+
+    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
+    """
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
+    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall
@@ -125,7 +129,11 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             problems = [*(json_problems(place.repairs) if not number else []), *_steps(call)]
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            pieces.append(RecoveredCall(call.form.name, call.fitted.text, written, tuple(problems)))
+            if place.doubt:
+                told = f"a call of {call.form.name!r} that is not certain: {place.doubt}"
+                problems.append(Problem("malformed_call", told, text=written))
+            kept = "" if place.doubt else written
+            pieces.append(RecoveredCall(call.form.name, call.fitted.text, kept, tuple(problems), not place.doubt))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
@@ -230,14 +238,14 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, *, cut: bool) -> _
         if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names()):
             return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
         return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
-    if not form.closed and (cut or place.cut):
+    if not form.closed:
         return Problem("incomplete_arguments", f"the output was cut in a call of {form.name!r}")
     if form.arguments is None:
         if tools.requires_something(form.name):
             return Problem("invalid_arguments", f"a call of {form.name!r} without arguments")
         return _Call(form, RepairedArguments(Node("object"), [], []))
     fitted = repair_and_validate(form.arguments, form.name, tools)
-    if fitted.faults:
+    if fitted.faults and not (form.explicit and "repeated_key" in place.repairs):
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
         problem = Problem("invalid_arguments", f"the arguments of {form.name!r} do not fit: {told}")
         return problem if form.explicit else None
