@@ -6,20 +6,21 @@ undeclared name that may be an alias holds back the rest of its object.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
 from callwright.calls.aliases import may_rename, resolve_parameter_name
+from callwright.calls.coerce import as_integer
 from callwright.calls.fit import json_problems, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem, ProblemKind
 from callwright.schema.keywords import properties, required
-from callwright.schema.resolve import Schema, branches, resolve, wanted
+from callwright.schema.resolve import Schema, branches, chosen, merged, root_properties, wanted
 from callwright.stream_reader import Parse, silent_reader
 from callwright.tolerant_json.certain import doubt, without_words
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
@@ -52,6 +53,8 @@ class StreamingArguments:
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
+        self._scalar: Node | None = None  # the last value, if it is one that may choose a branch
+        self._kept: list[Schema] = []  # schemas that were made here, and that `_choices` knows by their `id()`
         self._flowing = False  # inside a string that streams
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
@@ -142,7 +145,7 @@ class StreamingArguments:
         except NotJsonError:
             return False
         return (
-            value.keys() <= properties(self._schema).keys()
+            value.keys() <= root_properties(self._schema).keys()
             and {dict, list, float}.isdisjoint(map(type, value.values()))
             and sum(found[1] is not None for found in _STRINGS(text)) == len(value)
             and not self._tools.faults(self._name, value)
@@ -177,7 +180,8 @@ class StreamingArguments:
             if self._source.done:
                 return
             if self._source.text[self._source.at] == "{":
-                yield from self._object(self._schema, lead, "$", 0)
+                choices = [choice for choice in self._branches(self._schema) if wanted(choice) in ("", "object")]
+                yield from self._object(choices or [_EMPTY], self._schema, lead, "$", 0)
             else:
                 yield from self._other()
                 return
@@ -233,8 +237,11 @@ class StreamingArguments:
 
     # --- values ---
 
-    def _object(self, schema: Schema, prefix: str, path: str, depth: int) -> Parse[None]:
+    def _object(self, choices: Sequence[Schema], place: object, prefix: str, path: str, depth: int) -> Parse[None]:
+        """Read an object that may be any of the choices of the schema `place`: a constant among its members chooses."""
         node, _ = yield from self._reader.begin("object")
+        schema = merged(choices)
+        self._kept.append(schema)
         declared = properties(schema)
         begin = self._size + len(prefix)
         names: list[str] = []
@@ -249,15 +256,21 @@ class StreamingArguments:
                     self._put(opening)
                 return
             assert isinstance(member, Member)
-            if member.name in given or self._may_mean_other(member.name, schema, names, is_root=not depth):
+            is_open = len(choices) > 1 and self._is_open(declared.get(member.name))
+            if is_open or member.name in given or self._may_mean_other(member.name, schema, names, is_root=not depth):
                 held = yield from self._held(node, member)
-                self._finish_held_members(node, held, schema, opening, path, begin, is_root=not depth)
+                self._finish_held_members(node, held, place, opening, path, begin, is_root=not depth)
                 return
             opening += member.lead(first=not names) + member.key.json + member.colon
             wants = declared.get(member.name, schema.get("additionalProperties"))
             nothing = None if member.name not in declared or member.name in required(schema) else declared[member.name]
             written = yield from self._value(wants, opening, f"{path}.{member.name}", depth + 1, "object", nothing)
             given.add(member.name)
+            if len(choices) > 1 and self._scalar is not None:
+                choices = chosen(choices, member.name, self._scalar.value(), self._schema)
+                schema = merged(choices)
+                self._kept.append(schema)
+                declared = properties(schema)
             if written:
                 names.append(member.name)
                 opening = ""
@@ -265,6 +278,17 @@ class StreamingArguments:
                 opening = opening[: len(opening) - len(member.lead(first=not names) + member.key.json + member.colon)]
             if not self.complete:
                 return
+
+    def _is_open(self, schema: object) -> bool:
+        """Whether a member that branches say different things of is not yet decided: it is held, as a constant behind
+        it may choose the branch.
+        """
+        if not (isinstance(schema, Mapping) and "anyOf" in schema):
+            return False
+        choices = self._branches(schema)
+        return not (
+            all(map(_takes_any_text, choices)) or all("const" in choice or "enum" in choice for choice in choices)
+        )
 
     def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
         """Hold the rest of an object, from this member on."""
@@ -278,7 +302,7 @@ class StreamingArguments:
         return held
 
     def _finish_held_members(
-        self, node: Node, held: list[Member], schema: Schema, opening: str, path: str, begin: int, *, is_root: bool
+        self, node: Node, held: list[Member], place: object, opening: str, path: str, begin: int, *, is_root: bool
     ) -> None:
         """Repair the held rest of an object together with what was already sent of it, and write it."""
         if not self._is_complete(node):
@@ -295,7 +319,7 @@ class StreamingArguments:
         before = earlier.members if earlier else []
         held = list(self._reader.given_once([*before, *held]))[len(before) :]
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
-        made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), schema, path, 0)
+        made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), place, path, 0)
         self._steps += mender.repairs
         self._put(opening)
         for number, member in enumerate(made.members[len(before) :], len(before)):
@@ -353,16 +377,19 @@ class StreamingArguments:
         source, reader = self._source, self._reader
         while source.more(1):
             yield
+        self._scalar = None
         mark = source.text[source.at : source.at + 1]
         choices = self._branches(schema)
         if mark in ('"', "'", "“", "`") and any(_takes_any_text(choice) for choice in choices):
             self._put(f'{prefix}"')
             yield from self._text(where)
             return True
-        container: Callable[..., Parse[None]] | None = {"{": self._object, "[": self._array}.get(mark)
         fitting = [choice for choice in choices if wanted(choice) in ("", "object" if mark == "{" else "array")]
-        if container and len(fitting) == 1 and depth < _MAX_FLOWING:
-            yield from container(fitting[0], prefix, path, depth)
+        if mark in ("{", "[") and len(fitting) == 1 and depth < _MAX_FLOWING:
+            if mark == "{":
+                yield from self._object(fitting, schema, prefix, path, depth)
+            else:
+                yield from self._array(fitting[0], prefix, path, depth)
             return True
         node = yield from reader.value(where)
         may_go_on = source.done and self._cut and node.kind == "number"
@@ -371,7 +398,7 @@ class StreamingArguments:
             self._put(prefix)
             return True
         if len(choices) == 1 and _fits_as_written(node, choices[0]):
-            self._put(prefix + node.json)
+            self._put(prefix + as_integer(node.json))
             return True
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(node, schema, path, 0)
@@ -379,6 +406,7 @@ class StreamingArguments:
             self._steps.append(Repair("null_left_out", path))
             return False
         self._steps += mender.repairs
+        self._scalar = made if made.kind in ("string", "word", "number", "literal") else None
         self.problems += [Problem("invalid_arguments", f"{path}: no value was written")] * (made.kind == "missing")
         self._put(prefix + made.text())
         return True
@@ -387,7 +415,7 @@ class StreamingArguments:
         """The branches of a schema, resolved. Cached: all items of an array share one schema."""
         found = self._choices.get(id(schema))
         if found is None:
-            found = self._choices[id(schema)] = branches(resolve(schema, self._schema), self._schema)
+            found = self._choices[id(schema)] = branches(schema, self._schema)
         return found
 
     def _text(self, where: Where) -> Parse[None]:
