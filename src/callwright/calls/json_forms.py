@@ -16,7 +16,7 @@ from callwright.calls.aliases import fold
 from callwright.calls.coerce import node_text
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
-from callwright.schema.keywords import properties
+from callwright.schema.resolve import root_properties
 from callwright.tolerant_json.tree import Node
 
 __all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls"]
@@ -67,7 +67,7 @@ class CallKeySet:
         tools = self._tools
         if not len(tools):
             return frozenset()
-        own = {key for tool in tools for key in properties(tool.parameters)}
+        own = {key for tool in tools for key in root_properties(tool.parameters)}
         related = {key for group in tools.hints.aliases if group & own for key in group}
         forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS}
         return frozenset(map(fold, own | related | forms | set(tools.names())))
@@ -122,7 +122,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
     written = node_text(given[name_key]) or ""
     name = tools.resolve_name(written)
     tool = tools.get(name)
-    own = properties(tool.parameters if tool else None)
+    own = root_properties(tool.parameters if tool else None)
     if given.keys() & _RECORD_KEYS - own.keys():
         return None
     form = JsonCall(

@@ -46,12 +46,16 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
+    """A call, the text it was read from with its fence or marks, and what was repaired in it.
+
+    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
+    """
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
+    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall
@@ -285,6 +289,9 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Probl
         if tools.requires_something(form.name):
             return Problem("invalid_arguments", f"a call of {form.name!r} without arguments")
         return _Fitted(form, RepairedArguments(Node("object"), [], []))
+    if place.doubt:
+        problem = Problem("malformed_call", f"a call of {form.name!r} that is not certain: {place.doubt}")
+        return problem if form.explicit else None
     fitted = repair_and_validate(form.arguments, form.name, tools)
     own = properties(tool.parameters)
     if "ellipsis" in place.repairs or _is_placeholder(fitted.node, own):

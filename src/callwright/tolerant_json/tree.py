@@ -7,7 +7,7 @@ import msgspec
 
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["Item", "Kind", "Member", "Node", "name_of"]
+__all__ = ["Item", "Kind", "Member", "Node", "given_once", "name_of"]
 
 Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "literal", "word", "missing"]
 
@@ -99,3 +99,26 @@ def name_of(key: Node) -> str:
         return str(decode(key.json))
     except NotJsonError:
         return key.json
+
+
+def given_once(members: Sequence[Member]) -> tuple[Sequence[Member], int]:
+    """The members without those that say the same again, and how many give another value to a name that was given."""
+    if len({member.name for member in members}) == len(members):
+        return members, 0
+    kept: list[Member] = []
+    given: dict[str, Node] = {}
+    others = 0
+    for member in members:
+        first = given.setdefault(member.name, member.value)
+        if first is member.value or not _is_same(first, member.value):
+            kept.append(member)
+            others += first is not member.value
+    return kept, others
+
+
+def _is_same(one: Node, other: Node) -> bool:
+    try:
+        value, again = one.value(), other.value()
+    except NotJsonError:
+        return False
+    return value == again and type(value) is type(again)

@@ -64,9 +64,10 @@ class CallMarks(Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def _marks(form: CallMarks) -> Marks:
+def _marks(form: CallMarks, also: tuple[str, ...]) -> Marks:
     inline = [opening for opening, _ in form.thoughts] if form.special else ()
-    return Marks((*form.opens, *form.closes, *form.around, *inline), form.thoughts, form.ends, form.special)
+    tags = (*form.opens, *form.closes, *form.around, *also, *inline)
+    return Marks(tags, form.thoughts, form.ends, form.special)
 
 
 @lru_cache(maxsize=256)
@@ -79,10 +80,13 @@ def _behind(form: CallMarks, ends: tuple[str, ...]) -> tuple[JsonTerminators, Ma
 
 
 class MarkedReader(ProseReader):
-    """Parses prose with marked calls."""
+    """Parses prose with marked calls.
 
-    def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks) -> None:
-        super().__init__(source, tools, _marks(form))
+    `also`: other literals that matter in the text; a dialect's subclass reads what they begin, in `_marked`.
+    """
+
+    def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks, also: tuple[str, ...] = ()) -> None:
+        super().__init__(source, tools, _marks(form, also))
         self._form = form
         self._stops, self._markers, self._header_ends, self._after = _behind(form, self._ends)
         self._calls_begin = _begin_of_calls(form.around, form.opens)
@@ -218,7 +222,11 @@ class MarkedReader(ProseReader):
                 self.markup(text)
                 if stop and not self.tools.requires_something(name):
                     self.emit(arguments("{}"))
-        self.emit(CallEnded(index, complete=closed or bool(stop)))
+        # Words beside the name are no part of it, so nobody knows which tool was meant.
+        is_name = " " not in name or self.tools.resolve_name(name) in self.tools
+        self.emit(CallEnded(index, complete=is_name and (closed or bool(stop))))
+        if not is_name:
+            self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
         self.source.unread(stop)
         yield from self._close()
 
@@ -241,9 +249,21 @@ class MarkedReader(ProseReader):
             if may_come and source.ended:
                 self.markup(source.take(len(source.text)))  # partial, cut off
             if not may_come or not source.more(_MAX_BETWEEN):
+                yield from self._trailing()
                 break
             yield
         yield from self._skip_blanks()
+
+    def _trailing(self) -> Parse[None]:
+        """Other text up to the closing marker is a problem; if another marker comes first, or none, it is content."""
+        if self.source.done or not self._form.closes:
+            return
+        text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
+        if stop in self._form.closes:
+            self.emit(Problem("arguments_trailing_text", "text behind the arguments", self.calls - 1, text))
+            self.markup(stop)
+        else:
+            self.source.unread(text + stop)
 
     # --- calls without a marker ---
 
