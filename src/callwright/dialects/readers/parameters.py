@@ -103,9 +103,9 @@ class ParameterReader(ProseReader):
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
 
-    def read(self, start: str) -> Parse[None]:
+    def _parts(self) -> Parse[None]:
         """See `ProseReader`."""
-        yield from super().read(start)
+        yield from super()._parts()
         self._missing_ends()
 
     def _missing_ends(self) -> None:
