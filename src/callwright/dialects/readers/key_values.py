@@ -24,6 +24,7 @@ _MAX_HEAD: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
 _GAP = re.compile(r"(?:\s|\\n)*+")
 _GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
+_LONE_END = re.compile(r"\A>\s*+(?=\{|\Z)")
 _NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++)*+)""")
 
 
@@ -51,7 +52,7 @@ class KeyValueReader(ParameterReader):
             parameter_end=tags.value_end,
             blocks=tags.blocks,
             end=tags.key_end,
-            inner=(tags.value, *tags.types),
+            inner=tuple(filter(None, (tags.value, *tags.types))),
         )
         super().__init__(source, tools, form, thoughts=thoughts, ends=ends, also=also)
         self._also = also
@@ -60,8 +61,8 @@ class KeyValueReader(ParameterReader):
         self._over = (tags.call, *closers)  # literals that end a call
         self._follows: Sequence[str] = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
         self._behind_name = Markers(*self._follows, tags.call)
-        self._behind_key = Markers(tags.key_end, tags.value, tags.value_end, tags.key, *self._over)
-        self._before_value = Markers(tags.value, tags.value_end, tags.key, *self._over)
+        self._behind_key = Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *self._over)
+        self._before_value = Markers(*tags.values, tags.value_end, tags.key, *self._over)
         self._stops = JsonTerminators(tags.call, *closers, then=(tags.call, *closers))
 
     # --- where a call begins ---
@@ -125,7 +126,8 @@ class KeyValueReader(ParameterReader):
                     return begin.startswith(("{", "[{"))
             else:
                 known = self.tools.resolve_name(found["name"]) in self.tools
-                behind = self._behind_blanks(ahead[found.end() :])
+                # GLM 5.3 Flash writes `f>{"k": "v"}`, too.
+                behind = _LONE_END.sub("", self._behind_blanks(ahead[found.end() :]))
                 if behind.startswith(tuple(self._follows)):
                     return known or " " not in found["name"]
                 waits = any(literal.startswith(behind) for literal in (*self._follows, self._form.call))
@@ -178,7 +180,7 @@ class KeyValueReader(ParameterReader):
             head += marker
         elif marker:
             self.source.unread(marker)
-        name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip()
+        name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip().removesuffix(">")
         return name, head
 
     def _arguments(self, index: int, name: str) -> Parse[None]:
@@ -194,7 +196,7 @@ class KeyValueReader(ParameterReader):
         key, equals, text = written.partition("=")
         if marker == tags.key_end and self._key_ahead(written + marker):
             self.emit(Markup(written + marker))
-            rest = yield from self._up_to_value()
+            rest = (yield from self._up_to_value()) if tags.value else {}
             if rest is None:
                 return None if source.done else ("", {})
             return written.strip(), rest

@@ -89,7 +89,8 @@ class ParameterReader(ProseReader):
         self._openers = openers
         self._tag_end = Markers(tags.end)
         # The markers at which reading stops inside a call.
-        self._inside = Markers(tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends)
+        begins = [begin for begin, _ in tags.blocks]
+        self._inside = Markers(tags.parameter, tags.call_end, tags.call, *begins, *self._block_ends, *self._ends)
         stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
         self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
         self._values = ValueReader(self, tags, self._ends)
@@ -307,6 +308,15 @@ class ParameterReader(ProseReader):
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
 
+    def _opens_call(self, marker: str) -> Parse[bool]:
+        """Whether an opening tag, which was just read, opens a call."""
+        if marker == self._form.call:
+            return (yield from self._names_call())
+        self.source.unread(marker)
+        comes = yield from self.call_comes()
+        self.source.take(self.source.at + len(marker))
+        return comes is not None
+
     def _ends_call(self, marker: str) -> bool:
         """Whether a marker is what the format writes behind the last parameter of a call."""
         return marker == self._form.call_end
@@ -317,7 +327,7 @@ class ParameterReader(ProseReader):
         while True:
             more, marker = yield from read_until(self.source, self._inside, _MAX_VALUE)
             text += more
-            if marker != self._form.call or (yield from self._names_call()):
+            if marker not in self._openers or (yield from self._opens_call(marker)):
                 break
             text += marker
         self._strayed = bool(self._behind_blanks(text))
