@@ -1,6 +1,7 @@
 """GLM 4.7 and later: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`, without line feeds.
 
-Values are text, typed by the schema. Source: the chat templates of GLM-4.7 and GLM-5, which leave reasoning open or
+Values are text, typed by the schema. GLM-5.3-Flash also writes `f>{"k": "v"}` and `<arg_key>k=v</arg_value>`, which are
+read. Source: the chat templates of GLM-4.7 and GLM-5, which leave reasoning open or
 closed where the answer begins.
 """
 
@@ -53,9 +54,9 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
 
 DIALECT = Dialect(
     name="glm47",
-    aliases=("glm5", "spark25"),
-    model_families="GLM-4.7, GLM-5, Spark-2.5",
-    model_globs=("glm-4.7*", "glm4.7*", "glm-5*", "glm5*", "*spark-2.5*"),
+    aliases=("glm5", "spark25", "spark3"),
+    model_families="GLM-4.7, GLM-5, Spark-2.5, Spark-3",
+    model_globs=("glm-4.7*", "glm4.7*", "glm-5*", "glm5*", "*spark-2.5*", "*spark-3*"),
     template_markers=("<arg_key> + <arg_value>",),
     source="chat templates of GLM-4.7 and GLM-5",
     stops=GLM_ENDS,

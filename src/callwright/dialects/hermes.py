@@ -168,6 +168,8 @@ DIALECT = Dialect(
         "smollm3*",
         "trinity*",
         "reka*",
+        "ernie-4.5*",
+        "exaone-4*",
         "mimo-vl*",
     ),
     template_markers=('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>"),

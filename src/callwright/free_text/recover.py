@@ -46,16 +46,12 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it.
-
-    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
-    """
+    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
-    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall

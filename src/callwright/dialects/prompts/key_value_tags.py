@@ -19,8 +19,8 @@ class KeyValueTags(Struct, frozen=True):
     """The tags of one format, and the white space between them.
 
     `name_end` stands behind a name, `blocks` around calls, `types` (a pair) around a type between key and value; each
-    may be missing. `gaps` are written before a key, before a value and before the end of a call, `name_gap` behind a
-    name, `between` between calls. `LINES` as `gaps` puts each on its own line.
+    may be missing, and so may `value`. `gaps` are written before a key, before a value and before the end of a call,
+    `name_gap` behind a name, `between` between calls. `LINES` as `gaps` puts each on its own line.
     """
 
     call: str = "<tool_call>"
@@ -37,10 +37,15 @@ class KeyValueTags(Struct, frozen=True):
     between: str = ""
 
     @property
+    def values(self) -> tuple[str, ...]:
+        """The opening tag of a value, if the format has one."""
+        return (self.value,) if self.value else ()
+
+    @property
     def literals(self) -> tuple[str, ...]:
         """All tags; in the vocabularies of these models they are tokens."""
         frames = (*(tag for block in self.blocks for tag in block), self.call, self.call_end)
-        elements = (self.key, self.key_end, self.value, self.value_end, *self.types)
+        elements = (self.key, self.key_end, *self.values, self.value_end, *self.types)
         return (*frames, *filter(None, (self.name_end,)), *elements)
 
 
