@@ -9,7 +9,7 @@ from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.literals import LiteralReader
+from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.response_template.declaration import Field
 from callwright.response_template.plan import Mark, ReadingPlan
@@ -153,10 +153,9 @@ class CallReader:
             self._source,
             writer.json,
             verbatim=tuple(begin for begin, _ in self._field.args.string_delims),
-            ends=stops.literals,
-            begins=tuple(stop for stop in stops.literals if stop not in self._closes),
+            ends=Ends(self._closes, tuple(stop for stop in stops.literals if stop not in self._closes)),
             call=index,
-            is_text=lambda key: not writer.is_untyped(writer.schema(key)) and writer.is_text(key),
+            bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
         )
         whole = yield from reader.arguments("}", ":")
         self._emit(CallEnded(index, complete=whole))
