@@ -223,7 +223,7 @@ class StringReader:
     def _opening(self, before: str) -> str:
         """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""
         level = self._levels[-1]
-        key = rf"[\w.$-]+\s*[{re.escape(level.separator)}]\s*\Z"
+        key = rf"[\w.$-]+\s*[{re.escape(level.separator)}][\s\[{{(]*\Z"
         opening = rf",\s*{key}"
         if self._levels[0].closer == ")":
             opening = rf",\s*{key}|\)\s*\]?\s*[,;\n]\s*[^\W\d][\w./-]*\(\s*{key}"
