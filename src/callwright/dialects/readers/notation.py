@@ -94,7 +94,8 @@ class NotationReader(ProseReader):
     def __init__(
         self, source: StreamReader, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL), thoughts, form.ends))
+        inline = [opening for opening, _ in thoughts if opening.startswith("<|")]
+        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL, *inline), thoughts, form.ends))
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
         self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
@@ -143,7 +144,7 @@ class NotationReader(ProseReader):
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
-        if tag == self._form.call_end:
+        if tag not in (self._form.call, _CALL):
             return False
         return (yield from self._names_call(known=tag == _CALL))
 
