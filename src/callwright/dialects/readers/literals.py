@@ -136,7 +136,7 @@ class LiteralReader(StringReader):
         else:
             first, again = ("".join(self._log[slice(*each)]) for each in (level.given[level.key], span))
             if first == again:
-                self._tell("argument_dropped", f"{level.key!r} was given twice", doubt=False)
+                self._tell("argument_dropped", f"{level.key!r} was given twice", again, doubt=False)
             else:
                 self._tell("argument_repeated", f"{level.key!r} was given twice", again)
             self._repeats, self._silent = None, False
