@@ -150,6 +150,16 @@ class _Reader(NotationReader):
         super().__init__(source, tools, _FORM, (_THOUGHT,))
         self._in_channel_thought = False  # a thought was read
 
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`; a channel that is named begins within a line, too."""
+        if tag != _THOUGHT[0]:
+            yield from super()._marked(blanks, tag)
+        elif self._apart or self._at_line_start(blanks) or (yield from self._comes(_THOUGHT_NAME)):
+            self.emit(Markup(blanks + tag))
+            yield from self._think(_THOUGHT[1])
+        else:
+            self.emit(self._say(blanks + tag))
+
     def _think(self, close: str) -> Parse[None]:
         self._in_channel_thought = True
         yield from self._skip_blanks()
