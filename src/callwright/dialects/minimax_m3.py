@@ -11,10 +11,11 @@ model's chat template.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects._minimax import END, minimax_frame, with_system
@@ -22,12 +23,11 @@ from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.held_text import HeldText, Tag
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
-from callwright.events import CallEnded, Markup, Problem
+from callwright.dialects.readers.parameters import ParameterTags, attributes
+from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
+from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["DIALECT"]
@@ -43,6 +43,8 @@ _TAGS: Final = ParameterTags(
     parameter_end=f"{_MARK}</",
     blocks=((_OPEN, _CLOSE),),
 )
+# A piece of a mark is a tag that was broken.
+_FORM: Final = TaggedForm((_MARK,), re.compile(r"\]<\]|<\]|\[>|minimax\["), ("invoke", "tool_call"))
 _THOUGHT: Final = ("<mm:think>", "</mm:think>")
 _MODES: Final = {
     "open": "enabled. You MUST think step by step before every response, including after receiving function/tool "
@@ -70,10 +72,7 @@ containing nested objects or arrays are recursively expanded into XML elements. 
 # An element's tag behind the mark is at most so long, and elements stand at most so deep in each other.
 _MAX_TAG: Final = 300
 _MAX_DEPTH: Final = 64
-_CALL_TAGS: Final = ("invoke", "tool_call")
 _CALL_OPENS: Final = "invoke name="
-# A piece of a mark: a tag that was broken.
-_PIECE = re.compile(r"\]<\]|<\]|\[>|minimax\[")
 _TAG = re.compile(r"<(?P<end>/?)(?P<head>[^<>\n]+)>")
 _MAY_BE_TAG = re.compile(r"(?:</?[^<>\n]*)?\Z")
 
@@ -141,116 +140,11 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     return _Reader(source, tools).read(start)
 
 
-class _Reader(ParameterReader):
-    """Prose, and calls whose parameters are elements."""
+class _Reader(TaggedReader):
+    """Prose, and calls whose values are elements."""
 
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(END,))
-        self._marks = Markers(_MARK)
-        self._index = 0
-        self._certain = True  # nothing in the call was broken so that its values are a guess
-        self._guesses = False  # a value was found to end before what was held: no other is held as long
-        self._siblings: frozenset[str] = frozenset()  # the declared parameters of the call
-
-    # --- calls ---
-
-    def _arguments(self, index: int, name: str) -> Parse[None]:
-        """See `ParameterReader`: the elements of a call, to its end."""
-        source = self.source
-        self._index, self._certain, self._guesses = index, True, False
-        tool = self.tools.get(self.tools.resolve_name(name))
-        self._siblings = frozenset(properties(tool.parameters if tool else None))
-        yield from self._skip_blanks()
-        if source.text.startswith("{", source.at):
-            yield from self._object(index)
-            return
-        writer = ArgumentsWriter(self.emit, index, name, self.tools)
-        given: dict[str, str] = {}
-        last = ""
-        while True:
-            text, tag = yield from self._next_tag()
-            self._between(text)
-            if tag is None:
-                whole = False
-                break
-            is_call = tag.head in _CALL_TAGS and not writer.declares(tag.head)
-            if is_call or tag.head.startswith(_CALL_OPENS):
-                whole = True
-                if tag.closes and tag.head == "invoke":
-                    self.emit(Markup(tag.text))
-                else:
-                    source.unread(tag.text)
-                    self._repaired("the end of the call is missing")
-                break
-            self.emit(Markup(tag.text))
-            if not tag.closes:
-                last = tag.head
-                if not (yield from self._parameter_of(tag, writer, given)):
-                    whole = False
-                    break
-            elif text.strip() or tag.head != last:  # what opened it is missing, or broken
-                self._doubt(f"{tag.text} closes nothing")
-            else:
-                self._repaired(f"{tag.text} twice")
-        whole = whole and self._certain
-        if whole:
-            writer.close()
-        self.emit(CallEnded(index, complete=whole))
-
-    def _parameter_of(self, tag: Tag, writer: ArgumentsWriter, given: dict[str, str]) -> Parse[bool]:
-        """Read one element of a call, behind its tag; False if the output ended in it. A text flows, the rest is held.
-
-        `given` are the values before, by their names.
-        """
-        name = key = tag.head
-        if name.startswith("parameter name="):  # as M2 writes it
-            name, key = "parameter", attributes(name.partition("=")[2])[0]
-        schema = writer.schema(key)
-        pieces: list[str] = []
-        if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
-
-            def put(text: str) -> None:
-                writer.text(text)
-                pieces.append(text)
-
-            writer.key(key)
-            writer.open_text()
-            if not (yield from self._text(name, put)):
-                return False
-            writer.close_text()
-            given[key] = encode("".join(pieces)).decode()
-            return True
-        value = yield from self._value_of((name,), schema, writer)
-        if value is None:
-            return False
-        if key not in given:
-            given[key] = value
-            writer.key(key)
-            writer.json(value)
-        elif given[key] == value:
-            self.emit(Problem("argument_dropped", f"{key!r} twice", call=self._index, text=value))
-        else:
-            self._certain = False
-            self.emit(Problem("argument_repeated", f"{key!r} with another value", call=self._index, text=value))
-        return True
-
-    # --- tags, and what stands between them ---
-
-    def _next_tag(self) -> Parse[tuple[str, Tag | None]]:
-        """Read up to and past the next tag; answers the text before it. A mark without a tag is text."""
-        source = self.source
-        pieces: list[str] = []
-        while True:
-            text, mark = source.scan(self._marks)
-            pieces.append(text)
-            if mark:
-                if tag := (yield from self._tag(mark)):
-                    return "".join(pieces), tag
-                pieces.append(mark)
-            elif source.done:
-                return "".join(pieces), None
-            else:
-                yield
+        super().__init__(source, tools, _TAGS, _FORM, thoughts=(_THOUGHT,), ends=(END,))
 
     def _tag(self, mark: str) -> Parse[Tag | None]:
         """Read the tag behind a mark; None when there is none."""
@@ -263,78 +157,15 @@ class _Reader(ParameterReader):
                 return None
             yield
 
-    def _between(self, text: str) -> None:
-        """What stands between two tags: white space, or else a problem. A piece of a mark in it was a tag."""
-        if not text.strip():
-            self.markup(text)
-            return
-        self._certain = self._certain and not _PIECE.search(text)
-        self.emit(Problem("arguments_trailing_text", "text between tags", call=self._index, text=text))
+    def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
+        is_own = tag.head in _FORM.calls and not (writer and writer.declares(tag.head))
+        return is_own or tag.head.startswith(_CALL_OPENS)
 
-    def _repaired(self, detail: str) -> None:
-        self.emit(Problem("markup_repaired", detail, call=self._index))
-
-    def _doubt(self, detail: str) -> None:
-        """Name what leaves open which values were meant."""
-        self._certain = False
-        self._repaired(detail)
-
-    # --- texts ---
-
-    def _text(self, name: str, put: Callable[[str], object], around: tuple[str, ...] = ()) -> Parse[bool]:
-        """Read a text in pieces for `put`, to its end; False if the output ended in it. `around` are the elements that
-        hold it.
-
-        A tag behind its closer shows that it is one. What else holds a tag is held until it is known where it ends.
-        """
-        source = self.source
-        written: list[str] = []
-
-        def flow(text: str) -> None:
-            written.append(text)
-            put(text)
-
-        fast_path = fast_path_of(self._marks, flow)
-        while True:
-            text, mark = source.scan(self._marks)
-            if text:
-                flow(text)
-            if mark:
-                if found := (yield from self._tag(mark)):
-                    break
-                flow(mark)
-            elif source.done:
-                return False
-            else:
-                source.set_fast_path(fast_path)
-                yield
-        held = HeldText(name, (*around, *_CALL_TAGS), self._siblings if not around else frozenset())
-        tag: Tag | None = found
-        text = ""
-        while not held.is_over(text, tag, guess=self._guesses):
-            text, tag = yield from self._next_tag()
-        if tag is None and not held.closer:
-            self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
-            return False
-        value, rest = held.value()
-        if value:
-            put(value)
-            self.emit(Problem("markers_in_value", f"tags in {name!r}", call=self._index))
-        if held.closer:
-            self.emit(Markup(held.closer))
-        else:
-            self._missing(name, "".join(written))
-        self._guesses = self._guesses or not held.closer or not rest.lstrip().startswith(_MARK)
-        source.unread(rest)
-        return True
-
-    def _missing(self, name: str, text: str) -> None:
-        """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""
-        detail = f"the end of {name!r} is missing"
-        if _PIECE.search(text) or f"</{name}" in text:
-            self._doubt(detail)
-        else:
-            self._repaired(detail)
+    def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
+        name = key = tag.head
+        if name.startswith("parameter name="):  # as M2 writes it
+            name, key = "parameter", attributes(name.partition("=")[2])[0]
+        return name, key, writer.schema(key)
 
     # --- values ---
 
@@ -343,20 +174,12 @@ class _Reader(ParameterReader):
         around it and, last, its own.
         """
         if not _holds(writer, schema) or len(names) >= _MAX_DEPTH:
-            pieces: list[str] = []
-            whole = yield from self._text(names[-1], pieces.append, names[:-1])
-            text = "".join(pieces)
-            if not whole:
-                writer.cut(text)
-                return None
-            value = writer.cast_to_schema(text, schema)
-            self.markup(unwritten(text, value))
-            return value
+            return (yield from super()._value_of(names, schema, writer))
         source = self.source
         texts: list[str] = []
         members: list[tuple[str, str]] = []
         while True:
-            text, tag = yield from self._next_tag()
+            text, tag = yield from self._read_tag()
             texts.append(text)
             if tag is None:
                 writer.cut("".join((*texts, *(value for _, value in members))))
@@ -364,7 +187,7 @@ class _Reader(ParameterReader):
             if tag.head == names[-1] and tag.closes:
                 self.markup(tag.text)
                 return self._built(texts, members, schema, writer)
-            closes_outer = tag.closes and tag.head in (*names, *_CALL_TAGS)
+            closes_outer = tag.closes and tag.head in (*names, *_FORM.calls)
             if closes_outer or tag.head.startswith(_CALL_OPENS) or self._is_next(tag, names, schema, writer):
                 source.unread(tag.text)
                 self._missing(names[-1], "".join(texts))
