@@ -245,6 +245,17 @@ class _Reader(TaggedReader):
             self.emit(self._say(opening))
         return False
 
+    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
+        """See `ParameterReader`: the call that it begins with may have blanks around its name."""
+        if (yield from self._comes(_OPEN)):
+            self.source.at += len(_OPEN)
+            if (yield from self._padded(_OPEN)):
+                self.markup(inner)
+                yield from self._marked(blanks, tag)
+                return
+            self.source.unread(_OPEN)
+        yield from super()._unknown_block(blanks, tag, inner)
+
     def _padded(self, mark: str) -> Parse[bool]:
         """Whether the tag of a part goes on here, with blanks around its name; if so it stands here without them."""
         source = self.source
