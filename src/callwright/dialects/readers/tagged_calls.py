@@ -162,6 +162,8 @@ class TaggedReader(ParameterReader):
             return None
         value = writer.cast_to_schema(text, schema)
         self.markup(unwritten(text, value))
+        if value[0] in "{[" and value != text.strip():
+            self.emit(Problem("json_repaired", f"the JSON of {names[-1]!r} was repaired", call=self._index))
         return value
 
     def _call_begins(self) -> None:
@@ -257,6 +259,9 @@ class TaggedReader(ParameterReader):
         value = yield from self._value_of((name,), schema, writer)
         if value is None:
             return False
+        if value[0] == '"' and not writer.allows_text(key) and ("{" in value or "[" in value):
+            self._certain = False
+            self.emit(Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=self._index))
         if key not in given:
             given[key] = value
             writer.key(key)
