@@ -28,7 +28,7 @@ def run(draw: Choices) -> None:
     )
     text = draw.text(ATOMS, 14) if draw.once_in(2) else words.output(draw, "json")
     before = draw.one(("", "", "For example:", "\n", "```json\n"))
-    pieces = recover(text, tools, before=before, cut=draw.once_in(3))
+    pieces = recover(text, tools, before=before)
     _assert_whole(text, pieces)
     _assert_calls(pieces, tools)
     _assert_calls(recover_arguments(text, tools), tools)

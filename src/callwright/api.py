@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -12,6 +12,7 @@ from callwright.calls.toolset import Toolset
 from callwright.collector import Turn, collect
 from callwright.conversation import AssistantTurn
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
+from callwright.dialects.readers.auto import AutoReader
 from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
 from callwright.openai_format.errors import listed, wrong_type
@@ -49,7 +50,8 @@ Start = Literal["assistant", "reasoning", "message"]
 class Parser(OutputParser):
     """Reads one output of a model as it streams.
 
-    `dialect` is the name of one, a `Dialect` of your own, or the `ResponseTemplate` of the model's checkpoint.
+    `dialect` is the name of one, a `Dialect` of your own, or the `ResponseTemplate` of the model's checkpoint; `auto`
+    holds the output to its end and finds the format itself.
     `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
     OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
     `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
@@ -78,7 +80,7 @@ class Parser(OutputParser):
         allowed = read_allowed_tools(tool_choice, ours, flat=flat)
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
-        reads = _dialect(dialect) if isinstance(dialect, str) or not _reads(dialect) else dialect
+        reads = _reader(dialect)
         super().__init__(reads, toolset, filter_, start or "assistant")
         self._names = offer.names
         self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
@@ -222,6 +224,12 @@ def dialects() -> tuple[str, ...]:
 def _reads(given: object) -> bool:
     """Whether this reads outputs, as a `ResponseTemplate` does; no class or module does, whatever it is called."""
     return hasattr(given, "parse") and not isinstance(given, type | ModuleType)
+
+
+def _reader(given: object) -> Reads:
+    if given == "auto":
+        return AutoReader()
+    return cast(Reads, given) if not isinstance(given, str) and _reads(given) else _dialect(given)
 
 
 def _dialect(name: object) -> Dialect:

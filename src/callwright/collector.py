@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from callwright.conversation import Call
 from callwright.events import (
+    AnnotationsDelta,
+    AnswerMetadata,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -17,6 +19,7 @@ from callwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    RefusalDelta,
 )
 
 __all__ = ["Turn", "collect", "settled"]
@@ -27,7 +30,8 @@ T = TypeVar("T")
 class Turn(Struct, frozen=True):
     """What a model answered: content, reasoning, tool calls, finish reason, and the problems on the way.
 
-    `logprobs` are those of the content's deltas, where a server gave them.
+    `logprobs` are those of the deltas of content and refusal, where a server gave them. What follows them comes from
+    servers only: a refusal apart from the content, annotations of the content, what the server says of its answer.
     """
 
     content: str | None
@@ -36,6 +40,9 @@ class Turn(Struct, frozen=True):
     finish_reason: FinishReason
     problems: tuple[Problem, ...] = ()
     logprobs: tuple[Mapping[str, Any], ...] = ()
+    refusal: str | None = None
+    annotations: tuple[Mapping[str, Any], ...] = ()
+    metadata: AnswerMetadata = AnswerMetadata()
 
     def to_chat_message(self) -> dict[str, Any]:
         """The assistant message of Chat Completions.
@@ -44,6 +51,10 @@ class Turn(Struct, frozen=True):
         run it.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.refusal is not None:
+            message["refusal"] = self.refusal
+        if self.annotations:
+            message["annotations"] = list(self.annotations)
         if self.reasoning is not None:
             message["reasoning_content"] = self.reasoning
         calls = [call.as_openai(call.id or f"call_{number}") for number, call in enumerate(self.calls) if call.complete]
@@ -56,6 +67,9 @@ def collect(events: Iterable[Event]) -> Turn:
     """Fold the events of one whole turn."""
     content: list[str] = []
     reasoning: list[str] = []
+    refusal: list[str] = []
+    annotations: list[Mapping[str, Any]] = []
+    metadata = AnswerMetadata()
     started: list[CallStarted] = []
     arguments: list[list[str]] = []
     complete: list[bool] = []
@@ -70,6 +84,14 @@ def collect(events: Iterable[Event]) -> Turn:
                     logprobs.append(told)
             case ReasoningDelta(text):
                 reasoning.append(text)
+            case RefusalDelta(text, told):
+                refusal.append(text)
+                if told is not None:
+                    logprobs.append(told)
+            case AnnotationsDelta(more):
+                annotations += more
+            case AnswerMetadata():
+                metadata = metadata.updated(event)
             case CallStarted():
                 started.append(event)
                 arguments.append([])
@@ -104,6 +126,9 @@ def collect(events: Iterable[Event]) -> Turn:
         finish_reason=reason,
         problems=tuple(problems),
         logprobs=tuple(logprobs),
+        refusal="".join(refusal) or None,
+        annotations=tuple(annotations),
+        metadata=metadata,
     )
 
 

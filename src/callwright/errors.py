@@ -81,8 +81,8 @@ class UpstreamError(CallwrightError):
 
     `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is
     set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
-    `unmet` (its model made no call where the request demands one, however often it was asked), `stopped` (the
-    gateway that asks it ends).
+    `unmet` (its model made no call, or no answer in the form, that the request demands, however often it was asked),
+    `stopped` (the gateway that asks it ends).
     `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` are all
     words of an error that the server reports, of which the message has the first.
     """

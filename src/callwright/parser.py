@@ -7,8 +7,19 @@ Knows no format, and leaves to a filter what is checked.
 from collections.abc import Iterable
 from typing import Protocol
 
+import msgspec
+
 from callwright.calls.toolset import Toolset
-from callwright.events import CallStarted, Event, Finished, FinishReason
+from callwright.events import (
+    ArgumentsDelta,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    ReasoningDelta,
+)
+from callwright.prompt import BREAK, restored
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
@@ -59,6 +70,8 @@ class OutputParser:
         self._source = StreamReader(self._events.append)
         self._steps = dialect.parse(self._source, start, tools)
         self._filter = filter_
+        self._may_repeat = False  # it may repeat what was broken in its prompt
+        self._before = ""  # what it wrote last
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
@@ -68,6 +81,11 @@ class OutputParser:
         out: list[Event] = []
         self._filter.push(self._events, out)
         self._events.clear()
+        if self._may_repeat or BREAK in text or "\\" in text:
+            self._may_repeat = True
+            self._restore(out)
+        else:
+            self._before = text
         return out
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
@@ -83,4 +101,15 @@ class OutputParser:
         self._filter.push(self._events, out)
         self._events.clear()
         self._filter.finish(reason, out)
+        if self._may_repeat:
+            self._restore(out)
         return out
+
+    def _restore(self, events: list[Event]) -> None:
+        """Put right what the prompt has broken: an edit of a file that the model repeats then matches the file."""
+        for number, event in enumerate(events):
+            if isinstance(event, ContentDelta | ReasoningDelta | ArgumentsDelta):
+                text = restored(event.text, self._before)
+                self._before = event.text or self._before
+                if text is not event.text:
+                    events[number] = msgspec.structs.replace(event, text=text)

@@ -8,14 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise", "neutralise_json"]
+__all__ = ["BREAK", "Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise", "neutralise_json", "restored"]
 
 # WORD JOINER: zero width, no line break, part of no known control token.
-_BREAK = "\u2060"
+BREAK = "\u2060"
+# A literal that was broken: its first character, and what was put behind it, also as JSON writes it.
+_BROKEN = re.compile(rf"(\A|[<\[>|｜])(?:{BREAK}|\\u2060)")
+_FIRSTS: Final = "<[>|｜"
 
 
 class Control(Struct, frozen=True, gc=False):
@@ -65,7 +68,7 @@ class Prompt(Struct, frozen=True):
             texts.append(neutralise_json(piece.text, self.controls) if is_json else piece.text)
         whole = "".join(texts)
         cuts = self._cuts(whole, zip(kinds, texts, strict=True))
-        return _BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
+        return BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
 
     def _cuts(self, whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
         """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
@@ -140,7 +143,17 @@ def neutralise(text: str, controls: Sequence[str]) -> str:
 
 
 def _broken(found: re.Match[str]) -> str:
-    return found[0] + _BREAK
+    return found[0] + BREAK
+
+
+def restored(text: str, before: str) -> str:
+    """`text`, in which a model repeats what was broken in its prompt, as it was before; the same object if it does not.
+
+    `before` ends with what the model wrote before it.
+    """
+    if BREAK not in text and "\\u2060" not in text:
+        return text
+    return _BROKEN.sub(lambda found: found[1] if found[1] or before[-1:] in _FIRSTS else found[0], text)
 
 
 def neutralise_json(text: str, controls: Sequence[str]) -> str:

@@ -104,11 +104,12 @@ class StreamReader:
     had not closed by then is unfinished.
     """
 
-    __slots__ = ("_fast_path", "at", "emit", "ended", "text")
+    __slots__ = ("_fast_path", "_pushed", "at", "emit", "ended", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
         self._fast_path: FastPath | None = None
+        self._pushed = 0
         self.text = ""
         self.at = 0
         self.ended = False
@@ -116,6 +117,7 @@ class StreamReader:
     def push(self, text: str) -> None:
         """Append a delta to the unread text."""
         self._fast_path = None
+        self._pushed += len(text)
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
 
@@ -136,6 +138,11 @@ class StreamReader:
         """Emit markers of the format, which are not content, if there are any."""
         if text:
             self.emit(Markup(text))
+
+    @property
+    def place(self) -> int:
+        """Where the unread text begins. Of two places in text that was unread at one time, the later is the greater."""
+        return self._pushed - len(self.text) + self.at
 
     @property
     def done(self) -> bool:

@@ -46,8 +46,14 @@ def told(gateway: str, model: ModelServer, answer: Answer, **fields: Any) -> dic
 
 
 def schema_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """The schema that an answer is held to: as a tag, where that bounds its white space."""
+    if "structured_outputs" in fields:
+        fields = {"response_format": json.loads(fields["structured_outputs"]["structural_tag"])}
     assert fields.keys() == {"response_format"}
     format_ = fields["response_format"]
+    if format_["type"] == "structural_tag":
+        assert format_["format"]["max_whitespace_cnt"] == 1
+        return dict(format_["format"]["json_schema"])
     assert format_["type"] == "json_schema"
     assert format_["json_schema"]["strict"] is True
     return dict(format_["json_schema"]["schema"])
@@ -137,6 +143,18 @@ def test_a_chat_server_that_refuses_is_asked_without_it_from_then_on(
             assert ask(gateway, ONE, stream=stream).calls == [("send_mail", MAIL)]
     assert ["response_format" in asked.body for asked in model.asked] == [True, False, False]
     assert "refuses the grammar" in caplog.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_server_that_takes_no_tag_is_told_the_schema(serve: Served, model: ModelServer, stream: bool) -> None:
+    gateway = gateway_of(serve, model, "vllm", "json", idle_timeout_s=21.0 + stream)
+    refusal = whole({"error": {"message": "guidance does not support structural tags of this kind"}}, 400)
+    model.plays(refusal, said(CALLED), said(CALLED))
+    for _ in range(2):
+        assert ask(gateway, ONE, stream=stream).calls == [("send_mail", MAIL)]
+    told_in = [[field for field in TOLD if field in asked.body] for asked in model.asked]
+    assert told_in == [["structured_outputs"], ["response_format"], ["response_format"]]
+    assert schema_of({"response_format": model.asked[-1].body["response_format"]})
 
 
 @pytest.mark.parametrize("dialect", [name for name in dialect_names() if not marks_answers(name)])

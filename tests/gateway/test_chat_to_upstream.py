@@ -291,7 +291,10 @@ CLOSED = {"type": "object", "properties": {}, "required": [], "additionalPropert
 def test_a_server_with_tools_gets_the_response_format(
     gateway: str, model: ModelServer, given: dict[str, Any], tools: Any
 ) -> None:
-    assert asked(gateway, model, "native", response_format=given, tools=tools)["response_format"] == given
+    model.plays(said("{}"))
+    reply = request(gateway + CHAT, {"model": "native", "messages": [QUESTION], "response_format": given, "tools": tools})
+    assert reply.status == 200, reply.text
+    assert model.body["response_format"] == given
 
 
 @pytest.mark.parametrize("tools", [None, TOOLS], ids=["alone", "with tools"])

@@ -663,7 +663,7 @@ def test_an_update_of_the_configuration_holds_from_there_on(model: ModelServer, 
         "reasoning": {"effort": "high"},
         "text": {"format": {"type": "json_object"}},
     }
-    model.plays(said("A"), said("B"))
+    model.plays(said("{}"), said("{}"))
     first = ask([user("a"), update], reasoning={"effort": "low"})
     ask("b", previous_response_id=first["id"])
     for asked in model.asked:

@@ -97,7 +97,7 @@ SHAPES: Final = (
         "unicode and lines",
         (
             ("save_note", {"title": "Füße & 東京 “now”", "body": 'first line\n  second: "quoted", it\'s\n\tthird {x}'}),
-            ("save_note", {"title": "№2", "body": "if a < b and b > c:\n    print(f\"{a}\")"}),
+            ("save_note", {"title": "№2", "body": 'if a < b and b > c:\n    print(f"{a}")'}),
         ),
         (_object(["title", "body"], title=_TEXT, body=_TEXT),) * 2,
     ),
@@ -204,7 +204,9 @@ def _inside(shape: Shape, output: str) -> set[int]:
     texts = {name for name, _ in shape.calls}
     for _, arguments in shape.calls:
         texts |= set(_texts(arguments))
-    forms = {form for text in texts for form in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])}
+    forms = {
+        form for text in texts for form in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+    }
     forms |= {repr(text)[1:-1] for text in texts}
     for form in filter(None, forms):
         for found in re.finditer(re.escape(form), output):

@@ -132,7 +132,7 @@ def checked(events: Sequence[Any]) -> Any:
     assert response["output"] == output
     for one in (created, response):
         assert set(one) - {"conversation"} == RESPONSE_KEYS
-    later = {"status", "output", "usage", "completed_at", "error", "incomplete_details"}
+    later = {"status", "output", "usage", "completed_at", "error", "incomplete_details", "service_tier"}
     assert {key: response[key] for key in response.keys() - later} == {
         key: created[key] for key in created if key not in later
     }
@@ -167,7 +167,7 @@ def _item(coming: deque[Any], index: int) -> tuple[Any, bool]:
     empty: dict[str, Any]
     full: dict[str, Any]
     if kind == "message":
-        empty, full = {"content": []}, {"content": [_text_part(coming, at)]}
+        empty, full = {"content": []}, {"content": _message_parts(coming, at)}
     elif kind == "reasoning":
         is_summary = coming[0]["type"].startswith("response.reasoning_summary")
         field = "summary" if is_summary else "content"
@@ -212,17 +212,39 @@ def _goes_on(coming: deque[Any]) -> bool:
     return bool(coming) and coming[0]["type"] not in (*ENDS, "response.output_item.added")
 
 
+def _message_parts(coming: deque[Any], at: Mapping[str, Any]) -> list[Any]:
+    parts: list[Any] = []
+    while coming and coming[0]["type"] == "response.content_part.added":
+        is_refusal = coming[0]["part"]["type"] == "refusal"
+        parts.append((_refusal_part if is_refusal else _text_part)(coming, {**at, "content_index": len(parts)}))
+    assert parts, "a message without content"
+    return parts
+
+
+def _refusal_part(coming: deque[Any], at: Mapping[str, Any]) -> Any:
+    _taken(coming, "response.content_part.added", **at, part={"type": "refusal", "refusal": ""})
+    part = {"type": "refusal", "refusal": _flowed(coming, "response.refusal", at, "refusal")}
+    if _goes_on(coming):
+        _taken(coming, "response.content_part.done", **at, part=part)
+    return part
+
+
 def _text_part(coming: deque[Any], at: Mapping[str, Any]) -> Any:
-    at = {**at, "content_index": 0}
     empty = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     _taken(coming, "response.content_part.added", **at, part=empty)
     text, logprobs = "", []
-    while coming and coming[0]["type"] == "response.output_text.delta":
+    annotations: list[Any] = []
+    while coming and coming[0]["type"] in ("response.output_text.delta", "response.output_text.annotation.added"):
+        if coming[0]["type"] == "response.output_text.annotation.added":
+            number = len(annotations)
+            added = _taken(coming, coming[0]["type"], "annotation", **at, annotation_index=number)
+            annotations.append(added["annotation"])
+            continue
         delta = _taken(coming, "response.output_text.delta", "delta", "logprobs", **at)
         assert delta["delta"] or delta["logprobs"], delta
         text += delta["delta"]
         logprobs += delta["logprobs"]
-    part = {**empty, "text": text, "logprobs": logprobs}
+    part = {**empty, "text": text, "logprobs": logprobs, "annotations": annotations}
     if _goes_on(coming):
         _taken(coming, "response.output_text.done", **at, text=text, logprobs=logprobs)
         _taken(coming, "response.content_part.done", **at, part=part)

@@ -140,11 +140,37 @@ def test_the_same_mistake_twice_ends_it(patient: str, model: ModelServer, stream
     assert len(model.asked) == 2
 
 
-def test_behind_text_a_demand_that_is_not_met_ends_the_answer(patient: str, model: ModelServer) -> None:
-    model.plays(*[said("No.")] * 3)
+@both
+@pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm", "raw-hermes-openai", "raw-harmony-vllm"])
+@pytest.mark.parametrize("choice", ["required", NAMED], ids=["required", "named"])
+def test_a_demand_that_is_not_met_never_leaves_as_text(
+    patient: str, model: ModelServer, way: str, choice: Any, stream: bool
+) -> None:
+    text = '{"tool_calls" :[ {"name": "get_wea'
+    model.plays(*[said(text) if way == "native" else spoken(way, text)] * 3)
+    reply = request(patient + CHAT, body(way, tool_choice=choice, stream=stream))
+    assert (reply.status, reply.error["code"]) == (502, "upstream_unmet")
+
+
+@pytest.mark.parametrize("asked", [{}, {"stream_options": {"include_usage": True}}], ids=["", "with usage"])
+def test_behind_reasoning_a_demand_that_is_not_met_ends_in_an_error(
+    patient: str, model: ModelServer, asked: dict[str, Any]
+) -> None:
+    model.plays(*[thinking("Hm.", content="No.")] * 3)
+    reply = request(patient + CHAT, body("native", tool_choice="required", stream=True, **asked))
+    *events, last = reply.events
+    assert last["error"]["code"] == "upstream_unmet"
+    choices = [choice for event in events for choice in event["choices"]]
+    assert "No." not in str(choices)
+    assert not [choice for choice in choices if choice["finish_reason"]]
+    counted = [event["usage"]["total_tokens"] for event in events if event.get("usage")]
+    assert counted == ([36] if asked else [])
+
+
+def test_words_before_a_demanded_call_go_out_with_it(patient: str, model: ModelServer) -> None:
+    model.plays(thinking("Hm.", GOOD, content="Let me see."))
     answer = ask(patient, body("native", tool_choice="required"), stream=True)
-    assert (answer.message["content"], answer.finish_reason) == ("No.", "stop")
-    assert not answer.calls
+    assert (answer.message["content"], answer.calls) == ("Let me see.", [("get_weather", PARIS)])
 
 
 def test_without_a_demand_a_wrong_call_goes_out_at_last(patient: str, model: ModelServer) -> None:

@@ -472,7 +472,6 @@ def test_log_probabilities_of_a_server_reach_the_client(gateway: str, model: Mod
         {"tools": [], "stream_options": None, "stop": None, "parallel_tool_calls": None},
         {"tools": [], "tool_choice": "none"},
         {"response_format": {"type": "text"}},
-        {"response_format": {"type": "json_object"}},
         {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}},
         {"parallel_tool_calls": True, "tools": TOOLS},
         {"stream_options": {"include_usage": True, "include_obfuscation": True, "later": 1}, "stream": True},

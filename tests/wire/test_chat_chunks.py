@@ -5,6 +5,8 @@ import itertools
 import pytest
 
 from callwright.events import (
+    AnnotationsDelta,
+    AnswerMetadata,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -13,6 +15,7 @@ from callwright.events import (
     Finished,
     FinishReason,
     ReasoningDelta,
+    RefusalDelta,
     Usage,
 )
 from callwright.tolerant_json.codec import decode, encode
@@ -29,6 +32,8 @@ def events(reason: FinishReason) -> list[Event]:
     made: list[Event] = []
     for odd in ODD:
         made += (ReasoningDelta(odd), ContentDelta(odd), ContentDelta(odd, LOGPROBS))
+        made += (RefusalDelta(odd), RefusalDelta(odd, LOGPROBS), AnnotationsDelta(({"type": odd},)))
+        made.append(AnswerMetadata(odd, odd))
     for call in (CallStarted(0, "f%b"), CallStarted(1, "note", kind="custom", id="call_%b")):
         made += (call, *(ArgumentsDelta(call.index, odd) for odd in ODD), CallEnded(call.index))
     return [*made, Finished(reason)]
@@ -58,3 +63,20 @@ def test_a_chunk_is_what_its_type_encodes_to(
     for one in written:
         text = one.removeprefix(b"data: ")
         assert encode(decode(text, ChatCompletionChunk)) == text
+
+
+def test_what_is_said_of_the_answer_stands_in_all_chunks_behind_it() -> None:
+    chunks = ChatChunks(id_="chatcmpl-1", created=7, model="m", call_id=lambda: "call_1")
+    given: list[Event] = [
+        CallStarted(0, "f"),
+        ArgumentsDelta(0, "{"),
+        AnswerMetadata("fp_1"),
+        ArgumentsDelta(0, '"a":'),
+        AnswerMetadata(service_tier="flex"),
+        ArgumentsDelta(0, "1}"),
+        Finished("tool_calls"),
+    ]
+    written = b"".join(map(chunks.event, given)).split(b"\n\n")[:-1]
+    read = [decode(one.removeprefix(b"data: ")) for one in written]
+    assert [one.get("system_fingerprint") for one in read] == [None] * 3 + ["fp_1"] * 3
+    assert [one.get("service_tier") for one in read] == [None] * 4 + ["flex"] * 2

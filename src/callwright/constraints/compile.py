@@ -11,7 +11,8 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from llguidance import LLMatcher
 
-from callwright.constraints.constraint import Constraint
+from callwright.constraints.answer_text import answer_sentence
+from callwright.constraints.constraint import AnswerForm, Constraint
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.json_schema import calls_schema
 from callwright.constraints.lark import Vocabulary, lark
@@ -50,7 +51,8 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
     """What the request asks of the answer; None where it may be any text, or a call that nobody guarantees.
 
     Without a `prompt` the answer is a message of a chat server: only a call that is demanded is constrained, and only
-    where the format does not mark its answers, which such a server does and undoes itself.
+    where the format does not mark its answers, which such a server does and undoes itself. The form of a text such a
+    server is told in the request (`response_format`).
     """
     choice = conversation.tool_choice
     tools = conversation.tools
@@ -58,21 +60,33 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
         tools = tuple(tool for tool in tools if tool.name == choice.name)
     elif conversation.allowed_tools is not None:
         tools = tuple(tool for tool in tools if tool.name in conversation.allowed_tools)
-    demanded = choice == "required" or isinstance(choice, NamedTool)
-    all_strict = all(tool.strict for tool in tools) and conversation.response_format is None
-    if not tools or choice == "none" or not (demanded or all_strict):
+    if choice == "none":
+        tools = ()
+    demanded = bool(tools) and (choice == "required" or isinstance(choice, NamedTool))
+    form = _form_of(conversation) if not demanded else None
+    if prompt is None and not demanded:
+        return None
+    if form is None and not (demanded or (tools and all(tool.strict for tool in tools))):
         return None
     tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]
     if prompt is None:
-        held = demanded and not marks_answers(dialect)
+        held = not marks_answers(dialect)
         return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message") if held else None
     prefill = prompt.prefill if demanded else ""
-    return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill)
+    return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill, form)
+
+
+def _form_of(conversation: Conversation) -> AnswerForm | None:
+    """What the request says about the text of the answer."""
+    wanted = conversation.response_format
+    return None if wanted is None else AnswerForm(wanted.schema if wanted.schema is not None else {"type": "object"})
 
 
 def constraint_key(constraint: Constraint) -> bytes:
     """What equal constraints share."""
-    fields = (constraint.dialect, constraint.demanded, constraint.parallel, constraint.start, constraint.prefill)
+    form = constraint.form
+    asked = (constraint.dialect, constraint.demanded, constraint.parallel, constraint.start, constraint.prefill)
+    fields = (*asked, form and (form.schema, form.words))
     return hashlib.blake2b(encode((fields, [_content(tool) for tool in constraint.tools])), digest_size=16).digest()
 
 
@@ -104,10 +118,15 @@ def compiled(
 
 def _compile(constraint: Constraint, target: Target, vocabulary: Vocabulary | None) -> Compiled | None:
     if target == "json":
+        if constraint.form is not None:
+            return None
         return Compiled(encode(calls_schema(constraint.tools, parallel=constraint.parallel)).decode())
-    shape = shape_of(constraint)
     stop = target == "llguidance" and not (vocabulary and vocabulary.ends)
-    node = sentence(shape, stop=stop) if shape is not None else None
+    if constraint.form is not None:
+        node = answer_sentence(constraint, constraint.form, stop=stop, lexes=target == "llguidance")
+    else:
+        shape = shape_of(constraint)
+        node = sentence(shape, stop=stop) if shape is not None else None
     if node is None:
         return None
     match target:

@@ -2,16 +2,23 @@
 
 import msgspec
 
-from callwright.conversation import FunctionTool
+from callwright.conversation import FunctionTool, JsonObject
 
-__all__ = ["Constraint"]
+__all__ = ["AnswerForm", "Constraint"]
+
+
+class AnswerForm(msgspec.Struct, frozen=True):
+    """What the text of an answer has to be: JSON by a `schema`, or else one of these `words`."""
+
+    schema: JsonObject | None = None
+    words: tuple[str, ...] = ()
 
 
 class Constraint(msgspec.Struct, frozen=True):
     """What is asked of an answer, whatever the engine: `tools` are those that may be called.
 
     `demanded`: one of them has to be, else text is an answer, too. `start` and `prefill` are the prompt's; the start of
-    a chat server's answer is `message`.
+    a chat server's answer is `message`. `form`: what a text has to be that is an answer; None = any text.
     """
 
     dialect: str
@@ -20,3 +27,4 @@ class Constraint(msgspec.Struct, frozen=True):
     parallel: bool = True
     start: str = "assistant"
     prefill: str = ""
+    form: AnswerForm | None = None

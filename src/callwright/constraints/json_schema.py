@@ -7,7 +7,7 @@ dialect `json` reads as calls.
 from collections.abc import Sequence
 from typing import Any
 
-from callwright.constraints.schema_subset import projected
+from callwright.constraints.schema_subset import SPACING, projected
 from callwright.constraints.shape import arguments_schema
 from callwright.conversation import FunctionTool
 
@@ -32,7 +32,7 @@ def calls_schema(tools: Sequence[FunctionTool], *, parallel: bool) -> dict[str, 
     one: dict[str, Any] = calls[0] if len(calls) == 1 else {"anyOf": calls}
     whole = {"type": "object", "properties": {"tool_calls": {"type": "array", "items": one, "minItems": 1}}}
     out = {**whole, "required": ["tool_calls"], "additionalProperties": False} if parallel else one
-    return {**out, "$defs": definitions} if definitions else out
+    return {**out, **({"$defs": definitions} if definitions else {}), **SPACING}
 
 
 def _moved(schema: dict[str, Any], prefix: str) -> dict[str, Any]:

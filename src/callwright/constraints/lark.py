@@ -13,7 +13,7 @@ import msgspec
 
 from callwright.calls.custom_tools import INPUT
 from callwright.constraints.format_pieces import Fixed, Number
-from callwright.constraints.schema_subset import projected
+from callwright.constraints.schema_subset import SPACING, projected
 from callwright.constraints.tree import (
     Alternatives,
     Concatenation,
@@ -34,9 +34,6 @@ from callwright.prompt import Control
 
 __all__ = ["Vocabulary", "lark"]
 
-# One blank is free between two parts, or none: unbounded ones are a known way to never end. (The separators that newer
-# versions take as expressions are literal texts in older ones, which llama.cpp is built with.)
-_SPACING: Final[Mapping[str, Any]] = {"whitespace_flexible": True, "whitespace_pattern": " ?"}
 _TEXT: Final = "TEXT"
 
 
@@ -149,7 +146,7 @@ class _Writer:
         if words is not None and words.pattern is not None:
             # `\d` and its like mean ASCII here, and Unicode in a custom tool's expression: narrower, on purpose.
             schema = {**schema, "properties": {INPUT: {"type": "string", "pattern": f"^(?:{words.pattern})$"}}}
-        return {**projected(schema, "llguidance"), "x-guidance": _SPACING}
+        return {**projected(schema, "llguidance"), **SPACING}
 
 
 def _expression(words: TextRule) -> str:

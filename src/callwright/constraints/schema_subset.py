@@ -15,9 +15,14 @@ from callwright.constraints.gbnf.regex import is_sayable
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
-__all__ = ["Engine", "enumerated", "projected"]
+__all__ = ["SPACING", "Engine", "enumerated", "projected"]
 
 Engine: TypeAlias = Literal["llguidance", "xgrammar", "llamacpp"]
+
+# What llguidance is told beside a schema: one blank is free between two parts, or none. Unbounded ones are a known way
+# to never end. (The separators that newer versions take as expressions are literal texts in older ones, which llama.cpp
+# is built with.) Other engines pass over it.
+SPACING: Final[Mapping[str, Any]] = {"x-guidance": {"whitespace_flexible": True, "whitespace_pattern": " ?"}}
 
 _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
 _DEFINITIONS: Final = ("$defs", "definitions")

@@ -4,7 +4,7 @@ Control tokens are written as text, which their tokens match. The stop token beh
 engine allows it by itself once the grammar is complete. Arguments that are not JSON are a grammar in the tag.
 """
 
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from callwright.constraints.format_pieces import Fixed, Number
 from callwright.constraints.gbnf_writer import gbnf
@@ -25,7 +25,12 @@ from callwright.constraints.tree import (
     Values,
 )
 
-__all__ = ["structural_tag"]
+__all__ = ["json_format", "structural_tag"]
+
+# A model may write blanks for ever where nothing bounds them. Known to xgrammar from 0.2.4 on; older ones pass over it.
+# (vLLM's `disable_any_whitespace` and `whitespace_pattern` are for a whole server: in a request they mean nothing,
+# vllm#49520 and #26362.)
+_MAX_BLANKS: Final = 1
 
 
 def structural_tag(node: GrammarNode) -> dict[str, Any]:
@@ -33,12 +38,17 @@ def structural_tag(node: GrammarNode) -> dict[str, Any]:
     return {"type": "structural_tag", "format": _format(node)}
 
 
+def json_format(schema: object) -> dict[str, Any]:
+    """JSON of a schema, with one blank at most between two parts."""
+    return {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": _MAX_BLANKS}
+
+
 def _format(node: GrammarNode) -> dict[str, Any]:
     match node:
         case Literal(fixed):
             return _sequence(_fixed(fixed))
         case Json(schema):
-            return {"type": "json_schema", "json_schema": projected(schema, "xgrammar")}
+            return json_format(projected(schema, "xgrammar"))
         case TextUntil(end):
             return {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": _text(end)}
         case Text():

@@ -29,7 +29,8 @@ from callwright.dialects.prompts.chat_messages import (
     told_messages,
 )
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -282,6 +283,15 @@ class DsmlReader(ParameterReader):
         self.markup(blanks + tag + inner if opens_block else blanks)
         yield from self._kin._calls("" if opens_block else tag)
         self.calls = self._kin.calls
+
+    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
+        """See `ParameterReader`."""
+        head = yield from super()._read_key()
+        kind = head[1].get("string") if head else None
+        if kind not in (None, "true", "false"):
+            self._odd(f'the tag of a parameter holds string="{kind}"', self.calls - 1)
+            self._sure = False
+        return head
 
     def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
         """See `ParameterReader`: a text flows where the schema allows one."""

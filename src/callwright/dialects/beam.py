@@ -10,6 +10,7 @@ Harmony, the tools in words.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import Frame, Result
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import CallStarted, Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
@@ -32,6 +34,8 @@ __all__ = ["DIALECT"]
 _TAGS: Final = ParameterTags(
     call=START, call_end=CALL, parameter="<rfl:parameter name=", parameter_end="</rfl:parameter>", lines=True
 )
+# What belongs into a header.
+_KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|final|xml|json|code)\b")
 _NEXT: Final = f"{END}{START}assistant"
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
 # Text without a header is held so long; what is longer flows as an answer. A header is at most so long.
@@ -139,6 +143,8 @@ class _Reader(ParameterReader):
         written = written.removesuffix(MESSAGE)
         header = read_header(written, self.tools, has_role=has_role)
         self.emit(Markup(written + MESSAGE))
+        if _KNOWN.sub("", written).strip():
+            self.emit(Problem("malformed_header", f"header {written!r}", call=self.calls if header.name else None))
         if header.name:
             self._call_begins()
             index = self.calls
@@ -147,6 +153,10 @@ class _Reader(ParameterReader):
             yield from self._arguments(index, header.name)
         else:
             yield from self._text(header.channel or "final")
+
+    def _ends_call(self, marker: str) -> bool:
+        """See `ParameterReader`: a call is a message, which other tokens end, too."""
+        return marker in STOPS
 
     def _text(self, channel: str) -> Parse[None]:
         """Text of a channel up to the end of its message."""

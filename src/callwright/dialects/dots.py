@@ -14,7 +14,8 @@ from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object, own_words
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader

@@ -148,10 +148,10 @@ class _Reader(NotationReader):
 
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _FORM, (_THOUGHT,))
-        self._thought = False  # a thought was read
+        self._in_channel_thought = False  # a thought was read
 
     def _think(self, close: str) -> Parse[None]:
-        self._thought = True
+        self._in_channel_thought = True
         yield from self._skip_blanks()
         while (yield from self._comes(_THOUGHT[0])):  # twice
             self.emit(Markup(self.source.take(self.source.at + len(_THOUGHT[0]))))
@@ -160,7 +160,7 @@ class _Reader(NotationReader):
 
     def _lone_close(self, written: str) -> None:
         """The end of a thought behind one that ended says nothing of the text between them."""
-        if self._thought:
+        if self._in_channel_thought:
             self.emit(Markup(written))
         else:
             super()._lone_close(written)

@@ -13,17 +13,18 @@ from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
+from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of, read_until
 
 __all__ = ["DIALECT"]
 
 
 _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"
+_MAX_VALUE: Final = 4_194_304
 _TAGS: Final = ParameterTags(
     call="<function name=", call_end="</function>", parameter="<param name=", parameter_end="</param>"
 )
@@ -117,32 +118,62 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
 class _Reader(ParameterReader):
     """Prose, and calls in it whose values may stand in CDATA."""
 
-    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Parse[bool]:
-        """See `ParameterReader`. In CDATA nothing is markup but its end, where the end of a value follows it."""
+    _behind_cdata = Markers(_CDATA_END, _TAGS.parameter_end, _TAGS.parameter, _TAGS.call_end, _TAGS.call)
+
+    def _read_value(self, put: Callable[[str], object] | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+        """See `ParameterReader`. In CDATA nothing is markup but its end; behind that only the end of the value is
+        left.
+        """
         if not (yield from self._opens_cdata()):
-            return (yield from super()._read_value(writer, put))
+            value = yield from super()._read_value(put, is_sibling)
+            # With text before it, or half of it, nobody knows what the value is.
+            broken = _CDATA in value.text or value.text.rstrip().endswith(_CDATA_END)
+            return value._replace(sure=value.sure and not broken)
         source, form = self.source, self._form
-        fast_path = fast_path_of(_IN_CDATA, put)
+        pieces: list[str] = []
+
+        def keep(text: str) -> None:
+            pieces.append(text)
+            if put is not None:
+                put(text)
+
+        fast_path = fast_path_of(_IN_CDATA, keep)
         while True:
             text, marker = source.scan(_IN_CDATA)
-            put(text)
+            if text:
+                keep(text)
             if marker and (yield from self._comes(_CDATA)):
                 self.emit(Markup(marker + source.take(source.at + len(_CDATA))))
-            elif marker and (
-                yield from self._followed_by(form.parameter_end, form.parameter, form.call_end, form.call)
-            ):
+            elif marker and (yield from self._ends_cdata()):
                 self.emit(Markup(marker))
-                yield from self._skip_blanks()
-                if (yield from self._comes(form.parameter_end)):
-                    self.emit(Markup(source.take(source.at + len(form.parameter_end))))
-                return True
+                break
             elif marker:
-                put(marker)
+                keep(marker)
             elif source.done:
-                return False
+                return TaggedValue(pieces, Ending.CUT, holds=False, odd_lines=False, sure=True)
             else:
                 source.set_fast_path(fast_path)
                 yield
+        behind, marker = yield from read_until(source, self._behind_cdata, _MAX_VALUE)
+        if marker != form.parameter_end:
+            source.unread(behind + marker)
+        else:
+            if behind.strip():
+                self._odd("text behind CDATA", self.calls - 1, "arguments_trailing_text", behind)
+            else:
+                self.markup(behind)
+            self.markup(marker)
+        ending = Ending.CLOSED if marker == form.parameter_end else Ending.MISSING if marker else Ending.CUT
+        return TaggedValue(pieces, ending, holds=False, odd_lines=False, sure=True)
+
+    def _ends_cdata(self) -> Parse[bool]:
+        """Whether the end of CDATA, which was just read, is one: another tag follows, or no other end before one."""
+        source, form = self.source, self._form
+        if (yield from self._followed_by(form.parameter_end, form.parameter, form.call_end, form.call)):
+            return True
+        text, marker = yield from read_until(source, self._behind_cdata, _MAX_VALUE)
+        source.unread(text + marker)
+        return marker != _CDATA_END
 
     def _opens_cdata(self) -> Parse[bool]:
         """Whether a value begins with CDATA, behind white space, and reading past that."""

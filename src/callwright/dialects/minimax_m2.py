@@ -14,7 +14,8 @@ from callwright.dialects._minimax import END, minimax_frame, with_system
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 

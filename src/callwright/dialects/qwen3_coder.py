@@ -16,7 +16,8 @@ from callwright.conversation import AssistantTurn, Call, Conversation, FunctionT
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse, StreamReader

@@ -21,7 +21,8 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
     told_messages,
 )
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties, required
 from callwright.stream_reader import Parse, StreamReader

@@ -17,7 +17,8 @@ from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
@@ -118,7 +119,7 @@ class _Reader(ParameterReader):
         if tag not in (_OPEN, _CALL) or not (yield from self._begins_call(peek=True)):
             yield from super()._marked(blanks, tag)
             return
-        self.emit(Markup(blanks + tag))
+        self._opens_block(blanks + tag, tag)
         yield from self._begins_call()
         yield from self._calls("")
 

@@ -1,9 +1,8 @@
 """Finds calls in free text: replies of models that were asked in words to write a call as JSON.
 
-The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then the place
-counts (a reply of its own, a fence, the end of the reply) against what speaks for an example, a quotation, a
-question or a record. In doubt the text stays text: one executed example costs more than ten calls that are asked
-for again.
+The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then its place in the
+reply decides (`callwright.free_text.intent`). What may be a call or an example stays text, with a problem that holds
+the call, so that it can be asked about: one executed example costs more than ten questions.
 """
 
 import re
@@ -18,8 +17,9 @@ from callwright.calls.fit import RepairedArguments, json_problems, repair_and_va
 from callwright.calls.json_forms import NAME_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
-from callwright.events import Problem
-from callwright.free_text.intent import CallContext
+from callwright.events import Call, Problem
+from callwright.free_text.intent import find_runs, verdict
+from callwright.free_text.places import is_blank
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import TYPE_NAMES
 from callwright.tolerant_json.find import JsonPlace, json_places
@@ -57,42 +57,56 @@ class RecoveredCall(msgspec.Struct, frozen=True):
 Segment: TypeAlias = TextSegment | RecoveredCall
 
 
-class _Call(msgspec.Struct, frozen=True):
-    """A form that is good enough for a call."""
+class _Fitted(msgspec.Struct, frozen=True):
+    """A form that is good enough for a call, and its arguments as they may go out."""
 
     form: JsonCall
-    fitted: RepairedArguments
+    arguments: RepairedArguments
 
 
 class _Candidate(msgspec.Struct):
     """A place and what it holds: calls in order, and what is wrong with what else stands there, with its text."""
 
     place: JsonPlace
-    calls: list[_Call]
+    calls: list[_Fitted]
     refused: list[Problem]
 
 
-def recover(text: str, tools: Toolset, *, before: str = "", cut: bool = False) -> list[Segment]:
-    """The calls of a reply and the text around them, white space included, in order; one `TextSegment` with the whole
-    text when there is no call.
+def recover(text: str, tools: Toolset, *, before: str = "", seen: str = "", own: Sequence[str] = ()) -> list[Segment]:
+    """The calls of a reply and the text around them, white space included, in order.
 
-    `before` is what was said already. `cut`: the reply ended because of its limit, so that its last value may go on.
+    Without a call the texts of the segments together are the whole text: the first holds all of it, and each segment
+    one problem, an `ambiguous_call` for each call that may be meant.
+
+    `before` is what was said already, `seen` the text of earlier messages: what is written there word for word is
+    repeated, not meant. `own` are the opening tags of the dialect. What the model did not close is unfinished, however
+    the reply ended.
     """
     if tools.choice == "none" or not len(tools):
         return [TextSegment(text)]
+    alone = is_blank(before)
     candidates: list[_Candidate] = []
-    data: list[JsonPlace] = []
-    for place in json_places(text, whole=not before.strip(), names=tools.names()):
-        candidate = _candidate(place, tools, cut=cut, alone=not before.strip() and _is_all(text, place))
-        if candidate.calls or candidate.refused:
+    for place in json_places(text, whole=alone, names=tools.names()):
+        candidate = _candidate(place, tools, alone=alone and _is_all(text, place))
+        if (candidate.calls or candidate.refused) and not (seen and all(it.strip() in seen for it in place.texts)):
             candidates.append(candidate)
-        elif any(node.members and node.closed for node in place.nodes):
-            data.append(place)
-    around = CallContext(text, before, [candidate.place for candidate in candidates], data)
-    meant = [candidate for number, candidate in enumerate(candidates) if _is_meant(candidate, number, around)]
-    if not any(candidate.calls for candidate in meant):
-        return [TextSegment(text, _without_text(meant[0].refused[0]) if meant else None)]
-    return _pieces(text, meant)
+    demanded = tools.choice == "required" or isinstance(tools.choice, NamedTool)
+    if not (alone and _is_nothing_else(text, [candidate.place for candidate in candidates])):
+        candidates = [kept for candidate in candidates if (kept := _in_text(candidate, respelled=demanded))]
+    found = find_runs(text, [(it.place.begin, it.place.end) for it in candidates], before)
+    meant = [candidates[number] for run in found.runs for number in run]
+    calls = [call for candidate in meant for call in candidate.calls]
+    decided = verdict(
+        found,
+        demanded=demanded,
+        own=bool(own) and all(text.startswith(tuple(own), candidate.place.begin) for candidate in meant),
+        names={call.form.name for call in calls},
+    )
+    if decided == "certain" and calls:
+        return _pieces(text, meant)
+    problems = [problem for candidate in meant for problem in _named(candidate, certain=decided == "certain")]
+    first, *others = problems or (None,)
+    return [TextSegment(text, first), *(TextSegment("", problem) for problem in others)]
 
 
 def recover_arguments(text: str, tools: Toolset) -> list[Segment]:
@@ -105,6 +119,46 @@ def recover_arguments(text: str, tools: Toolset) -> list[Segment]:
         if any(isinstance(piece, RecoveredCall) for piece in inner):
             return [TextSegment(text[: place.begin]), *inner, TextSegment(text[place.end :])]
     return pieces
+
+
+def _is_nothing_else(text: str, places: Sequence[JsonPlace]) -> bool:
+    """Whether places make up a whole reply."""
+    ends = [0, *(place.end for place in places)]
+    begins = [*(place.begin for place in places), len(text)]
+    return all(is_blank(text[end:begin]) for end, begin in zip(ends, begins, strict=True))
+
+
+def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
+    """What is left of a candidate that stands among words: only a name key with the exact name of a tool counts there.
+
+    `respelled`: a name that is repaired counts, too.
+    """
+    if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
+        return None
+    if respelled:
+        return candidate
+    calls = [call for call in candidate.calls if call.form.exact]
+    unknown = [
+        Problem("unknown_tool", f"no tool is called just so; {form.name!r} is close")
+        for form in (call.form for call in candidate.calls)
+        if not form.exact
+    ]
+    return _Candidate(candidate.place, calls, [*candidate.refused, *unknown])
+
+
+def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
+    """The problems of a candidate that stays text."""
+    asked = [
+        Problem(
+            "ambiguous_call",
+            f"a call of {call.form.name!r} that is meant, or only shown",
+            candidate=Call(call.form.name, call.arguments.text),
+        )
+        for call in candidate.calls
+    ]
+    return asked + [
+        _without_text(problem) for problem in candidate.refused if certain or problem.kind == "incomplete_arguments"
+    ]
 
 
 def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
@@ -122,10 +176,11 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
         for number, call in enumerate(candidate.calls):
             if call.form.content:
                 pieces.append(TextSegment(call.form.content))
-            problems = [*(json_problems(place.repairs) if not number else []), *_steps(call)]
+            problems = [*(json_problems(place.repairs) if not number else []), *call.form.name_problems()]
+            problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            pieces.append(RecoveredCall(call.form.name, call.fitted.text, written, tuple(problems)))
+            pieces.append(RecoveredCall(call.form.name, call.arguments.text, written, tuple(problems)))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
@@ -138,17 +193,11 @@ def _without_text(problem: Problem) -> Problem:
     return msgspec.structs.replace(problem, text="")
 
 
-def _steps(call: _Call) -> list[Problem]:
-    return call.form.name_problems() + step_problems(call.fitted.steps)
-
-
 # --- what a place holds ---
 
 
-def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _Candidate:
+def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
     candidate = _Candidate(place, [], [])
-    if "ellipsis" in place.repairs:  # a placeholder
-        return candidate
     nodes = _split(place, tools)
     for node, text in nodes:
         forms = find_json_calls(node, tools) or _inferred(node, tools, alone=alone)
@@ -166,8 +215,8 @@ def _candidate(place: JsonPlace, tools: Toolset, *, cut: bool, alone: bool) -> _
         ):
             return _Candidate(place, [], [])
         for form in forms:
-            judged = _judged(form, place, tools, cut=cut)
-            if isinstance(judged, _Call):
+            judged = _judged(form, place, tools)
+            if isinstance(judged, _Fitted):
                 candidate.calls.append(judged)
             elif judged is None:
                 return _Candidate(place, [], [])
@@ -223,28 +272,31 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[JsonCall] | No
     return [JsonCall(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
 
 
-def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, *, cut: bool) -> _Call | Problem | None:
+def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Problem | None:
     """A form as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
         if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names()):
             return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
         return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
-    if not form.closed and (cut or place.cut):
+    if not form.closed:
         return Problem("incomplete_arguments", f"the output was cut in a call of {form.name!r}")
     if form.arguments is None:
         if tools.requires_something(form.name):
             return Problem("invalid_arguments", f"a call of {form.name!r} without arguments")
-        return _Call(form, RepairedArguments(Node("object"), [], []))
+        return _Fitted(form, RepairedArguments(Node("object"), [], []))
     fitted = repair_and_validate(form.arguments, form.name, tools)
+    own = properties(tool.parameters)
+    if "ellipsis" in place.repairs or _is_placeholder(fitted.node, own):
+        problem = Problem("incomplete_arguments", f"a placeholder stands in the arguments of {form.name!r}")
+        return problem if form.explicit else None
     if fitted.faults:
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
         problem = Problem("invalid_arguments", f"the arguments of {form.name!r} do not fit: {told}")
         return problem if form.explicit else None
-    own = properties(tool.parameters)
     if form.flat and not {member.name for member in fitted.node.members} <= own.keys():
         return None
-    return None if _is_placeholder(fitted.node, own) else _Call(form, fitted)
+    return _Fitted(form, fitted)
 
 
 def _is_placeholder(arguments: Node, own: object) -> bool:
@@ -262,16 +314,6 @@ def _is_placeholder(arguments: Node, own: object) -> bool:
     )
 
 
-# --- whether it is meant ---
-
-
-def _is_meant(candidate: _Candidate, number: int, around: CallContext) -> bool:
-    """Whether the place of a candidate and the prose around it leave it a call."""
-    if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
-        return False
-    return around.allows_call(number, exact=all(call.form.exact for call in candidate.calls))
-
-
 def _is_all(text: str, place: JsonPlace) -> bool:
     """Whether a place is the whole reply, but for a fence around it."""
-    return place.place == "whole" or (place.place == "fence" and not (text[: place.begin] + text[place.end :]).strip())
+    return place.place == "whole" or (place.place == "fence" and _is_nothing_else(text, [place]))

@@ -93,6 +93,7 @@ class RequestContext(Struct, kw_only=True):
     span_ended: Callable[[str, int, str | None], None] | None = None
     problems: Counter[str] = msgspec.field(default_factory=Counter)
     retries: int = 0
+    ambiguous: Counter[str] = msgspec.field(default_factory=Counter)
     dropped: frozenset[str] = frozenset()
     error: str | None = None
     refusal: Refusal | None = None
@@ -116,6 +117,8 @@ class RequestContext(Struct, kw_only=True):
         self.calls += len(seen.calls)
         self.problems.update(problem.kind for problem in seen.problems)
         self.retries += seen.retries
+        if seen.ambiguous is not None:
+            self.ambiguous[seen.ambiguous] += 1
         if isinstance(seen.error, RequestError | UpstreamError):
             self.failed(seen.error)
 
@@ -153,6 +156,7 @@ class RequestContext(Struct, kw_only=True):
             "calls": self.calls or None,
             "problems": dict(sorted(self.problems.items())) or None,
             "retries": self.retries or None,
+            "ambiguous": dict(sorted(self.ambiguous.items())) or None,
             "client_left": self.has_left or None,
             "error": self.error,
         }

@@ -54,9 +54,9 @@ def _read_schema(given: Mapping[str, Any], param: str, *, is_flat: bool) -> Resp
         schema = msgspec.convert(inner, _JsonSchema)
     except msgspec.ValidationError as error:
         raise type_error(error, at) from error
-    if is_flat and schema.schema is None:
+    if schema.schema is None:
         raise missing(f"{at}.schema")
-    if problems := (strict_problems if schema.strict else form_problems)(schema.schema or {}):
+    if problems := (strict_problems if schema.strict else form_problems)(schema.schema):
         raise RequestError(
             f"Invalid schema for response_format '{schema.name}': {problems[0]}",
             param=f"{at}.schema" if is_flat else param,

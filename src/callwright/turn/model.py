@@ -53,6 +53,8 @@ class Model(Struct, frozen=True):
 
     `describe_media`: a raw prompt has a note in place of an image or file; otherwise such a request is refused.
     `constrain`: send a grammar to a server that takes one, where a call is required (modes raw and prompt).
+    `ask_ambiguous`: ask the model about a text that may be a call and may only show one. `enforces_schema`: the server
+    is known to hold an answer to the `response_format` of a chat request, so such an answer may stream.
     `arguments_as_objects`: send a native server the arguments in a history as objects, not as JSON text.
     `supports_tool_choice`: False for a server without `tool_choice`; it is asked in mode prompt where a call is
     required. `force_stream`: stream from the server even if the client does not.
@@ -74,6 +76,8 @@ class Model(Struct, frozen=True):
     retry_s: float = 100.0
     describe_media: bool = False
     constrain: bool = True
+    ask_ambiguous: bool = True
+    enforces_schema: bool = False
     arguments_as_objects: bool = False
     supports_tool_choice: bool = True
     force_stream: bool = False

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from callwright.conversation import Call
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -22,6 +23,7 @@ from callwright.events import (
 from callwright.parser import Filter
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonScanner
+from callwright.turn.candidates import candidate_spans
 from callwright.upstreams.base import ToolCallDelta
 
 __all__ = ["NativeCalls", "PrintedCalls"]
@@ -150,6 +152,11 @@ class PrintedCalls:
                     self._held.setdefault(index, []).append(event)
                     if isinstance(event, CallEnded):
                         kept += self._judged(self._held.pop(index))
+                case Problem("ambiguous_call", candidate=Call(name, arguments)) if self._native.has_made(
+                    name, arguments
+                ):
+                    _take_out(event.candidate, kept)
+                    kept.append(_repeated(name, arguments))
                 case _:
                     kept.append(event)
         self._filter.push(kept, out)
@@ -163,11 +170,26 @@ class PrintedCalls:
         index, name = started.index, started.name
         arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
         if self._native.has_made(name, arguments):
-            return [Problem("call_repeated", f"a call of {name!r} stands in the text, too", text=arguments)]
+            return [_repeated(name, arguments)]
         return events + self._told(index)
 
     def _told(self, index: int) -> list[Event]:
         return [Problem("call_in_text", "the server left the call in the answer", call=index)] if self._is_leak else []
+
+
+def _repeated(name: str, arguments: str) -> Problem:
+    return Problem("call_repeated", f"a call of {name!r} stands in the text, too", text=arguments)
+
+
+def _take_out(call: Call | None, events: list[Event]) -> None:
+    """Take a call out of the last text among the events, which holds it."""
+    at = next((at for at in reversed(range(len(events))) if isinstance(events[at], ContentDelta)), None)
+    if at is None or call is None:
+        return
+    said = events[at]
+    assert isinstance(said, ContentDelta)
+    ((begin, end),) = candidate_spans(said.text, [call])
+    events[at] = ContentDelta(f"{said.text[:begin].rstrip()}{said.text[end:]}")
 
 
 def _same(one: str, other: str) -> bool:

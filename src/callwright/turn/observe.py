@@ -19,6 +19,7 @@ from callwright.calls.aliases import ParameterAliases
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import (
+    AnnotationsDelta,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -30,6 +31,7 @@ from callwright.events import (
     Problem,
     ProblemKind,
     ReasoningDelta,
+    RefusalDelta,
     Usage,
 )
 from callwright.parser import Reads
@@ -43,12 +45,17 @@ from callwright.upstreams.base import (
 )
 from callwright.upstreams.timings import RequestTimings
 
-__all__ = ["Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
+__all__ = ["AmbiguousOutcome", "Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
 
 log = logging.getLogger("callwright")
 
 # Events that are text, of which nothing is noted.
 _TEXT: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta, Markup)
+
+
+# What became of the calls of an answer that the model was asked about: run, left as text because they were `shown`, or
+# because no reply came (`failed`).
+AmbiguousOutcome: TypeAlias = Literal["run", "shown", "failed"]
 
 
 class SeenCall(Struct):
@@ -112,6 +119,8 @@ class Observation(Struct):
     An observer may set two fields when the turn begins: `keeps`, how many characters of what the upstream sends are
     kept (in `RequestedTurn.raw`), and `headers`, which go with every request to the upstream.
 
+    `ambiguous` is what became of calls that the model was asked about, None where it was not.
+
     `mode` and `dialect` are those of the latest attempt. Times are of `time.monotonic`, in seconds; `first_s` is when
     the first event went out. `error` is what the turn ended with: `GeneratorExit` or `CancelledError` if the client
     left.
@@ -138,6 +147,7 @@ class Observation(Struct):
     reason: FinishReason | None = None
     usage: Usage | None = None
     error: BaseException | None = None
+    ambiguous: AmbiguousOutcome | None = None
     endings: "list[Ended]" = []
 
     @property
@@ -163,17 +173,33 @@ class Observation(Struct):
         """An attempt begins, a retry if `again` names a problem. Answers the generation to request, and where to keep
         what the server sends.
         """
-        timings = RequestTimings()
-        headers = {**generation.headers, **self.headers} if self.headers else generation.headers
-        generation = msgspec.structs.replace(generation, headers=headers, timings=timings)
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
-        self.asked.append(RequestedTurn(generation, timings, raw, again))
+        generation = self._requested(generation, raw, again)
         self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
 
-    def failed(self, error: UpstreamError | RequestError) -> None:
+    def asks_about(self, generation: GenerationRequest) -> GenerationRequest:
+        """The model is asked whether it meant a call. It is no attempt: nothing of the reply is kept or goes out."""
+        return self._requested(generation, None, "ambiguous_call")
+
+    def replied(self, outcome: AmbiguousOutcome) -> None:
+        """What came of that."""
+        self.ambiguous = outcome
+        self.asked[-1].timings.ended_s = time.monotonic()
+
+    def _requested(
+        self, generation: GenerationRequest, raw: Raw | None, again: ProblemKind | None
+    ) -> GenerationRequest:
+        timings = RequestTimings()
+        headers = {**generation.headers, **self.headers} if self.headers else generation.headers
+        generation = msgspec.structs.replace(generation, headers=headers, timings=timings)
+        self.asked.append(RequestedTurn(generation, timings, raw, again))
+        return generation
+
+    def failed(self, error: UpstreamError | RequestError | TimeoutError) -> None:
         """The latest attempt has failed."""
-        self.asked[-1].failure = error
+        if not isinstance(error, TimeoutError):
+            self.asked[-1].failure = error
         self.asked[-1].timings.ended_s = time.monotonic()
 
     def events(self, batch: Sequence[Event | Usage]) -> None:
@@ -223,8 +249,10 @@ Observer: TypeAlias = Callable[[Observation], Ended | None]
 def _size(delta: Delta) -> int:
     """The rough size of a delta in a record, in characters."""
     match delta:
-        case TextDelta(text) | ReasoningTextDelta(text):
+        case TextDelta(text) | ReasoningTextDelta(text) | RefusalDelta(text):
             return len(text) + 32
+        case AnnotationsDelta(found):
+            return len(str(found)) + 32
         case ToolCallDelta():
             return len(delta.arguments) + len(delta.name or "") + 64
         case UnparsedCallDelta(text, told):

@@ -8,7 +8,17 @@ from callwright.calls.check import Check
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import get_dialect
-from callwright.events import ContentDelta, Event, FinishReason, Problem, ReasoningDelta, Usage
+from callwright.events import (
+    AnnotationsDelta,
+    AnswerMetadata,
+    ContentDelta,
+    Event,
+    FinishReason,
+    Problem,
+    ReasoningDelta,
+    RefusalDelta,
+    Usage,
+)
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover_arguments
 from callwright.parser import OutputParser
 from callwright.turn.model import Model
@@ -38,6 +48,11 @@ class ObservedAttempt:
     @property
     def usage(self) -> Usage | None:
         return self._reader.usage
+
+    def take_metadata(self) -> list[Event]:
+        """What the server has said of its answer since the last time. It goes out with events, never alone."""
+        metadata, self._reader.metadata = self._reader.metadata, None
+        return [metadata] if metadata is not None else []
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:
         """The events of a batch of deltas."""
@@ -102,6 +117,8 @@ class GenerationReader:
             hints=model.hints,
         )
         self.usage: Usage | None = None
+        self.metadata: AnswerMetadata | None = None
+        self._has_text = False
         self._check = Check(tools)
         self._reason: FinishReason = "stop"
         self._native_calls: NativeCalls | None = None
@@ -137,6 +154,7 @@ class GenerationReader:
             return early + self.read(delta)
         match delta:
             case TextDelta(text, logprobs):
+                self._has_text = True
                 if self._may_print:
                     self._read_printed()
                 return self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
@@ -144,6 +162,10 @@ class GenerationReader:
                 return self._native.call(delta)
             case ReasoningTextDelta(text):
                 return self._native.reasoning(text)
+            case RefusalDelta() | AnnotationsDelta():
+                return [delta]
+            case AnswerMetadata():
+                self.metadata = self.metadata.updated(delta) if self.metadata else delta
             case UnparsedCallDelta(text, told):
                 return self._salvaged(text, told)
             case FinishDelta(reason):
@@ -181,7 +203,11 @@ class GenerationReader:
         return out
 
     def abandoned(self) -> list[Event]:
-        """The text that was held back when the upstream failed, so that none is lost; calls are dropped."""
+        """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the
+        prompt has begun is no answer by itself.
+        """
+        if not self._has_text:
+            return []
         self._reason = "length"
         return [event for event in self.finish() if isinstance(event, ContentDelta | ReasoningDelta)]
 

@@ -53,7 +53,7 @@ def build_generation_request(
             constraint=constraint_of(name, conversation, prompt) if model.constrain else None,
         )
     format_ = conversation.response_format
-    if format_ is not None and not conversation.tools:
+    if format_ is not None and not (conversation.tools and conversation.tool_choice != "none"):
         asked = replace(asked, fields={**asked.fields, "response_format": write_response_format(format_)})
     return replace(
         asked,

@@ -20,7 +20,7 @@ from callwright.prompt import Prompt
 from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Mode, Model
-from callwright.turn.observe import Observation, RequestedTurn
+from callwright.turn.observe import Observation, Raw, RequestedTurn
 from callwright.turn.output import GenerationReader
 from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
@@ -132,7 +132,7 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         model=seen.model,
         upstream=seen.upstream,
         upstream_model=seen.upstream_model,
-        attempts=[_attempt(asked) for asked in seen.asked],
+        attempts=[_attempt(asked, asked.raw) for asked in seen.asked if asked.raw is not None],
         response_template=dict(seen.output_parser.template)
         if isinstance(seen.output_parser, ResponseTemplate)
         else None,
@@ -155,10 +155,9 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
     )
 
 
-def _attempt(asked: RequestedTurn) -> RecordedAttempt:
-    generation, raw = asked.generation, asked.raw
+def _attempt(asked: RequestedTurn, raw: Raw) -> RecordedAttempt:
+    generation = asked.generation
     prompt = generation.prompt
-    assert raw is not None
     return RecordedAttempt(
         mode=asked.mode,
         ended=raw.ended,

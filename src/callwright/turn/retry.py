@@ -1,8 +1,10 @@
-"""The retry policy: a model that made an invalid call is told what was wrong and asked again, within a budget.
+"""The retry policy: a model whose answer does not hold is told what was wrong and asked again, within a budget.
 
-A valid answer is never touched and costs one request. A call that is required (`tool_choice`) or guaranteed (`strict`)
-and stays invalid is never sent. What was sent cannot be taken back, so calls are held back where one of these applies,
-and where nothing streams anyway. Knows no server and no clock.
+What is asked for again: a call that is invalid, a required call that was not made (`tool_choice`), and an answer that
+has not the form that the request demands (`response_format`). A valid answer is never touched and costs one request.
+What is required or guaranteed (`strict`) and stays invalid is never sent. What was sent cannot be taken back, so what
+may have to go is held back: calls where one is required or guaranteed, text where only a call or a form may leave, and
+everything where nothing streams. Knows no server and no clock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,11 +12,9 @@ from typing import Final
 
 import msgspec
 
-from callwright.calls.custom_tools import input_arguments
-from callwright.calls.json_forms import find_json_calls
-from callwright.calls.toolset import Toolset
-from callwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
+from callwright.conversation import Conversation, Item
 from callwright.events import (
+    AnnotationsDelta,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -25,149 +25,82 @@ from callwright.events import (
     Problem,
     ProblemKind,
     ReasoningDelta,
+    RefusalDelta,
 )
-from callwright.tolerant_json.find import json_places
+from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall
+from callwright.turn.retry_items import retry_items
+from callwright.turn.structured import StructuredAnswer
 
-__all__ = ["RetryAttempt", "RetryPolicy", "ToolChoiceNotMet"]
+__all__ = ["DemandNotMet", "RetryPolicy"]
 
-# The problems that are worth a retry.
-_WRONG: Final = frozenset(
-    (
-        "call_missing",
-        "incomplete_arguments",
-        "invalid_arguments",
-        "invalid_input",
-        "malformed_call",
-        "non_json_arguments",
-        "unknown_tool",
-    )
-)
-
-# Those of a text that may have been a call, where no call is required.
+# The problems of a text that are worth a retry where no call is required.
 _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
-_NOT_RUN: Final = "Error: this call was not run."
 
 
-class ToolChoiceNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
-    """The call that the request requires was not made; the message says why."""
-
-
-class AttemptedCall(msgspec.Struct):
-    """A call that was made: its events, and what is wrong with it."""
-
-    started: CallStarted
-    events: list[Event]
-    arguments: list[str]
-    complete: bool = True
-    wrong: list[Problem] = []
-
-    @property
-    def written(self) -> str:
-        """Its arguments as JSON text; the input of a custom tool as the arguments of a function."""
-        text = "".join(self.arguments)
-        return input_arguments(text) if self.started.kind == "custom" else text or "{}"
-
-
-class RetryAttempt(msgspec.Struct):
-    """One answer of the model. `held` are its events that have not gone out, in order, without `Finished`."""
-
-    held: list[Event] = []
-    content: list[ContentDelta] = []
-    reasoning: list[ReasoningDelta] = []
-    calls: dict[int, AttemptedCall] = {}
-    problems: list[Problem] = []
-    reason: FinishReason = "stop"
-
-    def add(self, event: Event) -> None:
-        """Note an event."""
-        match event:
-            case CallStarted(index):
-                self.calls[index] = AttemptedCall(event, [event], [])
-            case ArgumentsDelta(index, text):
-                self.calls[index].events.append(event)
-                self.calls[index].arguments.append(text)
-            case CallEnded(index, complete):
-                self.calls[index].events.append(event)
-                self.calls[index].complete = complete
-            case Problem(kind, _, int(index)) if index in self.calls:
-                self.calls[index].events.append(event)
-                if kind in _WRONG:
-                    self.calls[index].wrong.append(event)
-            case Problem():
-                self.problems.append(event)
-            case Finished(reason):
-                self.reason = reason
-            case ContentDelta():
-                self.content.append(event)
-            case ReasoningDelta():
-                self.reasoning.append(event)
-
-    @property
-    def held_text(self) -> list[Event]:
-        """Content and reasoning that have not gone out."""
-        return [event for event in self.held if isinstance(event, ContentDelta | ReasoningDelta)]
-
-    @property
-    def has_spoken(self) -> bool:
-        """Whether some of its content has gone out."""
-        return sum(isinstance(event, ContentDelta) for event in self.held) < len(self.content)
-
-    @property
-    def said(self) -> str:
-        """Its whole content."""
-        return "".join(event.text for event in self.content)
-
-    @property
-    def doubts(self) -> list[Problem]:
-        """The problems worth a retry that belong to no call."""
-        return [problem for problem in self.problems if problem.kind in _WRONG]
-
-    @property
-    def good(self) -> list[AttemptedCall]:
-        """The complete calls without such problems."""
-        return [call for call in self.calls.values() if call.complete and not call.wrong]
-
-    @property
-    def bad(self) -> list[AttemptedCall]:
-        """All other calls."""
-        return [call for call in self.calls.values() if not call.complete or call.wrong]
+class DemandNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
+    """The call, or the form of the answer, that the request demands did not come about; the message says why."""
 
 
 class RetryPolicy:
     """Takes the events of each attempt, and says whether to ask the model again, and with what.
 
-    `retries`: how many retries at most. `streamed`: content is sent as it comes. `holds`: whether anything is held back
-    at all; if not, the caller can pass events on by itself.
+    `retries`: how many retries at most. `streamed`: what need not be held is sent as it comes. `holds`: whether the
+    policy has anything to do; if not, the caller can pass events on by itself.
     """
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
         self._guaranteed = {tool.name for tool in tools if tool.must_be_valid}
         self._demands = conversation.tool_choice != "auto" and bool(tools)
-        self.holds = bool(tools) and (not streamed or self._demands or bool(self._guaranteed))
+        self._holds_calls = bool(tools) and (not streamed or self._demands or bool(self._guaranteed))
+        form = conversation.response_format
+        self._form = StructuredAnswer(form) if form is not None and not self._demands else None
+        self.holds = self._holds_calls or self._form is not None
         self._conversation = conversation
         self._retries = retries
         self._streamed = streamed
-        self._attempt = RetryAttempt()
-        self._earlier: list[RetryAttempt] = []
+        self._attempt = Attempt()
+        self._earlier: list[Attempt] = []
         self._kept: list[AttemptedCall] = []
         self._retried: list[Problem] = []
         self.again_for: ProblemKind | None = None  # the first problem of the attempt before, which caused this one
         self._told: list[str] = []
 
-    def push(self, batch: Sequence[Event]) -> Sequence[Event]:
-        """Take events of the current attempt; answers those that may go out now, all of them if nothing `holds`."""
-        return [event for event in batch if self._goes_out(event)]
+    @property
+    def needs_form(self) -> bool:
+        """Whether the text has to have a form, so that it matters what the server makes of it."""
+        return self._form is not None and self._form.is_demanded
 
-    def _goes_out(self, event: Event) -> bool:
+    def push(self, batch: Sequence[Event], *, is_constrained: bool = False) -> Sequence[Event]:
+        """Take events of the current attempt; answers those that may go out now.
+
+        `is_constrained`: the server was told the form of the answer and holds to it, so that it may stream.
+        """
+        return [event for event in batch if self._goes_out(event, is_constrained=is_constrained)]
+
+    def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:
         """Whether an event may go out now; else it is held back."""
-        flows = self._streamed and not (self._earlier or self._attempt.calls)
-        self._attempt.add(event)
-        if flows and isinstance(event, ContentDelta | ReasoningDelta):
-            return True
-        if not isinstance(event, Finished):
-            self._attempt.held.append(event)
-        return False
+        attempt = self._attempt
+        if isinstance(event, Finished):
+            attempt.add(event)
+            return False
+        match event:
+            case ContentDelta(text) if self._form is not None:
+                as_told = is_constrained and (attempt.begun or self._form.may_begin(text))
+                flows = as_told or not self._form.is_demanded
+            case ContentDelta() | RefusalDelta() | AnnotationsDelta():
+                flows = not self._demands
+            case ReasoningDelta():
+                flows = True
+            case CallStarted() | ArgumentsDelta() | CallEnded() | Problem(call=int()):
+                flows = not self._holds_calls
+            case _:
+                flows = False
+        flows = flows and self._streamed and not (self._earlier or attempt.blocked)
+        attempt.add(event)
+        if not flows:
+            attempt.hold(event)
+        return flows
 
     def next_attempt(self, *, in_time: bool) -> list[Item] | None:
         """The attempt is over. The items that tell the model what was wrong, for the next attempt; None if there is
@@ -176,8 +109,10 @@ class RetryPolicy:
         `in_time`: there is time for a retry. None is made either when the model repeats the same mistake.
         """
         attempt = self._attempt
-        if not self.holds or attempt.reason in ("length", "content_filter"):
+        if not self.holds or attempt.is_cut or attempt.has_refused:
             return None
+        if self._form is not None and not attempt.calls:
+            self._judge(attempt, self._form)
         wrong = self._wrong(attempt)
         told = [problem.detail for problem in wrong]
         if not wrong:
@@ -185,11 +120,13 @@ class RetryPolicy:
         if len(self._earlier) >= self._retries or not in_time or told == self._told:
             return None
         self._told, self.again_for = told, wrong[0].kind
+        number = len(self._earlier) + 1
         self._earlier.append(attempt)
         self._keep(attempt.good)
-        self._retried.append(Problem("call_retried", "; ".join(told)))
-        self._attempt = RetryAttempt()
-        return self._told_items(attempt, wrong)
+        kind: ProblemKind = "answer_retried" if self.again_for == "invalid_answer" else "call_retried"
+        self._retried.append(Problem(kind, "; ".join(told)))
+        self._attempt = Attempt()
+        return retry_items(self._conversation, attempt, wrong, number)
 
     def fall_back(self) -> bool:
         """The upstream failed in the current attempt. Whether there is an earlier answer to fall back on."""
@@ -199,39 +136,67 @@ class RetryPolicy:
         return True
 
     def finish(self) -> list[Event]:
-        """The events that are left to send. Raises `ToolChoiceNotMet` if no required call came about and no text was
-        sent.
-        """
+        """The events that are left to send. Raises `DemandNotMet` if what is demanded did not come about."""
         if not self.holds:
             return []
-        if self._earlier and not (self._demands or self._attempt.calls or self._earlier[0].calls):
+        has_called = bool(self._attempt.calls or (self._earlier and self._earlier[0].calls))
+        if self._earlier and not (self._form or self._demands or has_called):
             self._attempt = self._earlier[0]  # a text that was no call after all
             self._earlier = []
         attempt = self._attempt
-        cut = attempt.reason in ("length", "content_filter")
         unmet = [call for call in attempt.bad if self._demands or call.started.name in self._guaranteed]
         self._keep([call for call in attempt.calls.values() if call not in unmet])
         problems = [*self._retried, *attempt.problems]
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
-        sent = (self._earlier or [attempt])[0].has_spoken
-        if not cut and (unmet or self._demands) and not self._kept and not sent:
-            why = "; ".join(problem.detail for problem in problems if problem.kind in _WRONG)
-            times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
-            raise ToolChoiceNotMet(f"The model made no call that holds{times}: {why}")
+        self._check_demands(attempt, unmet, problems)
         ended = any(call.complete for call in self._kept)
-        reason: FinishReason = attempt.reason if cut else "tool_calls" if ended else "stop"
+        reason: FinishReason = attempt.reason if attempt.is_cut else "tool_calls" if ended else "stop"
         if not self._earlier and len(self._kept) == len(attempt.calls):
             return [*_with_own_ids(attempt.held), Finished(reason)]
         return [*self._text(), *_numbered(self._kept), *problems, Finished(reason)]
 
-    def _wrong(self, attempt: RetryAttempt) -> list[Problem]:
-        """The problems to tell the model. Without a requirement, text that may have been a call of an unknown tool is
-        an answer.
+    def _check_demands(self, attempt: Attempt, unmet: Sequence[AttemptedCall], problems: Iterable[Problem]) -> None:
+        """Raise `DemandNotMet` where nothing of what would leave may. A refusal may. Behind text that went out, a call
+        that is only guaranteed is left out, and the answer stands.
         """
-        found = [problem for call in attempt.bad for problem in call.wrong]
+        if attempt.is_cut or attempt.has_refused or self._kept:
+            return
+        times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
+        spoken = (self._earlier or [attempt])[0].has_spoken
+        if self._demands or (unmet and not spoken):
+            why = "; ".join(problem.detail for problem in problems if problem.kind in RETRIED)
+            raise DemandNotMet(f"The model made no call that holds{times}: {why}")
+        misfit = [problem.detail for problem in attempt.problems if problem.kind == "invalid_answer"]
+        if misfit and self.needs_form:
+            raise DemandNotMet(f"The model gave no answer in the form that was asked for{times}: {misfit[0]}")
+
+    def _judge(self, attempt: Attempt, form: StructuredAnswer) -> None:
+        """Look at the form of a whole text, and mend it where it has not left and can be mended."""
+        said = attempt.said
+        judged = form.judge(said)
+        problem = judged.problem
+        if judged.text is not None and judged.text != said:
+            if attempt.has_spoken:
+                problem = Problem("invalid_answer", problem.detail if problem else "")
+            else:
+                attempt.rewrite(judged.text)
+        if problem is not None:
+            attempt.add(problem)
+            attempt.hold(problem)
+
+    def _wrong(self, attempt: Attempt) -> list[Problem]:
+        """The problems to tell the model. Without a requirement, text that may have been a call of an unknown tool is
+        an answer, and text that has gone out is not asked for again.
+        """
         if not self._conversation.parallel_tool_calls and (attempt.good or self._kept):
             return []  # the one call that is allowed is there
-        doubts = attempt.doubts
+        misfit = [problem for problem in attempt.problems if problem.kind == "invalid_answer"]
+        if misfit and self.needs_form and not attempt.has_spoken:
+            return misfit
+        if not self._holds_calls:
+            return []
+        found = [problem for call in attempt.bad for problem in call.wrong]
+        doubts = [problem for problem in attempt.doubts if problem not in misfit]
         if not self._demands:
             doubts = [problem for problem in doubts if problem.kind in _WRONG_IN_TEXT]
         return found + doubts
@@ -266,57 +231,6 @@ class RetryPolicy:
             return [*reasoning, *first.held_text]
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
         return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
-
-    def _told_items(self, attempt: RetryAttempt, wrong: Sequence[Problem]) -> list[Item]:
-        """The attempt, with its problems as the outputs of its calls: the model reads what was wrong where it expects
-        it.
-        """
-        items: list[Item] = []
-        outputs: list[Item] = []
-        number_of = len(self._earlier)
-        said = attempt.said
-        written = said + "".join(problem.text for problem in attempt.doubts)
-        in_text = self._calls_in(written) if attempt.doubts and not attempt.calls else []
-        if said and not in_text:
-            items.append(Message("assistant", (TextPart(said),)))
-        for number, call in enumerate(attempt.calls.values()):
-            id_ = f"call_{number_of}_{number}"
-            items.append(Call(call.started.name, call.written, id_))
-            told = "This call is accepted and will be run. Do not repeat it."
-            if call in attempt.bad:
-                told = f"{_NOT_RUN} {self._explained(call.wrong)} Make it again, corrected."
-            outputs.append(CallOutput(id_, (TextPart(told),)))
-        for number, (name, arguments) in enumerate(in_text):
-            id_ = f"call_{number_of}_{number}"
-            items.append(Call(name, arguments, id_))
-            outputs.append(
-                CallOutput(id_, (TextPart(f"{_NOT_RUN} {self._explained(attempt.doubts)} {self._demand()}"),))
-            )
-        if attempt.doubts and not in_text:
-            told = f"Error: no call was run. {self._explained(attempt.doubts)} {self._demand()}"
-            outputs.append(Message("user", (TextPart(told),)))
-        return items + outputs
-
-    def _calls_in(self, text: str) -> list[tuple[str, str]]:
-        """The calls in a text, as name and arguments, as they were written."""
-        tools = Toolset(self._conversation.tools)
-        nodes = [node for place in json_places(text, names=tools.names()) for node in place.nodes]
-        forms = [form for node in nodes for form in find_json_calls(node, tools) or ()]
-        return [(form.name, form.arguments.text() if form.arguments else "{}") for form in forms if form.explicit]
-
-    def _explained(self, wrong: Sequence[Problem]) -> str:
-        details = "; ".join(problem.detail for problem in wrong)
-        names = ", ".join(tool.name for tool in self._conversation.tools)
-        known = f" The tools are: {names}." if any(problem.kind == "unknown_tool" for problem in wrong) else ""
-        return f"{details[:1].upper()}{details[1:]}.{known}"
-
-    def _demand(self) -> str:
-        choice = self._conversation.tool_choice
-        if isinstance(choice, NamedTool):
-            return f"Call the tool {choice.name} now."
-        allowed = self._conversation.allowed_tools
-        one = f"one of the tools {', '.join(allowed)}" if allowed else "one of the tools"
-        return f"Call {one} now." if choice == "required" else "Make the call again, corrected."
 
 
 def _with_own_ids(events: Iterable[Event]) -> list[Event]:

@@ -1,7 +1,8 @@
 """One turn of a model: render, ask, parse, check, retry. The place where the pure core meets an upstream.
 
 Events come as they become certain, in batches of what arrived together; token counts come last, as `Usage`. A failing
-upstream raises out of the stream, before or after the first event. Retries follow `callwright.turn.retry`.
+upstream raises out of the stream, before or after the first event. Retries follow `callwright.turn.retry`;
+what may be a call and may not is asked about (`callwright.turn.ask_ambiguous`).
 """
 
 import time
@@ -14,11 +15,14 @@ from msgspec.structs import replace
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Usage
+from callwright.turn.ask_ambiguous import AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
 from callwright.turn.output import ObservedAttempt, unread_call
 from callwright.turn.plan import build_generation_request
-from callwright.turn.retry import RetryPolicy, ToolChoiceNotMet
+from callwright.turn.retry import DemandNotMet, RetryPolicy
+from callwright.upstreams.base import GenerationRequest
+from callwright.upstreams.timings import RequestTimings
 
 __all__ = ["Events", "run_turn"]
 
@@ -33,8 +37,9 @@ async def run_turn(
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
     on as they come; otherwise all may be held back for a retry.
 
-    Raises `UpstreamError` if the upstream fails, or if the required call was not made (`fault="unmet"`), and
-    `RequestError` if the server blames the request.
+    Raises `UpstreamError` if the upstream fails, or if the call or the form of the answer that is demanded did not come
+    about (`fault="unmet"`; the `Usage` goes out before, if anything has), and `RequestError` if the server blames the
+    request.
     """
     seen = _observed(model, conversation, fields, streamed) if model.observers else None
     with seen or nullcontext():
@@ -43,6 +48,8 @@ async def run_turn(
             model = await mode_selector.choose(model)
         asked = conversation
         retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
+        may_ask = model.ask_ambiguous and bool(asked.tools) and asked.tool_choice == "auto"
+        ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
         deadline = time.monotonic() + model.retry_s
         counted: Usage | None = None
         has_sent = False
@@ -50,7 +57,13 @@ async def run_turn(
 
         def passed(events: Sequence[Event]) -> Sequence[Event]:
             """Those of the events that may go out now."""
-            certain = retry.push(events) if retry.holds else events
+            certain = events
+            if retry.holds:
+                certain = retry.push(events, is_constrained=retry.needs_form and _is_constrained(model, generation))
+            if ambiguous is not None:
+                certain = ambiguous.push(certain)
+            if certain and (told := attempt.take_metadata()):
+                certain = [*told, *certain]
             if certain and seen is not None:
                 seen.events(certain)
             return certain
@@ -58,7 +71,8 @@ async def run_turn(
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
             generation = build_generation_request(model, conversation, fields, today)
-            generation = replace(generation, streamed=streamed or model.force_stream)
+            timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
+            generation = replace(generation, streamed=streamed or model.force_stream, timings=timings)
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)
@@ -77,8 +91,7 @@ async def run_turn(
                 if certain := passed(attempt.finish()):
                     has_sent = True
                     yield certain
-                if (usage := attempt.usage) is not None:
-                    counted = usage if counted is None else counted.plus(usage)
+                counted = _sum(counted, attempt.usage)
             except (RequestError, UpstreamError) as error:
                 if seen is not None:
                     seen.failed(error)
@@ -86,6 +99,7 @@ async def run_turn(
                 if other is not None and not has_sent:
                     model, conversation, more = other, asked, []
                     retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
+                    ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
                     continue
                 if isinstance(error, UpstreamError) and (certain := passed(attempt.abandoned())):
                     yield certain
@@ -93,16 +107,41 @@ async def run_turn(
                     raise
                 break
             more = retry.next_attempt(in_time=time.monotonic() < deadline)
+        unmet: DemandNotMet | None = None
         try:
-            last: list[Event | Usage] = [*retry.finish()]
-        except ToolChoiceNotMet as unmet:
-            raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
-        if counted is not None:
+            left: Sequence[Event] = retry.finish()
+        except DemandNotMet as error:
+            left, unmet = (), error
+        if ambiguous is not None:
+            left = ambiguous.push(left)
+            reply = AmbiguousReply()
+            in_time_s = deadline - time.monotonic()
+            if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):
+                generation = question(model, conversation, fields, today, ambiguous.said, calls)
+                reply = await ask_ambiguous(model, generation, in_time_s, seen)
+                counted = _sum(counted, reply.usage)
+            left = [*left, *ambiguous.release(run=reply.outcome == "run")]
+        last: list[Event | Usage] = [*attempt.take_metadata(), *left]
+        if counted is not None and (unmet is None or has_sent):
             last.append(counted)
         if seen is not None:
             seen.events(last)
         if last:
             yield last
+        if unmet is not None:
+            raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
+
+
+def _sum(counted: Usage | None, more: Usage | None) -> Usage | None:
+    """The tokens of a turn so far, where anybody counts them."""
+    return counted.plus(more) if counted is not None and more is not None else more or counted
+
+
+def _is_constrained(model: Model, generation: GenerationRequest) -> bool:
+    """Whether the server holds its answer to the form that the request asks for."""
+    if generation.prompt is None:
+        return model.enforces_schema and "response_format" in generation.fields
+    return generation.timings is not None and generation.timings.is_constrained
 
 
 def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any], streamed: bool) -> Observation:

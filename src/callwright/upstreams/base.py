@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from callwright.constraints.constraint import Constraint
 from callwright.conversation import Conversation
-from callwright.events import FinishReason, Usage
+from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
 from callwright.prompt import Prompt
 from callwright.upstreams.timings import RequestTimings
 
@@ -22,6 +22,7 @@ __all__ = [
     "GenerationRequest",
     "ReasoningTextDelta",
     "Server",
+    "ServerEvent",
     "TextDelta",
     "ToolCallDelta",
     "UnparsedCallDelta",
@@ -74,7 +75,11 @@ class FinishDelta(Struct, frozen=True):
     reason: FinishReason
 
 
-Delta: TypeAlias = TextDelta | ReasoningTextDelta | ToolCallDelta | UnparsedCallDelta | Usage | FinishDelta
+# What only a server can say: nothing is read out of it, and it leaves the turn as it came.
+ServerEvent: TypeAlias = RefusalDelta | AnnotationsDelta | AnswerMetadata
+Delta: TypeAlias = (
+    TextDelta | ReasoningTextDelta | ToolCallDelta | UnparsedCallDelta | ServerEvent | Usage | FinishDelta
+)
 # A stream of deltas, in batches of what arrived together.
 Deltas: TypeAlias = AsyncGenerator[Sequence[Delta], None]
 

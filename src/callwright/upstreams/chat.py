@@ -1,13 +1,13 @@
 """Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
 
-Reads what servers really send: reasoning under two names, tool calls without an index, whole calls in one chunk,
-arguments as objects, the old `function_call`, an answer that is not streamed, and an error of the server's own parser
-in place of a call. A server is not sent what it does not support.
+Reads what servers really send: reasoning under two names, refusals and annotations, tool calls without an index, whole
+calls in one chunk, arguments as objects, the old `function_call`, an answer that is not streamed, and an error of the
+server's own parser in place of a call. A server is not sent what it does not support.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
+from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.events import FinishReason, Usage
+from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
+from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
     Delta,
     Deltas,
@@ -34,7 +36,7 @@ from callwright.upstreams.base import (
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
-__all__ = ["ChatUpstream", "CountedTokens", "streaming"]
+__all__ = ["AnswerFields", "ChatUpstream", "CountedTokens", "SaidOnce", "streaming"]
 
 _REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 # The dialect whose calls are plain JSON. A JSON Schema can enforce only such calls, so servers that take nothing else
@@ -65,11 +67,14 @@ class ChatUpstream(ConstrainedUpstream):
         self._server: Server = server
         super().__init__(url, headers, timeouts)
 
-    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
-        own = _OWN_FORMAT.get(self._server)
-        if own is not None and constraint.dialect != _JSON:
-            return own
-        return _BY_SCHEMA if self._server != "openai" else None
+    def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
+        if self._server == "openai":
+            return ()
+        if self._server not in _OWN_FORMAT:
+            return (_BY_SCHEMA,)
+        if constraint.dialect != _JSON:
+            return (_OWN_FORMAT[self._server],)
+        return (_BY_TAGGED_SCHEMA[self._server], _BY_SCHEMA)
 
     async def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         body: dict[str, Any] = {
@@ -144,6 +149,12 @@ def _schema(found: Compiled) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
+def _tagged(found: Compiled) -> Compiled:
+    """A schema as a tag, in which its white space can be bounded."""
+    tag = {"type": "structural_tag", "format": json_format(msgspec.Raw(found.text.encode()))}
+    return Compiled(encode(tag).decode())
+
+
 def _shown_vllm_tag(found: Compiled) -> dict[str, Any]:
     """The tag, and the markers of calls in the text: in some vocabularies they are special tokens, which vLLM leaves
     out.
@@ -156,6 +167,10 @@ def _shown_sglang_tag(found: Compiled) -> dict[str, Any]:
 
 
 _BY_SCHEMA: Final = ConstraintEncoding("json", _schema)
+_BY_TAGGED_SCHEMA: Final[Mapping[Server, ConstraintEncoding]] = {
+    "vllm": ConstraintEncoding("json", lambda found: vllm_tag(_tagged(found))),
+    "sglang": ConstraintEncoding("json", lambda found: sglang_tag(_tagged(found))),
+}
 # Servers that can enforce the dialect's own format in a chat answer. llama.cpp's grammars could, too; but markers of
 # calls that are control tokens are missing from its chat answers.
 _OWN_FORMAT: Final[Mapping[Server, ConstraintEncoding]] = {
@@ -178,12 +193,15 @@ class _Call(Struct):
     function: _Function | None = None
 
 
-class _TextPart(Struct):
-    text: str = ""
+class _Part(Struct):
+    text: str | None = None
+    refusal: str | None = None
 
 
 class _Delta(Struct):
-    content: str | list[_TextPart] | None = None
+    content: str | list[_Part] | None = None
+    refusal: Any = None
+    annotations: Any = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[_Call] | None = None
@@ -221,7 +239,28 @@ class CountedTokens(Struct):
         )
 
 
-class _Chunk(Struct):
+class AnswerFields(Struct, kw_only=True):
+    """What an answer, and each chunk of one, says of itself. A server may send anything there: only texts are read."""
+
+    system_fingerprint: Any = None
+    service_tier: Any = None
+
+
+class SaidOnce:
+    """Passes on what the chunks of an answer say of it where it is new: they repeat it."""
+
+    def __init__(self) -> None:
+        self.said: tuple[object, object] = (None, None)
+
+    def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
+        """Append a delta where the chunk says something new."""
+        said = (event.system_fingerprint, event.service_tier)
+        if said != self.said:
+            self.said = said
+            deltas.append(AnswerMetadata(*(value if isinstance(value, str) else None for value in said)))
+
+
+class _Chunk(AnswerFields, kw_only=True):
     choices: list[_Choice] | None = None
     usage: CountedTokens | None = None
 
@@ -235,12 +274,15 @@ class _Choices:
         self._calls = 0
         self._number: dict[int, int] = {}  # by the server's index
         self._ids: dict[int, str] = {}
+        self._of_answer = SaidOnce()
         self.has_begun = False
         self.has_said = False
         self.has_stopped = False
 
     def read(self, event: _Chunk, deltas: list[Delta]) -> None:
         """Append the deltas of a chunk, or of a whole answer that was not streamed."""
+        if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
+            self._of_answer.read(event, deltas)
         for choice in event.choices or ():
             if delta := choice.delta or choice.message:
                 self._read_message(delta, choice.logprobs, deltas)
@@ -256,14 +298,30 @@ class _Choices:
         if reasoning := delta.reasoning_content or delta.reasoning:
             out.append(ReasoningTextDelta(reasoning))
         content = delta.content
-        text = "".join(part.text for part in content) if isinstance(content, list) else content
-        if text or logprobs:
-            self.has_said = self.has_said or bool(text)
-            out.append(TextDelta(text or "", logprobs))
+        if delta.refusal or delta.annotations or isinstance(content, list):
+            self._read_parts(delta, logprobs, out)
+        elif content or logprobs:
+            self.has_said = self.has_said or bool(content)
+            out.append(TextDelta(content or "", logprobs))
         if delta.tool_calls:
             out += map(self._call, delta.tool_calls)
         if delta.function_call:
             out.append(self._call(_Call(0, None, delta.function_call)))
+
+    def _read_parts(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+        """Content with a refusal, with annotations, or in parts."""
+        parts = delta.content if isinstance(delta.content, list) else [_Part(delta.content)]
+        text = "".join(part.text or "" for part in parts)
+        refusal = delta.refusal if isinstance(delta.refusal, str) else ""
+        refusal = refusal or "".join(part.refusal or "" for part in parts)
+        if text or (logprobs and not refusal):
+            self.has_said = self.has_said or bool(text)
+            out.append(TextDelta(text, logprobs))
+        if refusal:
+            out.append(RefusalDelta(refusal, None if text else logprobs))
+        found = delta.annotations if isinstance(delta.annotations, list) else []
+        if annotations := tuple(one for one in found if isinstance(one, dict)):
+            out.append(AnnotationsDelta(annotations))
 
     def _call(self, call: _Call) -> ToolCallDelta:
         function = call.function or _NO_FUNCTION

@@ -6,7 +6,7 @@ rendered.
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from callwright.constraints.constraint import Constraint
 from callwright.events import Usage
 from callwright.prompt import Prompt
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
-from callwright.upstreams.chat import CountedTokens, streaming
+from callwright.upstreams.chat import AnswerFields, CountedTokens, SaidOnce, streaming
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
@@ -50,8 +50,8 @@ class CompletionsUpstream(ConstrainedUpstream):
         self._way = _WAYS[flavour]
         super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
 
-    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
-        return self._way.spelling
+    def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
+        return () if self._way.spelling is None else (self._way.spelling,)
 
     def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         way = self._way
@@ -68,9 +68,12 @@ class _Pieces:
         self.kind: type[Any] = way.chunk
         self.has_stopped = False
         self._read = way.read
+        self._of_answer = SaidOnce()
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
         """See `EventReader`."""
+        if isinstance(event, AnswerFields):
+            self._of_answer.read(event, deltas)
         if self._read(event, deltas):
             self.has_stopped = True
 
@@ -155,7 +158,7 @@ class _Choice(Struct):
     finish_reason: str | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(AnswerFields, kw_only=True):
     choices: list[_Choice] | None = None
     usage: CountedTokens | None = None
 

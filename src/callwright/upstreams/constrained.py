@@ -1,13 +1,14 @@
 """Constrained decoding: sends a server the grammar for an answer, where it takes one.
 
 The grammar is compiled off the event loop. What it says comes from `callwright.constraints`; in which fields it is
-sent, from the subclass. A server that refuses it is asked again without it: the answer is checked in any case.
+sent, from the subclass. A server that refuses it is asked in the next way, and at last without it: the answer is
+checked in any case.
 """
 
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, Final
@@ -100,16 +101,16 @@ class ConstrainedUpstream(HttpUpstream):
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
         super().__init__(url, headers, timeouts)
-        self._unwilling: set[bytes] = set()  # keys of the constraints that the server has refused
+        self._refusals: dict[bytes, int] = {}  # how many ways the server has refused, by the constraint's key
         self._grammars = Grammars(self.name)
 
     def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         constraint = generation.constraint
-        spelling = self._spelling(constraint) if constraint is not None else None
-        if constraint is None or spelling is None or constrains_itself(generation):
+        spellings = self._spellings(constraint) if constraint is not None else ()
+        if constraint is None or not spellings or constrains_itself(generation):
             return self._plain(generation)
-        return self._constrained(generation, constraint, spelling)
+        return self._constrained(generation, constraint, spellings)
 
     def _plain(self, generation: GenerationRequest) -> Deltas:
         if generation.timings is not None:
@@ -117,13 +118,15 @@ class ConstrainedUpstream(HttpUpstream):
         return self._deltas(generation, {})
 
     async def _constrained(
-        self, generation: GenerationRequest, constraint: Constraint, spelling: ConstraintEncoding
+        self, generation: GenerationRequest, constraint: Constraint, spellings: Sequence[ConstraintEncoding]
     ) -> Deltas:
         key, begun = constraint_key(constraint), False
-        found = None
-        if key not in self._unwilling:
+        for number, spelling in enumerate(spellings):
+            if number < self._refusals.get(key, 0):
+                continue
             found = await self._grammars.made(constraint, spelling.target, key)
-        if found is not None:
+            if found is None:
+                break
             if generation.timings is not None:
                 generation.timings.sends(is_constrained=True)
             try:
@@ -135,15 +138,15 @@ class ConstrainedUpstream(HttpUpstream):
             except (RequestError, UpstreamError) as error:
                 if begun or not _refuses(error):
                     raise
-                self._unwilling.add(key)
+                self._refusals[key] = number + 1
                 log.warning("%s refuses the grammar of a request and is asked without it", self.name)
                 log.debug("%s says: %.500r", self.name, str(error))
         async with aclosing(self._plain(generation)) as deltas:
             async for batch in deltas:
                 yield batch
 
-    def _spelling(self, constraint: Constraint) -> ConstraintEncoding | None:
-        """How this server takes the constraint; None if it does not."""
+    def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
+        """The ways in which this server may take the constraint, the best first."""
         raise NotImplementedError
 
     def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:

@@ -202,10 +202,11 @@ def _developer_sections(conversation: Conversation, instructions: list[str], opt
         if options.multi_tool_use and conversation.parallel_tool_calls:
             sections.append(multi_tool_use_section(declare))
     wanted = options.wanted_format() or conversation.response_format
-    if wanted and wanted.schema is not None:
-        schema = json.dumps(wanted.schema, ensure_ascii=False, separators=(",", ":"))
+    if wanted:
+        form = wanted.schema if wanted.schema is not None else {"type": "object"}
+        schema = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
         comment = f"// {wanted.description}\n" if wanted.description else ""
-        sections += ["# Response Formats", f"## {wanted.name}", f"{comment}{schema}"]
+        sections += ["# Response Formats", f"## {wanted.name or wanted.type}", f"{comment}{schema}"]
     return sections
 
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags, broken_tag
 from callwright.events import Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
@@ -20,6 +21,7 @@ __all__ = ["KeyValueReader"]
 
 # The greatest length of a name or a key, in characters.
 _MAX_HEAD: Final = 1_000
+_MAX_VALUE: Final = 4_194_304
 _GAP = re.compile(r"(?:\s|\\n)*+")
 _GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
 _NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++)*+)""")
@@ -49,6 +51,7 @@ class KeyValueReader(ParameterReader):
             parameter_end=tags.value_end,
             blocks=tags.blocks,
             end=tags.key_end,
+            inner=(tags.value, *tags.types),
         )
         super().__init__(source, tools, form, thoughts=thoughts, ends=ends, also=also)
         self._also = also
@@ -57,7 +60,8 @@ class KeyValueReader(ParameterReader):
         self._over = (tags.call, *closers)  # literals that end a call
         self._follows: Sequence[str] = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
         self._behind_name = Markers(*self._follows, tags.call)
-        self._behind_key = Markers(tags.key_end, tags.value, *self._over)
+        self._behind_key = Markers(tags.key_end, tags.value, tags.value_end, tags.key, *self._over)
+        self._before_value = Markers(tags.value, tags.value_end, tags.key, *self._over)
         self._stops = JsonTerminators(tags.call, *closers, then=(tags.call, *closers))
 
     # --- where a call begins ---
@@ -184,33 +188,78 @@ class KeyValueReader(ParameterReader):
     # --- keys ---
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
+        """See `ParameterReader`. Some models write `<arg_key>k=v</arg_value>`."""
         tags, source = self._elements, self.source
-        key, marker = yield from read_until(source, self._behind_key, _MAX_HEAD)
+        written, marker = yield from read_until(source, self._behind_key, _MAX_HEAD)
+        key, equals, text = written.partition("=")
+        if marker == tags.key_end and self._key_ahead(written + marker):
+            self.emit(Markup(written + marker))
+            rest = yield from self._up_to_value()
+            if rest is None:
+                return None if source.done else ("", {})
+            return written.strip(), rest
+        if marker == tags.value and self._key_ahead(written + tags.key_end):
+            self._odd(f"{tags.key_end} is missing", self.calls - 1)
+            self.emit(Markup(written + marker))
+            return written.strip(), {}
+        if marker == tags.value_end and equals and self._key_ahead(key + tags.key_end):
+            self._odd(f"the key {key.strip()!r} and its value stand in one element", self.calls - 1)
+            self.emit(Markup(key + equals))
+            source.unread(text + marker)
+            return key.strip(), {}
+        source.unread(written + marker)
+        if not marker and source.ended and len(written) < _MAX_HEAD:
+            self.markup(source.take(len(source.text)))
+            return None
+        return "", {}
+
+    def _up_to_value(self) -> Parse[Mapping[str, str] | None]:
+        """Read what stands between a key and its value; answers the attributes of the value, None if there is none.
+
+        The opening tag of the value may be missing.
+        """
+        tags, source = self._elements, self.source
         rest: dict[str, str] = {}
-        written, given = key + marker, marker != ""
-        if marker in self._over:
-            source.unread(marker)
-            written, given = key, False
-        elif marker == tags.key_end:
-            written += yield from self._gap()
-            if tags.types and (yield from self._comes(tags.types[0])):
-                kind, end = yield from read_until(source, Markers(tags.types[1]), _MAX_HEAD)
-                rest["type"] = kind.removeprefix(tags.types[0]).strip()
-                written += kind + end + (yield from self._gap())
-            if (yield from self._comes(tags.value)):
-                written += source.take(source.at + len(tags.value))
-            else:  # the tag of a value may be missing, but at the end of the call so is the value
-                given = not (yield from self._comes(tags.call_end))
-        self.emit(Markup(written))
-        while source.more(1):
-            yield
-        return (key.strip(), rest) if given and not source.done else None
+        written = yield from self._gap()
+        if tags.types and (yield from self._comes(tags.types[0])):
+            kind, end = yield from read_until(source, Markers(tags.types[1]), _MAX_HEAD)
+            rest["type"] = kind.removeprefix(tags.types[0]).strip()
+            written += kind + end + (yield from self._gap())
+        text, marker = yield from read_until(source, self._before_value, _MAX_VALUE)
+        if marker == tags.value:
+            if text:
+                detail = "text between a key and its value"
+                self._odd(detail, self.calls - 1, "arguments_trailing_text", text)
+                self._sure = self._sure and not broken_tag(self._form, text)
+            self.markup(written)
+            self.emit(Markup(marker))
+            return rest
+        source.unread(text + marker)
+        self.markup(written)
+        if not marker and source.ended:
+            self.markup(source.take(len(source.text)))
+            return None
+        if marker != tags.value_end and not text.strip():
+            return None
+        self._odd(f"{tags.value} is missing", self.calls - 1)
+        return rest
 
     def _key_ahead(self, ahead: str) -> str | None:
         head, closed, _ = ahead.partition(self._form.end)
-        if "\n" in head or "<" in (head if closed else head[: self._tag_end.partial_match_start(head, 0)]):
+        known = [key for key in self._declared if key.startswith(head.strip())]
+        if known and (not closed or head.strip() in known):
+            return head.strip() if closed else None
+        if "\n" in head.strip() or "<" in (head if closed else head[: self._tag_end.partial_match_start(head, 0)]):
             return ""
         return head.strip() if closed else None
+
+    def _name_ahead(self, ahead: str) -> str:
+        found = _NAME.match(ahead)
+        return found["name"] if found else ""
+
+    def gap(self) -> Parse[str]:
+        """See `TagReader`."""
+        return (yield from self._gap())
 
     def _gap(self) -> Parse[str]:
         """Read what may stand between elements."""

@@ -1,25 +1,26 @@
 """Parses calls as named parameters between tags: `<function=f><parameter=k>v</parameter></function>` and its kin.
 
-A value is plain text that may hold the tags themselves, as in a page about them. So a closing tag ends a value only if
-another parameter or the end of the call follows. If the closing tag is missing, a parameter that the tool declares ends
-the value, and so does the end of the call.
+Where a value ends, `tagged_values` decides. A closing tag that is missing is supplied, with a problem, where one
+further out or another call was written; what stands between the tags and is none is named. A call whose tags are
+broken, so that nobody knows what was meant, is not complete.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final
-
-from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.prose import Marks, ProseReader
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue, ValueReader, broken_tag
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
+from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterReader", "ParameterTags"]
+__all__ = ["ParameterReader", "ParameterTags", "attributes"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
@@ -29,21 +30,6 @@ _MAX_VALUE: Final = 4_194_304
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
-
-
-class ParameterTags(Struct, frozen=True):
-    """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
-
-    `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
-    """
-
-    call: str
-    call_end: str
-    parameter: str
-    parameter_end: str
-    blocks: tuple[tuple[str, str], ...] = ()
-    lines: bool = False
-    end: str = ">"
 
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:
@@ -57,6 +43,20 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
         name, rest = bare["name"], head[bare.end() :]
     found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
     return name, found
+
+
+def surplus(head: str) -> str:
+    """What is neither name nor attribute in the rest of an opening tag."""
+    head = head.strip().removesuffix("/").rstrip()
+    if head[:1] in ('"', "'"):
+        _, closed, rest = head[1:].partition(head[0])
+        if not closed:
+            return head
+    else:
+        bare = _BARE.match(head)
+        assert bare is not None  # it matches always
+        rest = head[bare.end() :]
+    return _ATTRIBUTE.sub("", rest).strip()
 
 
 def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
@@ -88,13 +88,31 @@ class ParameterReader(ProseReader):
         super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends))
         self._openers = openers
         self._tag_end = Markers(tags.end)
-        # The markers at which reading stops: inside a call, and inside a value.
+        # The markers at which reading stops inside a call.
         self._inside = Markers(tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends)
-        self._in_value = Markers(
-            tags.parameter_end, tags.parameter, tags.call_end, tags.call, *self._block_ends, *self._ends
-        )
         stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
         self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
+        self._values = ValueReader(self, tags, self._ends)
+        self._open: list[str] = []  # the closing tags of the blocks that are open
+        self._whole = True  # the last call is complete
+        self._unread = False  # an opening tag became text
+        # Of the call that is being read: whether it is certain what was meant, whether text stood before the next tag,
+        # the parameters of its tool, and the values that were given.
+        self._sure = True
+        self._strayed = False
+        self._declared: Collection[str] = ()
+        self._given: dict[str, TaggedValue | str] = {}
+
+    def _parts(self) -> Parse[None]:
+        """See `ProseReader`."""
+        yield from super()._parts()
+        self._missing_ends()
+
+    def _missing_ends(self) -> None:
+        """Name the closing tags of blocks that were never written."""
+        for end in self._open if self._whole else ():
+            self.emit(Problem("markup_repaired", f"{end} is missing"))
+        self._open = []
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`: a block goes on with a call, a call with a name."""
@@ -110,28 +128,56 @@ class ParameterReader(ProseReader):
         return min(begins, default=len(text))
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        if tag in self._closers:  # without its opener: the rest of a block when a call came before, else a mention
-            yield from self._lone_end(blanks + tag)
+        if tag in self._closers:
+            yield from self._lone_closer(blanks, tag)
             return
         inner = yield from self._held_blanks()
         if tag == self._form.call:
             if inner or not (yield from self._names_call()):
-                self.emit(self._say(blanks + tag + inner))
+                self._becomes_text(blanks, blanks + tag + inner)
                 return
             self.markup(blanks)
             yield from self._calls(tag)
         elif (yield from self._comes(self._form.call)):
-            self.emit(Markup(blanks + tag + inner))
+            self._opens_block(blanks + tag + inner, tag)
             yield from self._calls("")
         elif (yield from self._comes(dict(self._form.blocks)[tag])) or (yield from self._comes(tag)):
             self.emit(Markup(blanks + tag + inner))  # an empty block, or its tag twice
         else:
             yield from self._unknown_block(blanks, tag, inner)
 
+    def _opens_block(self, written: str, tag: str) -> None:
+        """The opening tag of a block of calls was written."""
+        self.emit(Markup(written))
+        self._missing_ends()
+        self._open.append(dict(self._form.blocks)[tag])
+
+    def _lone_closer(self, blanks: str, tag: str) -> Parse[None]:
+        """A closing tag in text: the rest of a block when a call came before, else a mention. What opened it may have
+        become text.
+        """
+        if tag in self._open:
+            if not self._apart:
+                self.emit(Problem("markup_repaired", f"text stands between a call and {tag}"))
+            self._open.remove(tag)
+            self.emit(Markup(blanks + tag))
+            yield from self._skip_blanks()
+            return
+        if not self._apart and (self.calls or self._unread):
+            kind: ProblemKind = "malformed_call" if self._unread else "markup_repaired"
+            self.emit(Problem(kind, f"{tag} closes what is no call"))
+            self._unread = False
+        yield from self._lone_end(blanks + tag)
+
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """A block that does not begin with a call: text, unless a dialect's subclass knows better."""
-        self.emit(self._say(blanks + tag + inner))
+        self._becomes_text(blanks, blanks + tag + inner)
         yield from ()
+
+    def _becomes_text(self, blanks: str, written: str) -> None:
+        """An opening tag without a call."""
+        self._unread = self._unread or self._apart or self._at_line_start(blanks)
+        self.emit(self._say(written))
 
     def _names_call(self) -> Parse[bool]:
         """Whether the tag of a call goes on with a name, and what belongs to a call follows the tag."""
@@ -150,11 +196,50 @@ class ParameterReader(ProseReader):
                 return bool(closed and not behind and source.ended)
             yield
 
+    # --- what the tags go on with, see `TagReader` ---
+
+    def names_call(self) -> Parse[bool | None]:
+        """Whether what follows the tag of a call makes it one of a known tool; None if it makes it none."""
+        if not (yield from self._names_call()):
+            return None
+        name = self._name_ahead(self.source.ahead(_MAX_HEAD))
+        return not name or not self.tools.ordered or self.tools.resolve_name(name) in self.tools
+
+    def call_comes(self) -> Parse[bool | None]:
+        """The same for a call that begins here with the tag of a block around it."""
+        source, call = self.source, self._form.call
+        written = ""
+        for begin, _ in self._form.blocks:
+            if (yield from self._comes(begin)) and not (yield from self._comes(call)):
+                written += source.take(source.at + len(begin))
+                written += yield from self.gap()
+        comes: bool | None = None
+        if (yield from self._comes(call)):
+            written += source.take(source.at + len(call))
+            comes = yield from self.names_call()
+        source.unread(written)
+        return comes
+
+    def is_parameter(self) -> Parse[str | None]:
+        """The key that follows the tag of a parameter; None if what follows is no key."""
+        while True:
+            key = self._key_ahead(self.source.ahead(_MAX_HEAD))
+            if key is not None or not self.source.more(_MAX_HEAD):
+                return key or None
+            yield
+
+    def gap(self) -> Parse[str]:
+        """Read the white space of the format that comes next."""
+        return (yield from self._held_blanks())
+
     # --- calls ---
 
     def _calls(self, tag: str) -> Parse[None]:
         """Read calls, one after the other, to the end of their block. `tag`: what of the first was already read."""
         form = self._form
+        if self._unread:
+            self.emit(Problem("markup_repaired", "an opening tag without a call became text"))
+            self._unread = False
         while True:
             if not tag:
                 self.emit(Markup(self.source.take(self.source.at + len(form.call))))
@@ -168,6 +253,8 @@ class ParameterReader(ProseReader):
         for end in self._block_ends:
             if (yield from self._comes(end)):
                 self.emit(Markup(self.source.take(self.source.at + len(end))))
+                if end in self._open:
+                    self._open.remove(end)
                 yield from self._skip_blanks()
 
     def _call_follows(self) -> Parse[bool]:
@@ -187,54 +274,77 @@ class ParameterReader(ProseReader):
     def _read_name(self) -> Parse[tuple[str, str]]:
         """Read the name of a call; answers it, and all that was read."""
         head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
+        if odd := surplus(head):
+            self._odd(f"the tag of a call holds {odd!r}", self.calls)
         return attributes(head)[0], head + end
 
     def _arguments(self, index: int, name: str) -> Parse[None]:
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
+        self._sure, self._strayed, self._given = True, False, {}
+        tool = self.tools.get(self.tools.resolve_name(name))
+        self._declared = properties(tool.parameters if tool else None)
         yield from self._skip_blanks()
         if source.text.startswith("{", source.at):
             yield from self._object(index)
             return
         writer = ArgumentsWriter(self.emit, index, name, self.tools)
-        complete = True
-        marker = ""
         while True:
-            junk, marker = yield from read_until(source, self._inside, _MAX_VALUE)
-            if self._behind_blanks(junk):
-                self.emit(Problem("arguments_trailing_text", "text between the parameters", call=index, text=junk))
-            else:
-                self.markup(junk)
+            marker = yield from self._next_tag(index)
             if marker != form.parameter:
                 break
             self.emit(Markup(marker))
             if not (yield from self._parameter(writer)):
-                marker, complete = "", False
+                marker, self._sure = "", False
                 break
-        if marker and marker != form.call_end:
+        if self._ends_call(marker):
+            self.emit(Markup(marker))
+        elif marker:
             source.unread(marker)
-        else:
-            self.markup(marker)
-        complete = complete and bool(marker)
-        if complete:
+            self._odd(f"{form.call_end} is missing", index)
+        self._whole = self._sure and bool(marker)
+        if self._whole:
             writer.close()
-        self.emit(CallEnded(index, complete=complete))
+        self.emit(CallEnded(index, complete=self._whole))
+
+    def _ends_call(self, marker: str) -> bool:
+        """Whether a marker is what the format writes behind the last parameter of a call."""
+        return marker == self._form.call_end
+
+    def _next_tag(self, index: int) -> Parse[str]:
+        """Read up to the next tag inside a call; what stands before it and is no white space is a problem."""
+        text = ""
+        while True:
+            more, marker = yield from read_until(self.source, self._inside, _MAX_VALUE)
+            text += more
+            if marker != self._form.call or (yield from self._names_call()):
+                break
+            text += marker
+        self._strayed = bool(self._behind_blanks(text))
+        if self._strayed:
+            self.emit(Problem("arguments_trailing_text", "text between the tags of a call", call=index, text=text))
+            self._sure = self._sure and not broken_tag(self._form, text)
+        else:
+            self.markup(text)
+        return marker
+
+    def _odd(self, detail: str, index: int, kind: ProblemKind = "markup_repaired", text: str = "") -> None:
+        """Name what is odd about the tags of a call."""
+        self.emit(Problem(kind, detail, call=index, text=text))
 
     def _object(self, index: int) -> Parse[None]:
         """Read a JSON object in place of parameters: its bytes are the arguments."""
         source = self.source
         closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index))
         if closed:
-            rest, marker = yield from read_until(source, self._inside, _MAX_VALUE)
-            if self._behind_blanks(rest):
-                self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=rest))
-            else:
-                self.markup(rest)
-        if marker == self._form.call_end:
+            marker = yield from self._next_tag(index)
+        if self._ends_call(marker):
             self.emit(Markup(marker))
         else:
             source.unread(marker)
-        self.emit(CallEnded(index, complete=closed or bool(marker)))
+            self._odd(f"{self._form.call_end} is missing", index)
+        self._whole = self._sure and (closed or marker not in ("", *self._ends))
+        self.emit(CallEnded(index, complete=self._whole))
 
     def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
         """Read one parameter, from its name on. False if the output was cut off in it."""
@@ -242,33 +352,80 @@ class ParameterReader(ProseReader):
         if head is None:
             return False
         key, rest = head
-        if self._flows(writer, key, rest):
+        index = self.calls - 1
+        if not key:
+            self._odd("the tag of a parameter is broken", index)
+            self._sure = False
+            return True
+        if key not in self._declared and (self._strayed or any(map(str.isspace, key))):
+            self._odd(f"what should be the tag of a parameter names {key!r}", index)
+            self._sure = False
+        again = key in writer.given
+        flows = not again and self._flows(writer, key, rest)
+        if flows:
             writer.key(key)
             writer.open_text()
-            whole = yield from self._read_value(writer, writer.text)
-            if whole:
-                writer.close_text()
-            return whole
-        pieces: list[str] = []
-        whole = yield from self._read_value(writer, pieces.append)
-        if whole:
-            self._write(writer, key, "".join(pieces), rest)
+
+        def is_sibling(other: str) -> bool:
+            return (not self._declared or other in self._declared) and other != key and other not in writer.given
+
+        value = yield from self._read_value(writer.text if flows else None, is_sibling)
+        if value.holds:
+            self._odd("a value holds tags of the format", index, "markers_in_value")
+        if value.odd_lines:
+            self._odd("a line break stands on one side of a value only", index)
+        if value.ending is Ending.CUT:
+            if not flows:
+                writer.cut(value.text)
+            return False
+        if value.ending is Ending.MISSING:
+            self._odd(f"{self._form.parameter_end} of {key!r} is missing", index)
+        if not value.sure:
+            self._odd(f"a broken tag seems to stand in the value of {key!r}", index)
+        self._sure = self._sure and value.sure
+        if again:
+            self._again(writer, key, value.text, rest)
+        elif flows:
+            writer.close_text()
+            self._given[key] = value
         else:
-            writer.cut("".join(pieces))
-        return whole
+            self._given[key] = self._write(writer, key, value.text, rest)
+        return True
+
+    def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
+        """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
+        first = self._given.get(key, "")
+        known = first if isinstance(first, str) else encode(first.text).decode()
+        same = _same(known, self._typed(writer, key, text, rest))
+        kind: ProblemKind = "argument_dropped" if same else "argument_repeated"
+        detail = f"{key!r} is given twice" + ("" if same else ", with different values")
+        self.emit(Problem(kind, detail, call=self.calls - 1, text=text))
+        self._sure = self._sure and same
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
-        """Read the name of a parameter and the attributes of its tag; None if the output ended before the value."""
+        """Read the name of a parameter and the attributes of its tag; None if the output ended before the value.
+
+        The name is empty, and nothing is read, if the tag is broken.
+        """
+        if (yield from self.is_parameter()) is None and self._key_ahead(self.source.ahead(_MAX_HEAD)) is not None:
+            return "", {}
         head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
+        if closed and (odd := surplus(head)):
+            self._odd(f"the tag of a parameter holds {odd!r}", self.calls - 1)
+            self._sure = False
         return attributes(head) if closed else None
 
     def _key_ahead(self, ahead: str) -> str | None:
         """The name of the parameter at the begin of a text; `""` if there is none, None if that is not known yet."""
         head, closed, _ = ahead.partition(self._form.end)
-        if "\n" in head:
+        if "\n" in head or "<" in head:
             return ""
         return attributes(head)[0] if closed else None
+
+    def _name_ahead(self, ahead: str) -> str:
+        """The name of the call at the begin of a text, `""` if it has none of its own."""
+        return attributes(ahead.partition(self._form.end)[0])[0]
 
     @staticmethod
     def _behind_blanks(text: str) -> str:
@@ -279,93 +436,26 @@ class ParameterReader(ProseReader):
         """Whether a value can be nothing but text, so that it may stream."""
         return writer.text_only(_schema(writer, key, rest))
 
-    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
-        """Write a value that was held. `rest` are the attributes of its tag."""
+    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """Write a value that was held, and answer its JSON. `rest` are the attributes of its tag."""
         value = self._typed(writer, key, text, rest)
         self.markup(unwritten(text, value))
+        if value[0] in "{[" and value != text.strip():
+            self._odd(f"the JSON of {key!r} was repaired", self.calls - 1, "json_repaired")
+        elif value[0] == '"' and not writer.allows_text(key) and ("{" in text or "[" in text):
+            self._odd(f"the JSON of {key!r} cannot be read", self.calls - 1, "non_json_arguments")
+            self._sure = False
         writer.key(key)
         writer.json(value)
+        return value
 
     def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """The JSON of a held value."""
         return writer.cast_to_schema(text, _schema(writer, key, rest))
 
-    def _read_value(self, writer: ArgumentsWriter, put: Callable[[str], object]) -> Parse[bool]:
-        """Read a value to its end, in pieces for `put`; False if the output was cut off in it."""
-        form, source = self._form, self.source
-        if form.lines:
-            while source.more(1):
-                yield
-            if source.text.startswith("\n", source.at):
-                self.emit(Markup(source.take(source.at + 1)))
-        held = ""  # a line break that is held back: the last one belongs to the format
-        first = self._in_value.first
-
-        def fast_path(text: str) -> bool:
-            if not text or first(text) or (form.lines and text[-1] == "\n"):
-                return False
-            put(text)
-            return True
-
-        while True:
-            text, marker = source.scan(self._in_value)
-            text, held = held + text, ""
-            if form.lines and text.endswith("\n"):
-                text, held = text[:-1], "\n"
-            if text:
-                put(text)
-            if not marker:
-                if source.done:
-                    self.markup(held)
-                    return False
-                if not held:
-                    source.set_fast_path(fast_path)
-                yield
-                continue
-            if (yield from self._ends_value(marker, writer)):
-                self.markup(held)
-                if marker == form.parameter_end:
-                    self.emit(Markup(marker))
-                else:
-                    source.unread(marker)
-                return True
-            put(held + marker)
-            held = ""
-
-    def _ends_value(self, marker: str, writer: ArgumentsWriter) -> Parse[bool]:
-        """Whether a marker inside a value ends it, by what follows."""
-        form = self._form
-        if marker == form.parameter_end:
-            return (yield from self._followed_by(form.parameter, form.call_end, form.call, *self._block_ends))
-        if marker == form.call_end:
-            return (yield from self._followed_by_call(*self._block_ends))
-        if marker == form.parameter:
-            return (yield from self._begins_other(writer))
-        if marker == form.call:
-            return False
-        return (yield from self._followed_by_call())
-
-    def _followed_by_call(self, *also: str) -> Parse[bool]:
-        """Whether another call, one of `also`, or the end of the output follows white space."""
-        source, call = self.source, self._form.call
-        known = (call, *self._openers, *also, *self._ends)
-        while True:
-            behind = self._behind_blanks(source.ahead(_MAX_BETWEEN))
-            if behind.startswith((*also, *self._ends)):
-                return True
-            block = next((tag for tag in self._openers if tag != call and behind.startswith(tag)), "")
-            inner = self._behind_blanks(behind[len(block) :])
-            if inner.startswith(call) and (goes_on := self._goes_on_as_call(inner[len(call) :])) is not None:
-                return goes_on
-            begins = any(literal.startswith((inner, behind)) for literal in known)  # may become a longer tag
-            waits = not inner or inner.startswith(call) or begins
-            if not waits or not source.more(_MAX_BETWEEN):
-                return not inner and source.ended
-            yield
-
-    def _goes_on_as_call(self, text: str) -> bool | None:
-        """Whether the text behind a call's tag belongs to a call; None if that is not known yet."""
-        return True
+    def _read_value(self, put: Callable[[str], object] | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+        """Read a value to its end; see `ValueReader`."""
+        return (yield from self._values.read(put, is_sibling))
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of the literals, or the end of the output, follows white space."""
@@ -380,13 +470,12 @@ class ParameterReader(ProseReader):
                 return not behind and source.ended
             yield
 
-    def _begins_other(self, writer: ArgumentsWriter) -> Parse[bool]:
-        """Whether the tag begins a declared parameter that was not given yet: then the closing tag before it is
-        missing.
-        """
-        source = self.source
-        while True:
-            key = self._key_ahead(source.ahead(_MAX_HEAD))
-            if key is not None or not source.more(_MAX_HEAD):
-                return key is not None and writer.declares(key) and key not in writer.given
-            yield
+
+def _same(first: str, second: str) -> bool:
+    """Whether two JSON texts are one value."""
+    if first == second:
+        return True
+    try:
+        return encode(decode(first)) == encode(decode(second))
+    except NotJsonError:
+        return False

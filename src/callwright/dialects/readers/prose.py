@@ -3,10 +3,15 @@
 Text streams. Where something begins that may be a call in JSON, the rest of the answer is held back, and
 `callwright.free_text.recover` judges it as a whole: what follows, such as a question, may still make it text. The
 parser of a format that marks its calls is a subclass with the opening tags; it reads a marked call as it comes.
+
+A format's own control tokens are certain wherever they stand. Own tags that are words may be written about: they are
+certain, and stream, behind nothing, behind reasoning, another call or an announcement. Elsewhere the rest of the answer
+is held, and what it holds is judged as a whole, too.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import Final, assert_never
 
@@ -16,7 +21,9 @@ from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.foreign import OPENINGS, WholeText, read_foreign
 from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -27,6 +34,7 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
+from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_until
 from callwright.tolerant_json.find import beside_values
@@ -39,14 +47,25 @@ __all__ = ["Marks", "ProseReader"]
 _BOM: Final = "\ufeff"
 _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
+# Openings of calls that other families write, or any.
+_FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
+# The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
+_MAX_NAME_AHEAD: Final = 200
+_MAX_FOREIGN: Final = 4
 # JSON as a JSON string, or with each of its quotes escaped.
 _ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
 # Characters of look-ahead for the first key of an object, or the tag of a fence.
 _MAX_PEEK: Final = 300
-# The end of the text so far is remembered, to judge a call by the words before it: "For example: …".
+# So many thoughts of a kind are looked for in held text.
+_MAX_THOUGHTS: Final = 16
+# The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
+# What nobody types: it is a token of its own in the model's vocabulary.
+_CONTROL = re.compile(r"<[^<>\s]*[|｜]|\[[A-Z_]+\]").match
+# A tag as `callwright.prompt` breaks it.
+_BROKEN = re.compile("[<\\[]\u2060[^\\s]")
 
 _EVERYTHING = Markers()
 _NO_STOPS = JsonTerminators()
@@ -76,10 +95,15 @@ def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[M
     """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
     format.
     """
-    openers = (*_BRACES, *_FENCES, *[mark for mark in MARKS if mark not in marks.tags]) if has_tools else ()
+    openers = (*_BRACES, *_FENCES, *_foreign_to(marks.tags)) if has_tools else ()
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
     return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
+
+
+def _foreign_to(tags: tuple[str, ...]) -> list[str]:
+    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
+    return [mark for mark in _FOREIGN if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)]
 
 
 class ProseReader:
@@ -101,6 +125,10 @@ class ProseReader:
         self._code = CodeContext()
         self._before = ""  # the end of the text so far
         self._apart = False  # a call stands between the text so far and what comes
+        self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
+        self._shows = False  # held text is being parsed whose tags are only shown
+        self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
+        self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
         self._replays = False  # held text is being parsed again
         self._rest = ""  # the part of it that is parsed after it
         self._in_text, self._in_thought = _markers(marks, self._ends, has_tools=bool(tools.ordered))
@@ -113,7 +141,11 @@ class ProseReader:
             yield from self._skip_blanks()
             yield from self._skip(opening)
             yield from self._think(close)
-        elif len(self.tools) and (yield from self._begins_held()):
+        yield from self._parts()
+
+    def _parts(self) -> Parse[None]:
+        """Read the parts of an answer, to its end."""
+        if len(self.tools) and not (self._before or self._shows) and (yield from self._begins_held()):
             yield from self._held("")
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self._say)
@@ -122,13 +154,13 @@ class ProseReader:
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
         """Read what a marker behind `blanks` begins."""
-        if self._code.inside(blanks):
+        shown = self._shows and marker not in self._thoughts and marker not in self._thoughts.values()
+        if shown or self._code.inside(blanks):
             self.emit(self._say(blanks + marker))
         elif marker in self._tags:
-            yield from self._marked(blanks, marker)
-        elif marker in self._thoughts and (self._apart or self._at_line_start(blanks)):
-            self.emit(Markup(blanks + marker))
-            yield from self._think(self._thoughts[marker])
+            yield from self._own_tag(blanks, marker)
+        elif marker in self._thoughts:
+            yield from self._thought(blanks, marker)
         elif marker in self._thoughts.values():
             self._lone_close(blanks + marker)
             yield from self._skip_blanks()
@@ -139,7 +171,9 @@ class ProseReader:
         elif marker in _BRACES:
             self.source.at -= 1
             yield from self._value(blanks)
-        elif marker in MARKS:
+        elif marker in _FOREIGN:
+            if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
+                return
             behind = yield from self._held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
                 yield from self._held(blanks + marker + behind)
@@ -147,6 +181,50 @@ class ProseReader:
                 self.emit(self._say(blanks + marker + behind))
         else:
             self.emit(self._say(blanks + marker))
+
+    def _foreign_calls(self, opening: str, dialects: Sequence[str]) -> Parse[bool]:
+        """Read calls in another family's markup, and what follows them. False, and nothing is read, if there are
+        none.
+        """
+        source = self.source
+        while source.more(_MAX_NAME_AHEAD):
+            yield
+        ahead = source.ahead(_MAX_NAME_AHEAD)
+        if not self._foreign_left or not any(name in ahead for name in self.tools.names()):
+            return False
+        self._foreign_left -= 1
+        held, _ = yield from read_until(source, _EVERYTHING, _MAX_HELD)
+        written = opening.lstrip() + held
+        found = read_foreign(written, dialects, self.tools)
+        if found is None:
+            source.unread(held)
+            return False
+        runs = find_runs(written, [(0, len(written) - len(found.behind))], self._before)
+        meant = verdict(runs, demanded=self.tools.choice != "auto", names=self.tools.names())
+        if meant == "certain":
+            detail = f"a call as {found.dialect} writes it"
+            self.emit(Problem("foreign_format", detail, call=self.calls))
+            self.markup(opening[: len(opening) - len(opening.lstrip())])
+            self._emit_counted(found.events)
+            if found.behind:
+                self.emit(self._say(found.behind))
+            return True
+        self._shows = True
+        self._replay(opening + held)
+        self._shows = False
+        for problem in doubts(found.events, self.tools) if meant == "ambiguous" else ():
+            self.emit(problem)
+        return True
+
+    def _emit_counted(self, events: Sequence[Event]) -> None:
+        """Emit calls that were counted from 0."""
+        first = self.calls
+        for event in events:
+            if isinstance(event, CallStarted | ArgumentsDelta | CallEnded):
+                event = msgspec.structs.replace(event, index=first + event.index)
+                self.calls = max(self.calls, event.index + 1)
+            self.emit(event)
+        self._call_begins()
 
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
@@ -158,6 +236,67 @@ class ProseReader:
         """Read what follows an opening tag; for formats that have one."""
         self.emit(self._say(blanks + tag))
         yield from ()
+
+    # --- own tags ---
+
+    def _own_tag(self, blanks: str, tag: str) -> Parse[None]:
+        """A tag of the format itself: read at once where it is certain, else with all that follows it."""
+        if _BROKEN.search(self._before):
+            self.emit(self._say(blanks + tag))  # a text that the prompt has broken is repeated
+        elif self._is_certain(blanks, tag):
+            source, trial, calls = self.source, self._trial, self.calls
+            begin, first = source.at - len(tag), len(trial.events) if trial else 0
+            yield from self._marked(blanks, tag)
+            if trial and trial.source is source and self.calls > calls:
+                trial.spans.append(TrialSpan(begin, source.at, trial.events[first:]))
+        else:
+            yield from self._doubtful(blanks + tag)
+
+    def _is_certain(self, blanks: str, tag: str) -> bool:
+        """Whether a tag begins a call, whatever follows."""
+        return (
+            self._trial is not None
+            or self._apart
+            or not self.tools.ordered
+            or self.tools.choice != "auto"
+            or _CONTROL(tag) is not None
+            or not self._before.strip()
+            or is_announcement(self._before + blanks, self.tools.names())
+        )
+
+    def _doubtful(self, opening: str) -> Parse[None]:
+        """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
+        held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
+        text = opening + held
+        before = (self.calls, self._apart, self._before, copy(self._code))
+        trial = self._try(text)
+        found = find_runs(text, [(span.begin, span.end) for span in trial.spans], before[2])
+        meant = not trial.spans or verdict(found, own=True) == "certain"
+        begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
+        if meant and begin == (trial.spans[0].begin if trial.spans else 0):
+            for event in trial.events:
+                self.emit(event)
+            return
+        self.calls, self._apart, self._before, self._code = before
+        self._shows = True
+        self._replay(text[:begin] if meant else text)
+        self._shows = False
+        if meant:
+            for event in self._try(text[begin:]).events:
+                self.emit(event)
+            return
+        for number in (number for run in found.runs for number in run):
+            for problem in doubts(trial.spans[number].events, self.tools):
+                self.emit(problem)
+
+    def _try(self, text: str) -> Trial:
+        """Read held text with all its tags taken as meant; nothing goes out."""
+        emit, markup, outer = self.emit, self.markup, self._trial
+        self._trial = trial = Trial([], [])
+        self.emit = trial.events.append
+        self._replay(text)
+        self.emit, self.markup, self._trial = emit, markup, outer
+        return trial
 
     # --- text ---
 
@@ -256,6 +395,29 @@ class ProseReader:
         return not block.refused
 
     # --- thoughts ---
+
+    def _thought(self, blanks: str, opening: str) -> Parse[None]:
+        """What may open a thought. Within a line it does only if it is closed."""
+        close = self._thoughts[opening]
+        if not (self._apart or self._at_line_start(blanks)):
+            if not (yield from self._is_closed(close)):
+                self.emit(self._say(blanks + opening))
+                return
+            if blanks:
+                self.emit(self._say(blanks))
+            blanks = ""
+        self.emit(Markup(blanks + opening))
+        yield from self._think(close)
+
+    def _is_closed(self, close: str) -> Parse[bool]:
+        """Whether this end of a thought comes; nothing is read."""
+        if close in self._unclosed:
+            return False
+        thought, end = yield from read_until(self.source, Markers(close), _MAX_HELD)
+        self.source.unread(thought + end)
+        if not end:
+            self._unclosed.add(close)
+        return bool(end)
 
     def _think(self, close: str) -> Parse[None]:
         """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
@@ -406,7 +568,7 @@ class ProseReader:
     def _held(self, lead: str) -> Parse[None]:
         """Hold the rest of the answer, then find the calls in it."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
-        text = lead + held
+        text = self._without_thoughts(lead + held)
         closes = [(at, tag) for tag in self._thoughts.values() if (at := beside_values(text, tag)) >= 0]
         if closes:
             at, tag = min(closes)
@@ -422,6 +584,24 @@ class ProseReader:
             self._replay(inner)
         else:
             self._tell(recover(text, self.tools, before=self._before))
+
+    def _without_thoughts(self, text: str) -> str:
+        """Held text without the thoughts in it, which go out; a thought stands beside values, opened and closed."""
+        for opening, close in self._thoughts.items():
+            for _ in range(_MAX_THOUGHTS):
+                begin = beside_values(text, opening)
+                end = beside_values(text[begin:], close) if begin >= 0 else -1
+                if end < 0:
+                    break
+                inner = text[begin + len(opening) : begin + end]
+                said = inner.strip()
+                lead, _, tail = inner.partition(said) if said else (inner, "", "")
+                self.markup(opening + lead)
+                if said:
+                    self.emit(ReasoningDelta(said))
+                self.markup(tail + close)
+                text = text[:begin] + text[begin + end + len(close) :]
+        return text
 
     def _unwrapped(self, text: str) -> str | None:
         """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
@@ -439,10 +619,11 @@ class ProseReader:
 
     def _tell(self, pieces: Sequence[Segment]) -> None:
         """Emit the segments of a held text."""
+        has_calls = any(isinstance(piece, RecoveredCall) for piece in pieces)
         for piece in pieces:
             match piece:
                 case TextSegment(words, problem):
-                    if len(pieces) == 1:
+                    if not has_calls:
                         self.emit(self._say(words))
                     else:
                         self._trimmed(words)
@@ -475,14 +656,18 @@ class ProseReader:
 
     def _replay(self, text: str) -> None:
         """Parse held text again, as what it turned out to be, then what was left over from it."""
-        outer, replays, self._replays = self.source, self._replays, True
+        outer, markup, replays, self._replays = self.source, self.markup, self._replays, True
         while text:
             self._rest = ""
             self.source = StreamReader(self.emit)
+            self.markup = self.source.markup
             self.source.push(text)
             self.source.end()
-            self.markup(self.source.blanks())
-            for _ in self.read("assistant"):
+            if self._trial and self._trial.source is None:
+                self._trial.source = self.source
+            elif not self._shows:
+                self.markup(self.source.blanks())
+            for _ in self._parts():
                 raise AssertionError("held text is whole")
             text = self._rest
-        self.source, self._replays = outer, replays
+        self.source, self.markup, self._replays = outer, markup, replays

@@ -93,6 +93,8 @@ def _made(given: ModelConfig, mode: Mode) -> Model:
         retry_s=given.retry_s,
         describe_media=given.media == "tell",
         constrain=given.constrain == "auto",
+        ask_ambiguous=given.ask_ambiguous,
+        enforces_schema=given.server != "openai",
         arguments_as_objects=given.arguments == "object",
         output_parser=_response_template(given),
         supports_tool_choice=given.server != "ollama",

@@ -198,9 +198,15 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     infer: list[InferenceConfig] = []
     """Whose arguments they are when they come without a name."""
     retries: Annotated[int, Meta(ge=0, le=5)] = 2
-    """How often the model is asked again when a call does not hold; see [the guarantee](guarantee.md)."""
+    """How often the model is asked again when a call, or the form of an answer, does not hold; see [the
+    guarantee](guarantee.md).
+    """
     retry_s: _Seconds = 100.0
     """After this it is not asked again."""
+    ask_ambiguous: bool = True
+    """Whether the model is asked, once a turn, when its answer holds what may be a call and may only show one; see
+    [the guarantee](guarantee.md#asked-about). Without it such an answer stays text.
+    """
     media: Literal["refuse", "tell"] = "refuse"
     """Images and files where the prompt is text only (mode raw): `refuse` with a 400, or `tell` the model in words that
     something was there.
@@ -210,8 +216,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     conversation in its cache, or the one with the `least` requests.
     """
     constrain: Literal["auto", "off"] = "auto"
-    """Modes raw and prompt: where a call is demanded, `server` gets a [grammar](constraints.md) that leaves the model
-    nothing else; `off`: never.
+    """Modes raw and prompt: where a call is demanded, or an answer in the form of a `response_format`, `server` gets a
+    [grammar](constraints.md) that leaves the model nothing else; `off`: never.
     """
     arguments: Literal["text", "object"] = "text"
     """Mode native: how the server gets the arguments of calls in the history. `text` is OpenAI's form, which vLLM,

@@ -109,12 +109,13 @@ class ChatEndpoint:
 async def _stream(
     chunks: ChatChunks, events: AsyncStream[Sequence[Event | Usage]]
 ) -> AsyncGenerator[list[bytes], None]:
-    """The chunks of a turn. A failure becomes an event.
+    """The chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
     """
     usage: Usage | None = None
     problems: list[Problem] = []
+    failure = b""
     try:
         async with aclosing(events):
             async for batch in events:
@@ -130,14 +131,14 @@ async def _stream(
                 yield written
     except (RequestError, UpstreamError) as error:
         log.debug("stream failed: %.500r", str(error))
-        last = data(encode(error_body(error)))
+        failure = data(encode(error_body(error)))
     except Exception:
         log.exception("stream failed")
-        last = data(encode(error_body(OUR_FAULT)))
-    else:
-        last = chunks.usage(usage)
+        failure = data(encode(error_body(OUR_FAULT)))
     told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
-    yield [last, told, DONE]
+    if usage is None and not failure:
+        usage = Usage()  # clients that asked for the counts wait for them; a server that counts nothing leaves zeros
+    yield [chunks.usage(usage), failure, told, DONE]
 
 
 def _call_id() -> str:

@@ -148,6 +148,12 @@ class Metrics:
         self._retries = counter(
             "retries", "How often a model was asked again, by what was wrong with its answer.", "model", "reason"
         )
+        self._ambiguous = counter(
+            "ambiguous_calls",
+            "Answers whose model was asked whether it meant a call, by its reply.",
+            "model",
+            "outcome",
+        )
         self._fallbacks = counter(
             "fallbacks", "How often another server of a pool was asked, or the same one in another way.", "model", "to"
         )
@@ -241,6 +247,8 @@ class Metrics:
             self._of[self._tokens, model, "reasoning"].inc(usage.reasoning_tokens)
         if seen.asked:
             self._count_pace(model, seen)
+        if seen.ambiguous is not None:
+            self._of[self._ambiguous, model, seen.ambiguous].inc()
         for number, asked in enumerate(seen.asked):
             self._count_asked(model, asked, is_first=number == 0)
         for failure in _failures(seen):

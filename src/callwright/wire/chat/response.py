@@ -12,6 +12,8 @@ from msgspec import UNSET
 from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.events import (
+    AnnotationsDelta,
+    AnswerMetadata,
     ArgumentsDelta,
     CallEnded,
     CallKind,
@@ -22,6 +24,7 @@ from callwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    RefusalDelta,
     Usage,
 )
 from callwright.tolerant_json.codec import encode
@@ -86,7 +89,7 @@ def completion(
 
     A call that the limit has cut is there as far as it was written, as in OpenAI's answers and in a stream.
     """
-    message = ChatCompletionMessage(content=turn.content)
+    message = ChatCompletionMessage(content=turn.content, refusal=turn.refusal, annotations=turn.annotations or UNSET)
     if turn.reasoning is not None:
         for name in _REASONING_NAMES[reasoning]:
             setattr(message, name, turn.reasoning)
@@ -103,7 +106,14 @@ def completion(
         model=model,
         choices=[Choice(message=message, logprobs=_logprobs(turn), finish_reason=reason)],
         usage=UNSET if usage is None else completion_usage(usage),
+        **_metadata(turn.metadata),
     )
+
+
+def _metadata(metadata: AnswerMetadata) -> dict[str, Any]:
+    """What the server says of its answer; what it does not say is left out."""
+    said = {"service_tier": metadata.service_tier, "system_fingerprint": metadata.system_fingerprint}
+    return {name: UNSET if value is None else value for name, value in said.items()}
 
 
 def _tool_call(call: Call, id_: str) -> ChatCompletionMessageToolCall:
@@ -116,7 +126,10 @@ def _logprobs(turn: Turn) -> ChoiceLogprobs | None:
     """Those of all pieces, as one object."""
     if not turn.logprobs:
         return None
-    return ChoiceLogprobs(content=[token for piece in turn.logprobs for token in piece.get("content") or ()])
+    content, refusal = (
+        [token for piece in turn.logprobs for token in piece.get(part) or ()] for part in ("content", "refusal")
+    )
+    return ChoiceLogprobs(content=None if refusal and not content else content, refusal=refusal or None)
 
 
 # --- chunks ---
@@ -139,6 +152,8 @@ def _call(**fields: Any) -> bytes:
 _NO_NEWS: Final = _choice(ChoiceDelta())
 _ROLE: Final = _choice(ChoiceDelta(role="assistant", content=_VALUE, refusal=None))
 _CONTENT: Final = _choice(ChoiceDelta(content=_TEXT))
+_REFUSAL: Final = _choice(ChoiceDelta(refusal=_VALUE), logprobs=_VALUE)
+_ANNOTATIONS: Final = _choice(ChoiceDelta(annotations=_VALUE))
 _CONTENT_AND_LOGPROBS: Final = _choice(ChoiceDelta(content=_VALUE), logprobs=_VALUE)
 _REASONING: Final = {
     field: _choice(ChoiceDelta(**dict.fromkeys(names, _TEXT))) for field, names in _REASONING_NAMES.items() if names
@@ -174,13 +189,19 @@ class ChatChunks:
         self._empty = ChatCompletionChunk(
             id=id_, created=created, model=model, choices=[_TEXT], usage=None if include_usage else UNSET
         )
-        self._head, self._tail = data(encode(self._empty)).split(_SPLIT)
-        self._content = self._around(_CONTENT)
-        self._reasoning = self._around(_REASONING[reasoning]) if reasoning in _REASONING else None
-        self._arguments: dict[int, list[bytes]] = {}  # by the index of the call
+        self._reasoning_choice = _REASONING.get(reasoning)
+        self._call_choices: dict[int, bytes] = {}  # how each call goes on, by its index
+        self._lay_out()
         self._call_id = call_id
         self._legacy = legacy
         self._begun = False
+
+    def _lay_out(self) -> None:
+        """Encode what all chunks share, and what stands around the texts of the frequent ones."""
+        self._head, self._tail = data(encode(self._empty)).split(_SPLIT)
+        self._content = self._around(_CONTENT)
+        self._reasoning = self._around(self._reasoning_choice) if self._reasoning_choice else None
+        self._arguments = {index: self._around(choice) for index, choice in self._call_choices.items()}
 
     def heartbeat(self) -> bytes:
         """A chunk without news; before any other it says who speaks."""
@@ -202,6 +223,15 @@ class ChatChunks:
                 return self._chunk(_CONTENT_AND_LOGPROBS % (encode(text), encode(logprobs)))
             case ReasoningDelta(text):
                 return encode(text).join(self._reasoning) if self._reasoning else b""
+            case RefusalDelta(text, logprobs):
+                return self._chunk(_REFUSAL % (encode(text), encode(logprobs)))
+            case AnnotationsDelta(annotations):
+                return self._chunk(_ANNOTATIONS % encode(annotations))
+            case AnswerMetadata():
+                said = {name: value for name, value in _metadata(event).items() if value is not UNSET}
+                self._empty = msgspec.structs.replace(self._empty, **said)
+                self._lay_out()
+                return b""
             case CallStarted():
                 return self._started(event)
             case Finished(reason):
@@ -233,12 +263,16 @@ class ChatChunks:
         id_ = call.id or self._call_id()
         if not self._legacy:
             index = b"%d" % call.index
-            self._arguments[call.index] = self._around(_CALL_GOES_ON[call.kind] % index)
+            self._goes_on(call.index, _CALL_GOES_ON[call.kind] % index)
             return self._chunk(_CALL_BEGINS[call.kind] % (index, encode(id_), encode(call.name)))
         if call.index:
             return b""
-        self._arguments[0] = self._around(_LEGACY_CALL_GOES_ON)
+        self._goes_on(0, _LEGACY_CALL_GOES_ON)
         return self._chunk(_LEGACY_CALL_BEGINS % encode(call.name))
+
+    def _goes_on(self, index: int, choice: bytes) -> None:
+        self._call_choices[index] = choice
+        self._arguments[index] = self._around(choice)
 
     def _chunk(self, choice: bytes) -> bytes:
         return self._head + choice + self._tail

@@ -3,11 +3,13 @@
 Answers encode in the order of their fields; names are those of OpenAI's library.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from callwright.conversation import JsonObject
 from callwright.openai_format.message_types import ChatMessage
 
 __all__ = [
@@ -122,7 +124,8 @@ class ChatCompletionMessageCustomToolCall(ChatCompletionMessageToolCall, kw_only
 class ChatCompletionMessage(msgspec.Struct, kw_only=True):
     role: Literal["assistant"] = "assistant"
     content: str | None
-    refusal: None = None
+    refusal: str | None = None
+    annotations: Sequence[JsonObject] | UnsetType = UNSET
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
     tool_calls: list[ChatCompletionMessageToolCall] | UnsetType = UNSET
@@ -130,10 +133,10 @@ class ChatCompletionMessage(msgspec.Struct, kw_only=True):
 
 
 class ChoiceLogprobs(msgspec.Struct, kw_only=True):
-    """`content`: one object for each token, as the model's server wrote it."""
+    """One object for each token of the content and of the refusal, as the model's server wrote it."""
 
-    content: list[dict[str, Any]]
-    refusal: None = None
+    content: list[dict[str, Any]] | None
+    refusal: list[dict[str, Any]] | None = None
 
 
 class Choice(msgspec.Struct, kw_only=True):
@@ -152,6 +155,8 @@ class ChatCompletion(msgspec.Struct, kw_only=True):
     model: str
     choices: list[Choice]
     usage: CompletionUsage | UnsetType = UNSET
+    service_tier: str | UnsetType = UNSET
+    system_fingerprint: str | UnsetType = UNSET
 
 
 # --- streams ---
@@ -180,7 +185,8 @@ class ChoiceDeltaToolCall(msgspec.Struct, kw_only=True):
 class ChoiceDelta(msgspec.Struct, kw_only=True):
     role: Literal["assistant"] | UnsetType = UNSET
     content: str | UnsetType | None = UNSET
-    refusal: UnsetType | None = UNSET
+    refusal: str | UnsetType | None = UNSET
+    annotations: Sequence[JsonObject] | UnsetType = UNSET
     reasoning_content: str | UnsetType = UNSET
     reasoning: str | UnsetType = UNSET
     tool_calls: list[ChoiceDeltaToolCall] | UnsetType = UNSET
@@ -203,5 +209,7 @@ class ChatCompletionChunk(msgspec.Struct, kw_only=True):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     created: int
     model: str
+    service_tier: str | UnsetType = UNSET
+    system_fingerprint: str | UnsetType = UNSET
     choices: list[ChunkChoice]
     usage: CompletionUsage | UnsetType | None = UNSET

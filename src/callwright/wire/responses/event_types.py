@@ -4,7 +4,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from callwright.wire.responses.output_types import OutputItem, ReasoningText, ResponseOutputText, SummaryText
+from callwright.conversation import JsonObject
+from callwright.wire.responses.output_types import (
+    OutputItem,
+    ReasoningText,
+    ResponseOutputRefusal,
+    ResponseOutputText,
+    SummaryText,
+)
 from callwright.wire.responses.types import Response
 
 __all__ = [
@@ -29,6 +36,7 @@ __all__ = [
     "ResponseMcpListToolsInProgressEvent",
     "ResponseOutputItemAddedEvent",
     "ResponseOutputItemDoneEvent",
+    "ResponseOutputTextAnnotationAddedEvent",
     "ResponseReasoningDeltaEvent",
     "ResponseReasoningDoneEvent",
     "ResponseReasoningSummaryPartAddedEvent",
@@ -37,6 +45,8 @@ __all__ = [
     "ResponseReasoningSummaryTextDoneEvent",
     "ResponseReasoningTextDeltaEvent",
     "ResponseReasoningTextDoneEvent",
+    "ResponseRefusalDeltaEvent",
+    "ResponseRefusalDoneEvent",
     "ResponseStateEvent",
     "ResponseStreamEvent",
     "ResponseTextDeltaEvent",
@@ -108,17 +118,17 @@ class ItemEvent(ResponseStreamEvent, kw_only=True):
 
 
 class ContentEvent(ItemEvent, kw_only=True):
-    """Something of the one part that an item's content has."""
+    """Something of a part of an item's content."""
 
     content_index: int = 0
 
 
 class ResponseContentPartAddedEvent(ContentEvent, tag="response.content_part.added", kw_only=True):
-    part: ResponseOutputText | ReasoningText
+    part: ResponseOutputText | ResponseOutputRefusal | ReasoningText
 
 
 class ResponseContentPartDoneEvent(ContentEvent, tag="response.content_part.done", kw_only=True):
-    part: ResponseOutputText | ReasoningText
+    part: ResponseOutputText | ResponseOutputRefusal | ReasoningText
 
 
 class ResponseTextDeltaEvent(ContentEvent, tag="response.output_text.delta", kw_only=True):
@@ -129,6 +139,19 @@ class ResponseTextDeltaEvent(ContentEvent, tag="response.output_text.delta", kw_
 class ResponseTextDoneEvent(ContentEvent, tag="response.output_text.done", kw_only=True):
     text: str
     logprobs: list[Any]
+
+
+class ResponseOutputTextAnnotationAddedEvent(ContentEvent, tag="response.output_text.annotation.added", kw_only=True):
+    annotation_index: int
+    annotation: JsonObject
+
+
+class ResponseRefusalDeltaEvent(ContentEvent, tag="response.refusal.delta", kw_only=True):
+    delta: str
+
+
+class ResponseRefusalDoneEvent(ContentEvent, tag="response.refusal.done", kw_only=True):
+    refusal: str
 
 
 class ResponseReasoningTextDeltaEvent(ContentEvent, tag="response.reasoning_text.delta", kw_only=True):

@@ -1,8 +1,8 @@
 """The output items of a response while they are written: each knows its events and what it is in the end."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from copy import copy, deepcopy
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, assert_never
 
 from msgspec import UNSET
 
@@ -20,6 +20,7 @@ from callwright.wire.responses.output_types import (
     ResponseFunctionToolCall,
     ResponseLocalShellCall,
     ResponseOutputMessage,
+    ResponseOutputRefusal,
     ResponseOutputText,
     ResponseReasoningItem,
     ResponseToolSearchCall,
@@ -84,32 +85,76 @@ def _unsaid(_: wire.ResponseStreamEvent) -> None:
 
 
 class OpenMessage(OpenItem[ResponseOutputMessage]):
-    """Text for the user. `phase` is set when it is known: `commentary` before a call, else `final_answer`."""
+    """What is said to the user: parts of text, and of refusal, one behind the other.
+
+    `phase` is set when it is known: `commentary` before a call, else `final_answer`.
+    """
 
     def __init__(self, id_: str, index: int, emit: Emit) -> None:
         super().__init__(ResponseOutputMessage(id=id_), index, emit)
         self.phase: Literal["commentary", "final_answer"] | None = None
-        self._logprobs: list[Any] = []
-
-    def begin(self) -> None:
-        """See `OpenItem`."""
-        super().begin()
-        self._emit(wire.ResponseContentPartAddedEvent(**self._at, part=ResponseOutputText(text="", logprobs=[])))
+        self._part: ResponseOutputText | ResponseOutputRefusal | None = None  # the one that is open
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
         """See `OpenItem`."""
+        part = self._text_part()
         self._pieces.append(text)
-        self._logprobs += logprobs
+        part.logprobs += logprobs
         self._emit(wire.ResponseTextDeltaEvent(**self._at, delta=text, logprobs=list(logprobs)))
+
+    def refuse(self, text: str) -> None:
+        """More of a refusal."""
+        if not isinstance(self._part, ResponseOutputRefusal):
+            self._begin_part(ResponseOutputRefusal(""))
+        self._pieces.append(text)
+        self._emit(wire.ResponseRefusalDeltaEvent(**self._at, delta=text))
+
+    def annotate(self, annotation: JsonObject) -> None:
+        """One more annotation of the text."""
+        annotations = self._text_part().annotations
+        self._emit(
+            wire.ResponseOutputTextAnnotationAddedEvent(
+                **self._at, annotation_index=len(annotations), annotation=annotation
+            )
+        )
+        annotations.append(annotation)
 
     def end(self, status: Status) -> None:
         """See `OpenItem`."""
-        part = ResponseOutputText(text="".join(self._pieces), logprobs=self._logprobs)
-        self._emit(wire.ResponseTextDoneEvent(**self._at, text=part.text, logprobs=self._logprobs))
-        self._emit(wire.ResponseContentPartDoneEvent(**self._at, part=part))
-        self.item.content = [part]
+        self._end_part()
         self.item.phase = self.phase or UNSET
         self._done(status)
+
+    def _text_part(self) -> ResponseOutputText:
+        """The open part, if it is text; else a new one."""
+        if not isinstance(self._part, ResponseOutputText):
+            self._begin_part(part := ResponseOutputText(text="", logprobs=[]))
+            return part
+        return self._part
+
+    def _begin_part(self, part: ResponseOutputText | ResponseOutputRefusal) -> None:
+        self._end_part()
+        self._part = part
+        self._at["content_index"] = len(self.item.content)
+        self._emit(wire.ResponseContentPartAddedEvent(**self._at, part=deepcopy(part)))
+
+    def _end_part(self) -> None:
+        part, text = self._part, "".join(self._pieces)
+        self._pieces.clear()
+        match part:
+            case None:
+                return
+            case ResponseOutputText():
+                part.text = text
+                self._emit(wire.ResponseTextDoneEvent(**self._at, text=text, logprobs=part.logprobs))
+            case ResponseOutputRefusal():
+                part.refusal = text
+                self._emit(wire.ResponseRefusalDoneEvent(**self._at, refusal=text))
+            case _:
+                assert_never(part)
+        self._emit(wire.ResponseContentPartDoneEvent(**self._at, part=part))
+        self.item.content = [*self.item.content, part]
+        self._part = None
 
 
 class OpenReasoning(OpenItem[ResponseReasoningItem]):

@@ -26,6 +26,7 @@ __all__ = [
     "ResponseFunctionToolCall",
     "ResponseLocalShellCall",
     "ResponseOutputMessage",
+    "ResponseOutputRefusal",
     "ResponseOutputText",
     "ResponseReasoningItem",
     "ResponseToolSearchCall",
@@ -46,6 +47,12 @@ class ResponseOutputText(Struct, tag_field="type", tag="output_text", kw_only=Tr
     text: str
     annotations: list[JsonObject] = []
     logprobs: list[Any]
+
+
+class ResponseOutputRefusal(Struct, tag_field="type", tag="refusal"):
+    """Text with which the model refuses."""
+
+    refusal: str
 
 
 class ReasoningText(Struct, tag_field="type", tag="reasoning_text"):
@@ -81,7 +88,7 @@ class ResponseOutputMessage(WrittenItem, kw_only=True):
 
     type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
-    content: list[ResponseOutputText] = []
+    content: list[ResponseOutputText | ResponseOutputRefusal] = []
     phase: Literal["commentary", "final_answer"] | UnsetType = UNSET
 
 

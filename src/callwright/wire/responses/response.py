@@ -11,6 +11,8 @@ from msgspec import UNSET, structs
 
 from callwright.conversation import JsonObject
 from callwright.events import (
+    AnnotationsDelta,
+    AnswerMetadata,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -20,6 +22,7 @@ from callwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    RefusalDelta,
     Usage,
 )
 from callwright.openai_format.tool_names import ToolNames
@@ -129,6 +132,13 @@ def _format(given: JsonObject) -> JsonObject:
     return {"description": None, "strict": False, **said}
 
 
+def _flat(annotation: JsonObject) -> JsonObject:
+    """An annotation of Chat Completions as it stands here: without the object around what it says."""
+    kind = annotation.get("type")
+    said = annotation.get(kind) if isinstance(kind, str) else None
+    return {"type": kind, **said} if isinstance(said, Mapping) else annotation
+
+
 def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
@@ -166,6 +176,7 @@ class ResponseWriter:
         self._calls: dict[int, _AnyOpen] = {}
         self._later: list[Event] = []  # what came while a call was open
         self._blanks = ""  # with which a message begins, if one does
+        self._annotations: list[JsonObject] = []  # of a text that has not begun
         self._reason = "stop"
 
     def begin(self) -> list[ResponseStreamEvent]:
@@ -185,12 +196,22 @@ class ResponseWriter:
 
     def _write(self, event: Event | McpStarted | McpEnded) -> None:
         match event:
-            case ContentDelta() | ReasoningDelta() if isinstance(self._open, _CALLS):
+            case ContentDelta() | ReasoningDelta() | RefusalDelta() | AnnotationsDelta() if isinstance(
+                self._open, _CALLS
+            ):
                 self._later.append(event)  # items do not interleave
             case ContentDelta(text, logprobs):
                 self._text(text, (logprobs or {}).get("content") or ())
             case ReasoningDelta(text):
                 self._reasoning(text)
+            case RefusalDelta(text):  # dropped on purpose: its logprobs, which have no place here
+                self._message().refuse(text)
+            case AnnotationsDelta(annotations):
+                self._annotations += map(_flat, annotations)
+                if isinstance(self._open, OpenMessage):
+                    self._annotate(self._open)
+            case AnswerMetadata(_, tier):  # dropped on purpose: the fingerprint, which has no place here
+                self.response.service_tier = tier or self.response.service_tier
             case CallStarted():
                 self._call(event)
             case ArgumentsDelta(index, text):
@@ -234,6 +255,8 @@ class ResponseWriter:
     def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseStreamEvent]:
         """The turn is over: what ends the open item, and the response."""
         incomplete = _INCOMPLETE.get(self._reason)
+        if self._annotations:  # of no text at all
+            self._annotate(self._message())
         if isinstance(self._open, OpenMessage):
             self._open.phase = "final_answer"
         self._close("incomplete" if incomplete else "completed")
@@ -266,9 +289,24 @@ class ResponseWriter:
             if not text.strip() and not logprobs:
                 self._blanks = text  # blanks alone are no message
                 return
-            self._begin(OpenMessage(self._new_id("msg"), self._next(), self._emit))
-        assert self._open is not None
-        self._open.add(text, logprobs)
+        message = self._message()
+        message.add(text, logprobs)
+        if self._annotations:
+            self._annotate(message)
+
+    def _message(self) -> OpenMessage:
+        """The open message; a new one where none is open."""
+        if isinstance(self._open, OpenMessage):
+            return self._open
+        message = OpenMessage(self._new_id("msg"), self._next(), self._emit)
+        self._begin(message)
+        return message
+
+    def _annotate(self, message: OpenMessage) -> None:
+        """Say the annotations that have come."""
+        for annotation in self._annotations:
+            message.annotate(annotation)
+        self._annotations = []
 
     def _reasoning(self, text: str) -> None:
         if not isinstance(self._open, OpenReasoning | OpenSummary):

@@ -1,0 +1,90 @@
+"""An answer whose text has a form (JSON by a schema, one of a few words), alone or beside calls, as one tree."""
+
+from msgspec.structs import replace
+
+from callwright.constraints.constraint import AnswerForm, Constraint
+from callwright.constraints.format import answer_span, written
+from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text
+from callwright.constraints.shape import sentence, shape_of
+from callwright.constraints.tree import (
+    Alternatives,
+    Concatenation,
+    GrammarNode,
+    Json,
+    Literal,
+    Optional,
+    TextUntil,
+)
+from callwright.conversation import Conversation, Message, TextPart
+from callwright.dialects.base import Dialect, get_dialect
+from callwright.prompt import Text
+
+__all__ = ["answer_sentence"]
+
+_THOUGHT = "sentinel thought"
+_SAID = "sentinel said"
+
+
+def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lexes: bool) -> GrammarNode | None:
+    """The tree; None where the prompt has opened reasoning that the dialect does not close, or its calls have no shape.
+
+    A chat server marks its answers itself, so behind the start `message` the form is all. `lexes`: the engine cuts a
+    text into lexemes, of which the longest wins, so that a call that begins as JSON does hides an answer in JSON.
+    """
+    calls: GrammarNode | None = None
+    if constraint.tools:
+        shape = shape_of(replace(constraint, form=None, demanded=True))
+        if shape is None:
+            return None
+        begins = [fixed_text(shape.open + call.begin) or "" for call in shape.calls]
+        if lexes and any(begin.startswith("{") for begin in begins):
+            return None
+        calls = sentence(replace(shape, preamble=None), stop=stop)  # a preamble could not be told from an answer
+        if calls is None:
+            return None
+    answer = _form(form)
+    if constraint.start != "message":
+        dialect = get_dialect(constraint.dialect)
+        cut = Splitter(_controls(dialect))
+        if (span := answer_span(dialect, cut)) is not None:
+            answer = Concatenation((Literal(span.begin), answer, *_fixed(span.end)))
+        thought = _reasoning(dialect, cut)
+        if constraint.start == "reasoning" and thought is None:
+            return None
+        if thought is not None:
+            begin, end = thought
+            inner = _until(end)
+            head = inner if constraint.start == "reasoning" else Optional(Concatenation((Literal(begin), inner)))
+            answer = Concatenation((head, answer))
+    return answer if calls is None else Alternatives((calls, answer))
+
+
+def _controls(dialect: Dialect) -> tuple[str, ...]:
+    prompt = dialect.render(Conversation((Message("user", (TextPart("?"),)),)), dialect.options())
+    return tuple(sorted({*prompt.controls, *dialect.stops}))
+
+
+def _form(form: AnswerForm) -> GrammarNode:
+    if form.schema is not None:
+        return Json(form.schema)
+    return Alternatives(tuple(Literal((Text(word),)) for word in form.words))
+
+
+def _reasoning(dialect: Dialect, cut: Splitter) -> tuple[Fixed, Fixed] | None:
+    """How reasoning before an answer is marked, in front and behind; None when it is not."""
+    text, answer = written(dialect, reasoning=_THOUGHT, said=_SAID), written(dialect, said=_SAID)
+    begin, found, rest = text.partition(_THOUGHT)
+    if not (begin.strip() and found and rest.endswith(answer) and rest.removesuffix(answer).strip()):
+        return None
+    return cut.fixed(cut.atoms(begin.rstrip())), cut.fixed(cut.atoms(rest.removesuffix(answer).strip()))
+
+
+def _until(end: Fixed) -> GrammarNode:
+    """Free text up to the first mark of its end, then the others; line feeds behind that are free."""
+    line_feed = Optional(Literal((Text("\n"),)))
+    return Concatenation((TextUntil(end[:1]), *_fixed(end[1:]), line_feed, line_feed))
+
+
+def _fixed(fixed: Fixed) -> tuple[GrammarNode, ...]:
+    """A fixed text, if there is one: engines refuse one of no characters."""
+    return (Literal(fixed),) if fixed else ()

@@ -1,0 +1,110 @@
+"""Calls in the markup of another model family than the one that is read: models write what they saw in training.
+
+Only openings that mean nothing else are known here, each with the dialects that write it. What is read counts if it is
+a call of an offered tool, by its exact name, with arguments that hold as they stand.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from callwright.calls.fit import repair_and_validate
+from callwright.calls.toolset import Toolset
+from callwright.dialects.base import get_dialect
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Problem
+from callwright.stream_reader import StreamReader
+from callwright.tolerant_json.reader import read_json
+
+__all__ = ["OPENINGS", "ForeignCalls", "WholeText", "read_as", "read_foreign", "valid_calls"]
+
+# By the opening of a call or of a block of calls: the dialects that write it, the likelier first.
+OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "<TOOLCALL>": ("nemotron_nano_v2",),
+    "<dots_function_call>": ("dots",),
+    '<function name="': ("minicpm5",),
+    "<function=": ("qwen3_coder", "functionary_v31"),
+    "<function_calls>": ("olmo3",),
+    "<ifm|tool_calls>": ("k2_horizon",),
+    "<longcat_tool_call>": ("longcat",),
+    "<minimax:tool_call>": ("minimax_m2",),
+    "<seed:tool_call>": ("seed_oss",),
+    "<start_function_call>": ("functiongemma",),
+    "<tool_call>": ("hermes", "qwen3_coder", "glm45"),
+    "<tool_calls>": ("hy_v3", "jamba"),
+    "<|START_ACTION|>": ("cohere_command",),
+    "<|action_start|>": ("internlm2",),
+    "<|content_invoke_tool_json|>": ("inkling",),
+    "<|function_call|>": ("gigachat3",),
+    "<|plamo:begin_tool_requests:plamo|>": ("plamo3",),
+    "<|python_tag|>": ("llama3_json", "pythonic"),
+    "<|tool_call>": ("gemma4",),
+    "<|tool_call_begin|>": ("kimi_k2",),
+    "<|tool_call_start|>": ("lfm2",),
+    "<|tool_calls_section_begin|>": ("kimi_k2",),
+    "<|tools_prefix|>": ("apertus",),
+    "<｜DSML｜ calls>": ("deepseek_v41",),
+    "<｜DSML｜function_calls>": ("deepseek_v32",),
+    "<｜DSML｜tool_calls>": ("deepseek_v4",),
+    "<｜tool_calls_begin｜>": ("step3",),
+    "<｜tool▁call▁begin｜>": ("deepseek_v31", "deepseek_v3"),
+    "<｜tool▁calls▁begin｜>": ("deepseek_v31", "deepseek_v3"),
+    "[TOOL_CALLS]": ("mistral_v11", "mistral_v3"),
+    "]<]minimax[>[": ("minimax_m3",),
+    "functools[": ("phi4_mini",),
+}
+
+
+class ForeignCalls(msgspec.Struct, frozen=True):
+    """The calls of a text as events, the dialect they were written in, and the text behind them."""
+
+    dialect: str
+    events: Sequence[Event]
+    behind: str
+
+
+def read_foreign(text: str, dialects: Iterable[str], tools: Toolset) -> ForeignCalls | None:
+    """The calls with which a text begins, in the first of these dialects that reads some; None if none does."""
+    for name in dialects:
+        events = read_as(text, name, "assistant", tools)
+        if _holds(events, tools):
+            behind = "".join(event.text for event in events if isinstance(event, ContentDelta)).strip()
+            calls = [event for event in events if not isinstance(event, ContentDelta)]
+            return ForeignCalls(name, calls, behind)
+    return None
+
+
+class WholeText(StreamReader):
+    """A text that is read as one format only: nothing foreign is looked for in it."""
+
+    __slots__ = ()
+
+
+def read_as(text: str, dialect: str, start: str, tools: Toolset) -> list[Event]:
+    """The events of a whole text, read in this dialect."""
+    events: list[Event] = []
+    source = WholeText(events.append)
+    source.push(text)
+    source.end()
+    for _ in get_dialect(dialect).parse(source, start, tools):
+        raise AssertionError("the text is all there")
+    return events
+
+
+def _holds(events: Sequence[Event], tools: Toolset) -> bool:
+    """Whether there are calls, all of which hold, and nothing is said against them."""
+    calls = sum(isinstance(event, CallStarted) for event in events)
+    return calls > 0 and not any(isinstance(e, Problem) for e in events) and len(valid_calls(events, tools)) == calls
+
+
+def valid_calls(events: Sequence[Event], tools: Toolset) -> list[int]:
+    """The indices of the calls that are whole, of offered tools by their exact names, and valid after repair."""
+    whole = {event.index for event in events if isinstance(event, CallEnded) and event.complete}
+    found: list[int] = []
+    for call in events:
+        if isinstance(call, CallStarted) and call.index in whole and call.name in tools:
+            written = "".join(e.text for e in events if isinstance(e, ArgumentsDelta) and e.index == call.index)
+            node = read_json(written)
+            if node is not None and not repair_and_validate(node, call.name, tools).faults:
+                found.append(call.index)
+    return found

@@ -1,0 +1,358 @@
+"""Decides where a value between tags ends, for all formats that write values as plain text.
+
+A value may hold the tags themselves, as in a page about them. What follows a tag decides, never a guess: a value's
+closer ends it where another tag of the format follows. Else another closer before the next tag says that the value goes
+on; if none comes, the text behind the closer is no value. An opening is part of a value if all that it opens is closed
+again before the value's own closer; if not, the value's closer is missing, and it ends there. What is not decided yet
+is held; a value that holds tags is named.
+
+The formats themselves, how a key is written and what a call begins with, are the reader's (`TagReader`).
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from callwright.stream_reader import Markers, Parse, StreamReader
+
+__all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "broken_tag"]
+
+# So much of a tag is a piece of it, in characters: of its begin, and of its end.
+_BEGIN: Final = 4
+_END: Final = 5
+
+
+class ParameterTags(Struct, frozen=True):
+    """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
+
+    `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
+    `inner` are further tags between the name of a parameter and its value.
+    """
+
+    call: str
+    call_end: str
+    parameter: str
+    parameter_end: str
+    blocks: tuple[tuple[str, str], ...] = ()
+    lines: bool = False
+    end: str = ">"
+    inner: tuple[str, ...] = ()
+
+
+class Ending(Enum):
+    """How a value ended: at its closer; at another tag, its own is missing; not at all, the output ended first."""
+
+    CLOSED = "closed"
+    MISSING = "missing"
+    CUT = "cut"
+
+
+class TaggedValue(NamedTuple):
+    """A value that was read: its pieces, how it ended, and what was odd about it.
+
+    `holds`: it holds tags of the format. `odd_lines`: it has a line break of the format on one side only. `sure`: it is
+    certain that all of this, and nothing else, was meant.
+    """
+
+    pieces: list[str]
+    ending: Ending
+    holds: bool
+    odd_lines: bool
+    sure: bool
+
+    @property
+    def text(self) -> str:
+        """The value."""
+        return "".join(self.pieces)
+
+
+class TagReader(Protocol):
+    """What a reader of a format knows of its tags. Nothing of this reads on."""
+
+    source: StreamReader
+
+    def is_parameter(self) -> Parse[str | None]:
+        """The key that follows the tag of a parameter; None if what follows is no key."""
+
+    def names_call(self) -> Parse[bool | None]:
+        """Whether what follows the tag of a call makes it one of a known tool; None if it makes it none."""
+
+    def call_comes(self) -> Parse[bool | None]:
+        """The same for a call that begins here with the tag of a block around it."""
+
+    def gap(self) -> Parse[str]:
+        """The white space of the format that comes next. It is read, the one exception."""
+
+
+class _Literals:
+    """The tags that count in a value, and in what follows a closer."""
+
+    def __init__(self, form: ParameterTags, ends: tuple[str, ...]) -> None:
+        self.begins = tuple(dict.fromkeys(begin for begin, _ in form.blocks))
+        self.block_ends = tuple(dict.fromkeys(end for _, end in form.blocks))
+        own = (form.parameter, form.call_end, form.call, *self.block_ends)
+        self.in_value = Markers(form.parameter_end, *own, *self.begins, *ends)
+        self.behind = sorted(dict.fromkeys((*own, *self.begins, *ends)), key=len, reverse=True)
+        self.at = re.compile("|".join(map(re.escape, self.behind))).match
+        self.longest = len(self.behind[0])
+        self.pieces = _pieces(form)
+
+
+def _pieces(form: ParameterTags) -> re.Pattern[str]:
+    """Finds what seems to be a piece of a broken tag of a parameter."""
+    broken = (form.parameter, form.parameter_end, *form.inner, *((form.end,) if len(form.end) > 1 else ()))
+    whole = (*broken, form.call, form.call_end, *[tag for block in form.blocks for tag in block])
+    found = []
+    for tag in dict.fromkeys(broken):
+        head, tail = tag[: min(_BEGIN, len(tag) - 1)], tag[-min(_END, len(tag) - 1) :]
+        goes_on = "|".join(re.escape(each[len(head) :]) for each in whole if each.startswith(head))
+        comes_from = "".join(f"(?<!{re.escape(each[: -len(tail)])})" for each in whole if each.endswith(tail))
+        found += [f"{re.escape(head)}(?!{goes_on})", f"{comes_from}{re.escape(tail)}"]
+    return re.compile("|".join(found))
+
+
+@lru_cache(maxsize=256)
+def _literals(form: ParameterTags, ends: tuple[str, ...]) -> _Literals:
+    return _Literals(form, ends)
+
+
+def broken_tag(form: ParameterTags, text: str) -> bool:
+    """Whether a text between tags seems to hold a broken one, so that nobody knows what it is."""
+    return _literals(form, ()).pieces.search(text) is not None
+
+
+class ValueReader:
+    """Reads values of one format. `ends` are the stop tokens of the output."""
+
+    def __init__(self, reader: TagReader, form: ParameterTags, ends: tuple[str, ...]) -> None:
+        self._reader = reader
+        self._form = form
+        self._ends = ends
+        self._known = _literals(form, ends)
+        # Openings that are known to be never closed, from a search that came by them: no search begins there again.
+        self._never_closed: set[int] = set()
+
+    def read(self, put: Callable[[str], object] | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
+        """Read a value to its end; its closer is read, and any other tag that ends it is not.
+
+        `put` gets the pieces of a value that flows. `declares`: whether the call has a parameter of this name.
+        """
+        source, form, marks = self._reader.source, self._form, self._known.in_value
+        lines = form.lines
+        pieces: list[str] = []
+        keep, first = pieces.append, marks.first
+        holds, sure, begun = False, True, ""
+        if lines:
+            while source.more(1):
+                yield
+            if source.text.startswith("\n", source.at):
+                begun = source.take(source.at + 1)
+                source.markup(begun)
+        held = ""  # a line break that is held back: the last one belongs to the format
+
+        def fast_path(text: str) -> bool:
+            if not text or first(text) or (lines and text[-1] == "\n"):
+                return False
+            keep(text)
+            if put is not None:
+                put(text)
+            return True
+
+        hopeless = False  # an opening in it was never closed
+        while True:
+            text, marker = source.scan(marks)
+            text, held = held + text, ""
+            ending: Ending | None = None
+            if marker:
+                ending, inside = yield from self._judge(marker, declares, hopeless=hopeless)
+                if ending is None:
+                    text += marker + (inside or "")
+                    holds = holds or inside != "" or not self._is_opening(marker)
+                    hopeless = hopeless or inside is None
+                else:
+                    sure = not (hopeless and ending is Ending.MISSING)
+            elif source.done:
+                ending = Ending.CUT
+            if lines and text.endswith("\n"):
+                text, held = text[:-1], "\n"
+            if text:
+                keep(text)
+                if put is not None:
+                    put(text)
+            if ending is not None:
+                break
+            if not marker:
+                if not held:
+                    source.set_fast_path(fast_path)
+                yield
+        source.markup(held)
+        if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
+            sure = False
+        odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
+        return TaggedValue(pieces, ending, holds, odd, sure)
+
+    # --- what a tag in a value means ---
+
+    def _judge(
+        self, marker: str, declares: Callable[[str], bool], *, hopeless: bool
+    ) -> Parse[tuple[Ending | None, str | None]]:
+        """How a tag, which was just read, ends the value. If it does not: None, and the text behind it that is the
+        value's, too; no text if the tag opens what is never closed.
+        """
+        form, source = self._form, self._reader.source
+        if marker == form.parameter_end:
+            return (yield from self._closer(declares))
+        if self._is_opening(marker):
+            is_sibling = True
+            if marker == form.parameter:
+                key = yield from self._reader.is_parameter()
+                is_sibling = key is not None and declares(key)
+                if key is None:
+                    return None, ""
+            else:
+                known = yield from self._opens(marker)
+                is_sibling = bool(known)
+                if known is None:
+                    return None, ""
+            inside = None if hopeless else (yield from self._balanced(marker))
+            if inside is None and is_sibling:
+                source.unread(marker)
+                return Ending.MISSING, ""
+            return None, inside
+        follows = yield from self._what_follows()
+        ending = Ending.CUT if marker in self._ends else Ending.MISSING
+        own = (*self._ends, *self._known.block_ends) if ending is Ending.MISSING else ()
+        inside = None
+        if follows not in ("", form.call, *self._known.begins, *own):
+            inside = yield from self._up_to_closer(declares)
+        if inside is None:
+            source.unread(marker)
+            return ending, ""
+        return None, inside
+
+    def _closer(self, declares: Callable[[str], bool]) -> Parse[tuple[Ending | None, str]]:
+        """Whether the value's closer, which was just read, ends it."""
+        source, form = self._reader.source, self._form
+        if (yield from self._what_follows()) is None:
+            inside = yield from self._up_to_closer(declares)
+            if inside is not None and not self._known.pieces.search(inside):
+                return None, inside
+            source.unread(inside or "")
+        source.markup(form.parameter_end)
+        return Ending.CLOSED, ""
+
+    def _what_follows(self) -> Parse[str | None]:
+        """The tag that follows white space, `""` at the end of the output, None if there is other text."""
+        source = self._reader.source
+        blanks = yield from self._reader.gap()
+        tag = yield from self._tag()
+        if tag is None and source.done:
+            tag = ""
+        source.unread(blanks)
+        return tag
+
+    def _tag(self) -> Parse[str | None]:
+        """The tag that comes next, None if there is none, or it does not go on as one."""
+        source, known = self._reader.source, self._known
+        while True:
+            begin = source.ahead(known.longest)
+            found = known.at(begin)
+            waits = any(len(begin) < len(tag) and tag.startswith(begin) for tag in known.behind)
+            if not (waits and source.more(known.longest)):
+                break
+            yield
+        if not found:
+            return None
+        tag = found.group()
+        source.take(source.at + len(tag))
+        holds = (yield from self._opens(tag)) if self._is_opening(tag) else True
+        source.unread(tag)
+        return None if holds is None else tag
+
+    def _is_opening(self, tag: str) -> bool:
+        return tag in (self._form.parameter, self._form.call) or tag in self._known.begins
+
+    def _opens(self, tag: str) -> Parse[bool | None]:
+        """Whether an opening tag, which was just read, goes on as one, to the name of something known; None if not."""
+        if tag == self._form.parameter:
+            return True if (yield from self._reader.is_parameter()) is not None else None
+        if tag == self._form.call:
+            return (yield from self._reader.names_call())
+        source = self._reader.source
+        source.unread(tag)
+        comes = yield from self._reader.call_comes()
+        source.take(source.at + len(tag))
+        return comes
+
+    # --- what is not decided by the next tag ---
+
+    def _up_to_closer(self, declares: Callable[[str], bool]) -> Parse[str | None]:
+        """Read up to the value's next closer, if it comes before the next parameter or call and before a closer further
+        out that counts, as a tag or the end follows it; else None, and nothing is read.
+        """
+        source, form = self._reader.source, self._form
+        read: list[str] = []
+        while True:
+            text, marker = source.scan(self._known.in_value)
+            read.append(text)
+            if marker == form.parameter_end:
+                source.unread(marker)
+                return "".join(read)
+            if marker:
+                if marker == form.parameter:
+                    key = yield from self._reader.is_parameter()
+                    stops = key is not None and declares(key)
+                elif self._is_opening(marker):
+                    stops = bool((yield from self._opens(marker)))
+                else:
+                    stops = (yield from self._what_follows()) is not None
+                read.append(marker)
+                if stops:
+                    break
+            elif source.done:
+                break
+            else:
+                yield
+        source.unread("".join(read))
+        return None
+
+    def _balanced(self, opening: str) -> Parse[str | None]:
+        """Read behind an opening up to the value's closer, if all that was opened is closed by then; else None, and
+        nothing is read.
+        """
+        source, form = self._reader.source, self._form
+        start = source.place
+        if start in self._never_closed:
+            return None
+        closers = {form.parameter: form.parameter_end, form.call: form.call_end, **dict(form.blocks)}
+        opened = [(closers[opening], -1)]  # what closes it, and where the first opening in it stands
+        read: list[str] = []
+        while True:
+            text, marker = source.scan(self._known.in_value)
+            read += [text, marker]
+            if not marker:
+                if source.done:
+                    break
+                yield
+            elif self._is_opening(marker):
+                if (yield from self._opens(marker)) is not None:
+                    closer, first = opened[-1] if opened else ("", 0)
+                    if opened and first < 0:
+                        opened[-1] = (closer, source.place)
+                    opened.append((closers[marker], -1))
+            elif marker == form.parameter_end and not opened:
+                source.unread(read.pop())
+                return "".join(read)
+            elif marker not in self._ends:
+                if not opened or opened[-1][0] != marker:
+                    break
+                opened.pop()
+        # The values that it came by and that are not closed either: no search has to begin in them.
+        self._never_closed.update(at for closer, at in opened if closer == form.parameter_end)
+        self._never_closed.add(start)
+        source.unread("".join(read))
+        return None

@@ -1,0 +1,79 @@
+"""Where in a text something stands: on lines of its own, within a line, or where things are shown and not meant.
+
+Decided by form alone, so it holds for every language. Inline code and fences of other languages never come here:
+`callwright.tolerant_json.find` skips them.
+"""
+
+import re
+from typing import Final, Literal, TypeAlias
+
+from callwright.tolerant_json.markers import TRAILING
+
+__all__ = ["Standing", "is_blank", "stands"]
+
+Standing: TypeAlias = Literal["lines", "line", "shown"]
+
+_MAX_LINE: Final = 400  # characters of a line that are looked at, before and behind
+_LIST_MARK = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.)])(?:\s+|\Z)")
+_QUOTED = re.compile(r"\s*[>|]")
+_DIFF: Final = {"+": "-", "-": "+"}
+# Quotation marks by their closing one. What opens in one language closes in another.
+_QUOTES: Final = {"”": "“„", "“": "„", "»": "«", "«": "»", "›": "‹", "‹": "›", "’": "‘‚", "」": "「", "』": "『"}
+_STRAIGHT: Final = ('"', "'")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing stands here but white space, spare closers, leftover fences and stop tokens."""
+    return not text.strip(" \t\r\n\f\v\xa0\u3000\ufeff") or TRAILING.fullmatch(text) is not None
+
+
+def stands(text: str, begin: int, end: int, before: str = "") -> Standing:
+    """How `text[begin:end]` stands in a text, behind what was said `before` it."""
+    head = text[max(0, begin - _MAX_LINE) : begin]
+    lead = (head if "\n" in head or begin > _MAX_LINE else before[-_MAX_LINE:] + head).rpartition("\n")[2]
+    rest, _, below = text[end : end + _MAX_LINE].partition("\n")
+    words = lead.strip()
+    if not words and is_blank(rest):
+        return "lines"
+    shown = (
+        _QUOTED.match(lead)
+        or _is_listed(lead, rest)
+        or _is_changed(words, head, below)
+        or _is_quoted(lead, rest)
+        or _is_nested(lead, rest)
+    )
+    return "shown" if shown else "line"
+
+
+def _is_listed(lead: str, rest: str) -> bool:
+    """Whether it stands with other words on the line of a list item."""
+    mark = _LIST_MARK.match(lead)
+    return mark is not None and bool(lead[mark.end() :].strip() or not is_blank(rest))
+
+
+def _is_changed(words: str, head: str, below: str) -> bool:
+    """Whether it is a line of a diff: the line above or below has the other sign."""
+    other = _DIFF.get(words)
+    if other is None:
+        return False
+    above = head.rpartition("\n")[0].rpartition("\n")[2]
+    return any(line.lstrip().startswith((other, "@@")) for line in (above, below))
+
+
+def _is_quoted(lead: str, rest: str) -> bool:
+    """Whether quotation marks open before it on its line, and close behind it."""
+    closer = rest.lstrip()[:1]
+    if closer in _STRAIGHT and lead.count(closer) % 2:
+        return True
+    if '"' in rest and lead.count('"') % 2:
+        return True
+    return any(
+        close in rest and any(lead.count(opener) > lead.count(close) for opener in openers)
+        for close, openers in _QUOTES.items()
+    )
+
+
+def _is_nested(lead: str, rest: str) -> bool:
+    """Whether it is an item of a list, or a value of an object, that is written on its line."""
+    goes_on = rest.lstrip().startswith((",", "]", "}"))
+    return goes_on and any(lead.count(opener) > lead.count(close) for opener, close in ("[]", "{}"))

@@ -1,0 +1,225 @@
+"""Is it meant? A text that may be a call, or may only show one, is not guessed about: the model is asked, once a turn.
+
+What goes out behind the candidate waits for the answer. Exactly RUN makes a call of it, with the bytes that the model
+wrote; anything else, a failure and a time-out leave it the text that it was. The question comes behind the model's own
+answer, so that the server finds the prompt in its cache, and the reply is read as text: no call can come of it.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from callwright.calls.aliases import ParameterAliases
+from callwright.calls.check import Check
+from callwright.calls.toolset import Toolset
+from callwright.constraints.constraint import AnswerForm, Constraint
+from callwright.conversation import Call, Conversation, Message, TextPart
+from callwright.dialects.base import get_dialect
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    Markup,
+    Problem,
+    ReasoningDelta,
+    Usage,
+)
+from callwright.parser import OutputParser, PassThrough
+from callwright.turn.attempt import CUT
+from callwright.turn.candidates import candidate_spans
+from callwright.turn.model import Model
+from callwright.turn.observe import AmbiguousOutcome, Observation
+from callwright.turn.plan import build_generation_request
+from callwright.upstreams.base import GenerationRequest, TextDelta, ToolCallDelta, UnparsedCallDelta
+
+__all__ = ["AmbiguousCalls", "AmbiguousReply", "ask_ambiguous", "question"]
+
+_QUESTION: Final = "Nothing was run. Should this be run now, or was it only shown? {call} Answer RUN or SHOWN."
+_RUN: Final = "RUN"
+_SHOWN: Final = "SHOWN"
+# What of a request is about its own answer, and not about this one.
+_OF_THE_ANSWER: Final = frozenset(("response_format", "logprobs", "top_logprobs", "stop"))
+
+
+class AmbiguousCalls:
+    """Holds the events of a turn from its first ambiguous candidate on, until it is known what the model meant."""
+
+    def __init__(self, conversation: Conversation, hints: ParameterAliases) -> None:
+        self._conversation = conversation
+        self._hints = hints
+        self._held: list[Event] = []
+        self._said: list[str] = []
+        self._has_called = False
+
+    def push(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Those of the events that may go out now."""
+        at: int | None = None
+        for number, event in enumerate(events):
+            if isinstance(event, ContentDelta):
+                self._said.append(event.text)
+            elif isinstance(event, CallStarted):
+                self._has_called = True
+            elif at is None and _is_ambiguous(event):
+                at = number
+        if self._held:
+            self._held += events
+            return []
+        if at is None:
+            return events
+        while at and isinstance(events[at - 1], ContentDelta | Markup | Problem):
+            at -= 1
+        self._held += events[at:]
+        return events[:at]
+
+    @property
+    def said(self) -> str:
+        """The text of the whole answer."""
+        return "".join(self._said)
+
+    @property
+    def candidates(self) -> list[Call]:
+        """The calls to ask about, in order; none where a certain call is there, or the answer was cut. One where only
+        one may be made.
+        """
+        is_cut = any(isinstance(event, Finished) and event.reason in CUT for event in self._held)
+        return [] if self._has_called or is_cut else [call for _, call in self._asked(self._held)]
+
+    def _asked(self, held: Sequence[Event]) -> list[tuple[Problem, Call]]:
+        """The problems with their candidates."""
+        found = [
+            (event, event.candidate)
+            for event in held
+            if isinstance(event, Problem) and event.kind == "ambiguous_call" and event.candidate is not None
+        ]
+        return found if self._conversation.parallel_tool_calls else found[:1]
+
+    def release(self, *, run: bool) -> list[Event]:
+        """What was held: as text, or `run`, with the candidates as calls in the places where they stood."""
+        held, self._held = self._held, []
+        asked = self._asked(held) if run else []
+        if not asked:
+            return held
+        text = "".join(event.text for event in held if isinstance(event, ContentDelta))
+        tools = self._conversation
+        check = Check(
+            Toolset(
+                tools.tools,
+                tools.tool_choice,
+                parallel=tools.parallel_tool_calls,
+                allowed=tools.allowed_tools,
+                hints=self._hints,
+            )
+        )
+        out: list[Event] = [event for event in held if isinstance(event, ReasoningDelta)]
+        at = 0
+        spans = candidate_spans(text, [call for _, call in asked])
+        for number, ((problem, call), (begin, end)) in enumerate(zip(asked, spans, strict=True)):
+            out += _said(text[at:begin].rstrip())
+            began: tuple[Event, ...] = (CallStarted(number, call.name), ArgumentsDelta(number, call.arguments))
+            told = replace(problem, call=number, text=text[begin:end])
+            check.push((*began, told, CallEnded(number)), out)
+            at = end
+        out += _said(text[at:].lstrip())
+        settled = [problem for problem, _ in asked]
+        for event in held:
+            if isinstance(event, Finished):
+                out.append(replace(event, reason="tool_calls") if event.reason == "stop" else event)
+            elif not isinstance(event, ContentDelta | ReasoningDelta) and not any(event is one for one in settled):
+                out.append(event)
+        return out
+
+
+def _is_ambiguous(event: Event) -> bool:
+    return isinstance(event, Problem) and event.kind == "ambiguous_call" and event.candidate is not None
+
+
+def _said(text: str) -> list[Event]:
+    """A text around calls; blanks alone say nothing."""
+    return [ContentDelta(text)] if text.strip() else []
+
+
+# --- the question ---
+
+
+def question(
+    model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str, said: str, calls: Sequence[Call]
+) -> GenerationRequest:
+    """The request that asks about these candidates, behind the answer `said`. The prompt begins as the one of the
+    answer did.
+    """
+    shown = "\n".join(f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}' for call in calls)
+    asked = Message("user", (TextPart(_QUESTION.format(call=shown)),))
+    items = (*conversation.items, Message("assistant", (TextPart(said),)), asked)
+    generation = build_generation_request(model, replace(conversation, items=items), fields, today)
+    dialect, start = "", "message"
+    if generation.prompt is not None:
+        dialect, start = generation.dialect or "", generation.prompt.start
+    words = Constraint(dialect, (), demanded=False, start=start, form=AnswerForm(words=(_RUN, _SHOWN)))
+    return replace(
+        generation,
+        conversation=replace(generation.conversation, tool_choice="none"),
+        tool_choice="none" if generation.tools else None,
+        fields={name: value for name, value in generation.fields.items() if name not in _OF_THE_ANSWER},
+        constraint=words if model.constrain else None,
+    )
+
+
+class AmbiguousReply(Struct):
+    """What came of the question: the outcome, and the tokens that it cost."""
+
+    outcome: AmbiguousOutcome = "failed"
+    usage: Usage | None = None
+
+
+async def ask_ambiguous(
+    model: Model, generation: GenerationRequest, timeout_s: float, seen: Observation | None
+) -> AmbiguousReply:
+    """Ask the question and read the reply as text. Whatever goes wrong is an outcome, never an exception."""
+    if seen is not None:
+        generation = seen.asks_about(generation)
+    reply = AmbiguousReply()
+    try:
+        async with asyncio.timeout(timeout_s):
+            await _read(model, generation, reply)
+    except (RequestError, UpstreamError, TimeoutError) as error:
+        if seen is not None:
+            seen.failed(error)
+    if seen is not None:
+        seen.replied(reply.outcome)
+    return reply
+
+
+async def _read(model: Model, generation: GenerationRequest, reply: AmbiguousReply) -> None:
+    texts: list[str] = []
+    has_called = False
+    async with aclosing(model.upstream.stream(generation)) as batches:
+        async for batch in batches:
+            for delta in batch:
+                match delta:
+                    case TextDelta(text):
+                        texts.append(text)
+                    case ToolCallDelta() | UnparsedCallDelta():
+                        has_called = True
+                    case Usage():
+                        reply.usage = delta
+    words = _words(generation, "".join(texts)).strip()
+    reply.outcome = "run" if words == _RUN and not has_called else "shown"
+
+
+def _words(generation: GenerationRequest, text: str) -> str:
+    """The words of a reply, without the reasoning and the marks of messages in a dialect's output."""
+    if generation.dialect is None:
+        return text
+    start = generation.prompt.start if generation.prompt else "message"
+    parser = OutputParser(get_dialect(generation.dialect), Toolset(()), PassThrough(), start)
+    events: Iterable[Event] = (*parser.feed(text), *parser.finish())
+    return "".join(event.text for event in events if isinstance(event, ContentDelta))

@@ -1,0 +1,81 @@
+"""An answer whose text the request holds to a form (`response_format`): whether it has it, and what can be mended.
+
+A text that fits goes out as the model wrote it. Of one that does not, the one JSON value in it that fits is taken, out
+of a fence or of prose, after the repairs that arguments of calls get. What was cut off is never completed.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from callwright.calls.repair import repair_arguments
+from callwright.conversation import ResponseFormat
+from callwright.events import Problem
+from callwright.schema.resolve import wanted
+from callwright.schema.validate import validator_of
+from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.find import find_json
+from callwright.tolerant_json.tree import Node
+
+__all__ = ["JudgedAnswer", "StructuredAnswer"]
+
+_ANY_OBJECT: Final = {"type": "object"}
+_OPENERS: Final = {"object": "{", "array": "[", "string": '"'}
+_MAX_TOLD: Final = 3
+_BEGIN: Final = 40  # characters of what is no JSON that the model is told, so that another text is another mistake
+
+
+class JudgedAnswer(Struct, frozen=True):
+    """The text that may leave as the answer, and what was wrong; `text` is None where nothing in it fits."""
+
+    text: str | None
+    problem: Problem | None = None
+
+
+class StructuredAnswer:
+    """The form of one request. `is_demanded`: nothing else may leave, as `strict` and `json_object` say."""
+
+    def __init__(self, form: ResponseFormat) -> None:
+        self.is_demanded = form.type == "json_object" or bool(form.strict)
+        self._schema = form.schema if form.schema is not None else _ANY_OBJECT
+        self._validator = validator_of(self._schema)
+        self._opener = _OPENERS.get(wanted(self._schema) or "")
+
+    def may_begin(self, text: str) -> bool:
+        """Whether an answer of this form can begin with this text."""
+        begun = text.lstrip()[:1]
+        return not begun or self._opener is None or begun == self._opener
+
+    def judge(self, text: str) -> JudgedAnswer:
+        """Whether a whole text has the form. One that is not demanded is left as it is."""
+        fault = self._fault(text)
+        if fault is None:
+            return JudgedAnswer(text)
+        if self.is_demanded and (mended := self._mended(text)) is not None:
+            return JudgedAnswer(mended, Problem("answer_repaired", fault, text=text))
+        return JudgedAnswer(None, Problem("invalid_answer", fault))
+
+    def _fault(self, text: str) -> str | None:
+        """Why the text has not the form, in words for the model."""
+        try:
+            value = decode(text)
+        except NotJsonError as error:
+            begins = f"the answer is no JSON, it begins {text.strip()[:_BEGIN]!r}: {error}"
+            return begins if text.strip() else "the answer is empty, and not JSON"
+        faults = self._validator.faults(value)
+        told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
+        return f"the answer does not fit: {told}" if told else None
+
+    def _mended(self, text: str) -> str | None:
+        """The only value of the text that fits, as JSON text; None where it has none, or one is unfinished."""
+        found: dict[str, Node] = {}
+        for node in find_json(text):
+            if not node.closed:
+                return None
+            made = repair_arguments(node, self._schema)[0]
+            try:
+                if self._validator.is_valid(made.value()):
+                    found[made.text()] = made
+            except NotJsonError:
+                continue
+        return next(iter(found)) if len(found) == 1 else None

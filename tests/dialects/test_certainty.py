@@ -1,0 +1,71 @@
+"""What is complete is what was meant, in every format: outputs that are cut off, mixed with words, or say it twice.
+
+Each dialect writes two calls in several shapes. They are disturbed at each place, of which a brief run tries some.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+import callwright
+from callwright.dialects.base import dialect_names
+from tests.support import certainty
+from tests.support.certainty import SHAPES, Disturbed, Shape
+from tests.support.examples import some
+from tests.support.parsing import merged, pieces, read
+
+names = pytest.mark.parametrize("name", dialect_names())
+shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+
+
+def _tried(make: Callable[[Shape, str], Iterator[Disturbed]], shape: Shape, name: str) -> Sequence[Disturbed]:
+    return some(list(make(shape, name)), dialect_names().index(name) + len(shape.name))
+
+
+@names
+@shapes
+def test_what_is_undisturbed_is_complete_exact_and_without_a_problem(name: str, shape: Shape) -> None:
+    written = certainty.write(shape, name)
+    for output in (written, list(written), *(pieces(written, seed) for seed in range(3))):
+        turn = callwright.parse(output, dialect=name, tools=certainty.tools_of(shape))
+        assert not turn.problems
+        assert not turn.content
+        assert [call.name for call in turn.calls] == [name for name, _ in shape.calls]
+        assert not certainty.violation(turn, shape, Disturbed(written, 0, ""), name)
+
+
+@names
+@shapes
+def test_a_call_of_an_output_that_ends_too_early_is_complete_only_as_it_was_meant(name: str, shape: Shape) -> None:
+    for disturbed in _tried(certainty.cut, shape, name):
+        turn = callwright.parse(disturbed.output, dialect=name, tools=certainty.tools_of(shape))
+        assert not certainty.violation(turn, shape, disturbed, name), disturbed
+
+
+@names
+@shapes
+def test_words_between_the_tags_change_no_call_and_are_not_lost(name: str, shape: Shape) -> None:
+    for disturbed in _tried(certainty.inserted, shape, name):
+        turn = callwright.parse(disturbed.output, dialect=name, tools=certainty.tools_of(shape))
+        assert not certainty.violation(turn, shape, disturbed, name), disturbed
+        assert not certainty.lost_words(turn), disturbed
+
+
+@names
+@shapes
+def test_a_parameter_that_is_given_twice_is_a_problem_and_no_call(name: str, shape: Shape) -> None:
+    for disturbed in certainty.twice(shape, name):
+        turn = callwright.parse(disturbed.output, dialect=name, tools=certainty.tools_of(shape))
+        assert turn.problems, disturbed
+        assert not turn.calls or not turn.calls[0].complete, disturbed
+
+
+@names
+@shapes
+def test_what_is_disturbed_is_read_alike_however_it_is_cut(name: str, shape: Shape) -> None:
+    for make in (certainty.cut, certainty.inserted):
+        for disturbed in some(_tried(make, shape, name), 3):
+            tools = certainty.tools_of(shape)
+            whole = merged(read([disturbed.output], dialect=name, tools=tools))
+            assert merged(read(list(disturbed.output), dialect=name, tools=tools)) == whole, disturbed
+            assert merged(read(pieces(disturbed.output, 5), dialect=name, tools=tools)) == whole, disturbed

@@ -1,0 +1,237 @@
+"""Calls in free text: what is certain, what is asked about, what is text."""
+
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import callwright
+from callwright.calls.toolset import Toolset
+from callwright.conversation import NamedTool
+from callwright.events import Problem
+from callwright.free_text.announcements import LANGUAGES
+from callwright.free_text.intent import Runs, is_announcement, verdict
+from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover, recover_arguments
+from tests.free_text.cases import TOOLS, Case, cases, lines, toolset
+
+CERTAIN = cases("certain")
+AMBIGUOUS = cases("ambiguous")
+TEXT = cases("text")
+FENCE = '```json\n{"tool": "open_valve", "arguments": {"number": 3}}\n```'
+BARE = '{"tool": "open_valve", "arguments": {"number": 3}}'
+
+
+def called(pieces: list[Segment]) -> list[tuple[str, Any]]:
+    return [(piece.name, json.loads(piece.arguments)) for piece in pieces if isinstance(piece, RecoveredCall)]
+
+
+def told(pieces: list[Segment]) -> list[Problem]:
+    return [piece.problem for piece in pieces if isinstance(piece, TextSegment) and piece.problem]
+
+
+def asked(pieces: list[Segment]) -> list[tuple[str, Any]]:
+    problems = told(pieces)
+    assert {problem.kind for problem in problems} <= {"ambiguous_call"}
+    return [(p.candidate.name, json.loads(p.candidate.arguments)) for p in problems if p.candidate]
+
+
+def words(pieces: list[Segment]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def titled(case: Case) -> str:
+    return case.title
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(CERTAIN) >= 40
+    assert len(AMBIGUOUS) + len(TEXT) >= 60
+    for title, times in Counter(map(titled, CERTAIN + AMBIGUOUS + TEXT)).items():
+        assert times == 1, title
+
+
+@pytest.mark.parametrize("case", CERTAIN, ids=titled)
+def test_what_is_certain_is_called(case: Case) -> None:
+    pieces = recover(case.output, toolset())
+    assert called(pieces) == list(case.calls)
+    assert not told(pieces)
+    assert words(pieces) == case.output
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS, ids=titled)
+def test_what_is_ambiguous_stays_text_and_is_asked_about(case: Case) -> None:
+    pieces = recover(case.output, toolset())
+    assert not called(pieces)
+    assert asked(pieces) == list(case.calls)
+    assert words(pieces) == pieces[0].text == case.output
+
+
+@pytest.mark.parametrize("case", TEXT, ids=titled)
+def test_what_is_shown_is_text_and_nothing_is_said(case: Case) -> None:
+    assert recover(case.output, toolset()) == [TextSegment(case.output)]
+
+
+@pytest.mark.parametrize("case", TEXT, ids=titled)
+def test_what_is_shown_is_text_where_a_call_is_demanded_too(case: Case) -> None:
+    for choice in ("required", NamedTool("water_beds")):
+        assert not called(recover(case.output, toolset(choice)))
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS, ids=titled)
+def test_a_demanded_call_is_taken_where_there_is_one_run(case: Case) -> None:
+    pieces = recover(case.output, toolset("required"))
+    if len(case.calls) == 1:
+        assert called(pieces) == list(case.calls)
+    else:
+        assert asked(pieces) == list(case.calls)
+
+
+@pytest.mark.parametrize("case", CERTAIN + TEXT, ids=titled)
+@pytest.mark.parametrize("step", [1, 5])
+def test_a_stream_says_the_same(case: Case, step: int) -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in TOOLS.items()]
+    pieces = [case.output[at : at + step] for at in range(0, len(case.output), step)]
+    whole = callwright.parse(case.output, dialect="json", tools=tools, finish_reason="stop")
+    assert callwright.parse(pieces, dialect="json", tools=tools, finish_reason="stop") == whole
+    made = [(call.name, json.loads(call.arguments)) for call in whole.calls]
+    assert made == (list(case.calls) if case in CERTAIN else [])
+
+
+def test_what_was_said_before_counts() -> None:
+    assert called(recover(FENCE, toolset(), before="I'll open it.\n"))
+    assert asked(recover(FENCE, toolset(), before="For example:\n"))
+    assert asked(recover(f"I'll open it.\n{FENCE}", toolset(), before="This was in the log.\n"))
+
+
+def test_what_stands_word_for_word_in_an_earlier_message_is_repeated() -> None:
+    assert recover(FENCE, toolset(), seen=f"the file says: {BARE} and more") == [TextSegment(FENCE)]
+    assert called(recover(FENCE, toolset(), seen="open valve 3"))
+
+
+def test_the_own_tags_of_a_dialect_need_no_announcement() -> None:
+    block = f"<tool_call>\n{BARE}\n</tool_call>"
+    said = f"The valve is shut. It has to be open.\n{block}"
+    assert called(recover(said, toolset(), own=("<tool_call>",)))
+    assert asked(recover(said, toolset()))
+    assert asked(recover(f"{said}\nThat is the form.", toolset(), own=("<tool_call>",)))
+    assert asked(recover(f"{block}\nor\n{block}", toolset(), own=("<tool_call>",)))
+
+
+@pytest.mark.parametrize("value", ["...", "<bed>", "[bed]", "YOUR_BED"])
+@pytest.mark.parametrize("said", ["", "I'll water it.\n", "The form is:\n"])
+def test_a_placeholder_is_no_call_and_is_named(value: str, said: str) -> None:
+    output = said + json.dumps({"tool": "water_beds", "arguments": {"bed": value, "litres": 1}})
+    pieces = recover(output, toolset())
+    assert words(pieces) == output
+    (problem,) = told(pieces)
+    assert problem.kind == "incomplete_arguments"
+    assert problem.text == ""
+    assert problem.candidate is None
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_what_is_not_closed_is_unfinished(choice: Any) -> None:
+    for output in ('{"tool": "open_valve", "arguments": {"number": 3', f"```json\n{BARE[:-2]}"):
+        pieces = recover(output, toolset(choice))
+        assert not called(pieces)
+        assert [problem.kind for problem in told(pieces)] == ["incomplete_arguments"]
+
+
+def test_only_the_end_behind_the_arguments_may_be_missing() -> None:
+    assert called(recover(BARE[:-1], toolset())) == [("open_valve", {"number": 3})]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{"tool": "Open-Valve", "arguments": {"number": 3}}',  # another spelling
+        '{"number": 3}',  # no name
+        '{"name": "open_valve", "number": 3}',  # data may look so
+        '{"tool": "open_valve", "arguments": {"number": "many"}}',
+    ],
+)
+def test_only_an_exact_form_is_asked_about(form: str) -> None:
+    said = f"As the log has it:\n{form}\n"
+    assert recover(said, toolset()) == [TextSegment(said)]
+
+
+def test_repaired_arguments_are_asked_about_as_they_would_be_run() -> None:
+    (problem,) = told(recover("Perhaps:\n{'tool': 'open_valve', 'arguments': {'number': '3',}}", toolset()))
+    assert problem.candidate == callwright.Call("open_valve", '{"number": 3}')
+
+
+def test_several_calls_in_one_place_are_asked_about_in_order() -> None:
+    pieces = recover(f"Perhaps:\n[{BARE}, {BARE.replace('3', '4')}]", toolset())
+    assert asked(pieces) == [("open_valve", {"number": 3}), ("open_valve", {"number": 4})]
+
+
+def test_nothing_is_found_without_tools_or_where_calls_are_forbidden() -> None:
+    assert recover(FENCE, toolset("none")) == [TextSegment(FENCE)]
+    assert recover(FENCE, Toolset([])) == [TextSegment(FENCE)]
+
+
+def test_what_is_known_to_be_a_call_is_one_whatever_stands_around_it() -> None:
+    assert called(recover_arguments(f"For example:\n{FENCE}\nDone.", toolset())) == [("open_valve", {"number": 3})]
+
+
+def test_a_verdict_without_calls_is_text() -> None:
+    assert verdict(Runs(), demanded=True) == "text"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "Sure.", "I'll", "I'll.", "I'll check it. Really.", "I'll check it?", "I'll check\nthe log:", "x" * 300],
+)
+def test_what_is_no_clause_of_an_act_announces_nothing(said: str) -> None:
+    assert not is_announcement(said)
+
+
+@pytest.mark.parametrize("said", lines("announces"))
+def test_an_act_is_announced_in_many_languages(said: str) -> None:
+    assert is_announcement(said)
+
+
+@pytest.mark.parametrize("said", lines("announces_nothing"))
+def test_what_is_shown_refused_or_put_off_is_not_announced(said: str) -> None:
+    assert not is_announcement(said, ["send_mail"])
+
+
+def test_languages_are_told_apart_by_their_patterns() -> None:
+    assert len({(language.opening, language.act) for language in LANGUAGES}) == len(LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        f"words {BARE} ",
+        f"so:\n{BARE}\n",
+        f"{FENCE}\n",
+        f"- a {BARE}\n",
+        f"- {BARE}\n+ {BARE}\n",
+        f'"{BARE}" ',
+        "I'll check the log and ",
+    ],
+)
+def test_the_cost_is_linear(unit: str) -> None:
+    """Counted in calls of functions; `bench/floods.py` has the times."""
+    one, four = (_function_calls(unit * times) for times in (60, 240))
+    assert four < 6 * one + 5_000
+
+
+def _function_calls(text: str) -> int:
+    count = 0
+
+    def note(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    tools = toolset()
+    recover(text[:200], tools)
+    sys.setprofile(note)
+    try:
+        recover(text, tools)
+    finally:
+        sys.setprofile(None)
+    return count
