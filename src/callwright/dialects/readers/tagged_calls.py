@@ -205,10 +205,10 @@ class TaggedReader(ParameterReader):
                 self._doubt(f"{tag.text} closes nothing")
             else:
                 self._repaired(f"{tag.text} twice")
-        whole = whole and self._certain
-        if whole:
+        self._whole = whole and self._certain
+        if self._whole:
             writer.close()
-        self.emit(CallEnded(index, complete=whole))
+        self.emit(CallEnded(index, complete=self._whole))
 
     def _close_call(self, tag: Tag) -> None:
         """The tag that ends a call: its own, or what comes next."""
@@ -234,7 +234,8 @@ class TaggedReader(ParameterReader):
                 self._between(tag.text)
         if tag is not None:
             self._close_call(tag)
-        self.emit(CallEnded(index, complete=tag is not None and self._certain))
+        self._whole = tag is not None and self._certain
+        self.emit(CallEnded(index, complete=self._whole))
 
     def _parameter_of(self, tag: Tag, writer: ArgumentsWriter, given: dict[str, str]) -> Parse[bool]:
         """Read one value of a call, behind its tag; False if the output ended in it. A text flows, the rest is held.
