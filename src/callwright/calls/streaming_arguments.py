@@ -115,6 +115,8 @@ class StreamingArguments:
             # A call that was cut off is not repaired further: the model's bytes go out as they are.
             raw, all_sent = "".join(self._raw), self.text
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
+            if not raw.startswith(all_sent):
+                self.problems.append(Problem("incomplete_arguments", "the arguments as they were written", text=raw))
             self._written.append(rest)
             return sent + rest
         self.problems = step_problems(self._steps) + self.problems
