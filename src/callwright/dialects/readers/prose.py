@@ -666,7 +666,7 @@ class ProseReader:
             self.emit(msgspec.structs.replace(problem, call=index))
         self.emit(CallStarted(index, found.name))
         self.emit(ArgumentsDelta(index, found.arguments))
-        self.emit(CallEnded(index))
+        self.emit(CallEnded(index, complete=found.complete))
         self.markup(found.text)
 
     def _replay(self, text: str) -> None:
