@@ -247,14 +247,21 @@ class ProseReader:
             self.emit(self._say(blanks + tag))  # a text that the prompt has broken is repeated
         elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
             return
-        elif self._is_certain(blanks, tag):
-            source, trial, calls = self.source, self._trial, self.calls
-            begin, first = source.at - len(tag), len(trial.events) if trial else 0
-            yield from self._marked(blanks, tag)
-            if trial and trial.source is source and self.calls > calls:
-                trial.spans.append(TrialSpan(begin, source.at, first, len(trial.events)))
         else:
-            yield from self._doubtful(blanks + tag)
+            yield from self._judge(blanks, tag, self._marked(blanks, tag))
+
+    def _judge(self, blanks: str, opening: str, read: Parse[None], *, own: bool = True) -> Parse[None]:
+        """Read a call behind its `opening` where it is certain, else judge it with all that follows. `own`: it is
+        marked.
+        """
+        if not self._is_certain(blanks, own=own):
+            yield from self._doubtful(blanks + opening, own=own)
+            return
+        source, trial, calls = self.source, self._trial, self.calls
+        begin, first = source.at - len(opening), len(trial.events) if trial else 0
+        yield from read
+        if trial and trial.source is source and self.calls > calls:
+            trial.spans.append(TrialSpan(begin, source.at, first, len(trial.events)))
 
     def _is_foreign(self, blanks: str, tag: str) -> Parse[bool]:
         """Whether an own tag goes on as another family's that looks the same; then its calls are read."""
@@ -263,26 +270,26 @@ class ProseReader:
         self.source.unread(inner)
         return not own and (yield from self._foreign_calls(blanks + tag, OPENINGS[tag]))
 
-    def _is_certain(self, blanks: str, tag: str) -> bool:
-        """Whether a tag begins a call, whatever follows."""
+    def _is_certain(self, blanks: str, *, own: bool) -> bool:
+        """Whether what may begin a call here does, whatever follows."""
         return (
             self._trial is not None
             or self._apart
             or not self.tools.ordered
             or self.tools.choice != "auto"
-            or self._control
+            or (own and self._control)
             or not self._before.strip()
             or is_announcement(self._before + blanks, self.tools.names())
         )
 
-    def _doubtful(self, opening: str) -> Parse[None]:
+    def _doubtful(self, opening: str, *, own: bool) -> Parse[None]:
         """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = opening + held
         before = (self.calls, self._apart, self._before, copy(self._code))
         trial = self._try(text)
         found = find_runs(text, trial.places(len(text)), before[2])
-        meant = not trial.spans or verdict(found, own=True) == "certain"
+        meant = not trial.spans or verdict(found, own=own) == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:

@@ -17,7 +17,6 @@ from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.free_text.intent import in_a_sentence, introduces_no_call
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -116,22 +115,16 @@ class PythonReader(ProseReader):
         source = self.source
         if source.text.startswith("[", source.at):
             bracket = source.take(source.at + 1) + (yield from self._held_blanks())
-            called = (yield from self._call_comes(known=True)) and not introduces_no_call(self._before + lead)
-            if called and not (yield from self._in_sentence(lead)):
-                self.markup(lead + bracket)
-                yield from self._calls(bracket, "")
+            if (yield from self._call_comes(known=True)):
+                yield from self._judge(lead, bracket, self._list(lead + bracket), own=False)
                 return
             source.unread(bracket)
         yield from super()._value(lead)
 
-    def _in_sentence(self, lead: str) -> Parse[bool]:
-        """Whether a list stands in the middle of a sentence: then it is quoted, and becomes text."""
-        before = (self._before + lead).rpartition("\n")[2]
-        if not before.strip():
-            return False
-        line, end = yield from read_until(self.source, _LINE, _MAX_LINE)
-        self.source.unread(line + end)
-        return in_a_sentence(before, line[line.rfind(")]") + 2 :])
+    def _list(self, opening: str) -> Parse[None]:
+        """Read a list of calls without markers, behind its bracket."""
+        self.markup(opening)
+        yield from self._calls(opening.strip(), "")
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
