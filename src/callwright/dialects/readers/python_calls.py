@@ -17,7 +17,7 @@ from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["PythonForm", "PythonReader", "python_call"]
