@@ -16,7 +16,7 @@ from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 from callwright.tolerant_json.tree import Item, Kind, Node
 
-__all__ = ["RULES", "CoercionRule", "as_integer", "bare_text", "fold_enum", "node_text", "read_number"]
+__all__ = ["RULES", "CoercionRule", "as_integer", "bare_text", "constant", "fold_enum", "node_text", "read_number"]
 
 CoercionRule = Literal[
     "text_to_integer",
@@ -50,6 +50,16 @@ def node_text(node: Node) -> str | None:
         return str(decode(node.json))
     except NotJsonError:
         return None
+
+
+def constant(node: Node | None) -> object:
+    """The value of a scalar, which may choose a branch of a union; `...` for anything else."""
+    if node is None or node.kind not in ("string", "word", "number", "literal"):
+        return ...
+    try:
+        return node.value()
+    except NotJsonError:
+        return ...
 
 
 def bare_text(text: str) -> str:

@@ -17,6 +17,7 @@ from callwright.calls.coerce import node_text
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.schema.resolve import root_properties
+from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
 __all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls"]
@@ -112,6 +113,10 @@ def _from_object(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | Non
     for key in _WRAPPER_KEYS:
         if key in keys and keys <= {key, *IGNORED_KEYS} and given[key].kind == "object":
             return _from_value(given[key], tools, depth - 1)
+    if "content" in keys and keys <= IGNORED_KEYS:  # a message, with the call in its text
+        text = (node_text(given["content"]) or "").strip()
+        inside = read_json(text) if text.startswith(("{", "[")) else None
+        return _from_value(inside, tools, depth - 1) if inside else None
     return _from_call(node, given, tools)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, may_rename, resolve_parameter_name
-from callwright.calls.coerce import RULES, CoercionRule, as_integer, fold_enum
+from callwright.calls.coerce import RULES, CoercionRule, as_integer, constant, fold_enum
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, chosen, wanted
@@ -96,8 +96,8 @@ class ArgumentRepair:
             return choices
         choices = [choice for choice in choices if wanted(choice) in ("", "object")] or choices
         for member in node.members if len(choices) > 1 else ():
-            if member.value.kind in ("string", "word", "number", "literal"):
-                choices = chosen(choices, member.name, member.value.value(), self._root)
+            if (value := constant(member.value)) is not ...:
+                choices = chosen(choices, member.name, value, self._root)
         return choices
 
     def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from callwright.calls.aliases import may_rename, resolve_parameter_name
-from callwright.calls.coerce import as_integer
+from callwright.calls.coerce import as_integer, constant
 from callwright.calls.fit import json_problems, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
@@ -53,7 +53,7 @@ class StreamingArguments:
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
-        self._scalar: Node | None = None  # the last value, if it is one that may choose a branch
+        self._scalar: Node | None = None  # the last value that was held: it may choose a branch
         self._kept: list[Schema] = []  # schemas that were made here, and that `_choices` knows by their `id()`
         self._flowing = False  # inside a string that streams
         self._tail = ""  # the end of that string's text, held back: it may end the string
@@ -268,8 +268,8 @@ class StreamingArguments:
             nothing = None if member.name not in declared or member.name in required(schema) else declared[member.name]
             written = yield from self._value(wants, opening, f"{path}.{member.name}", depth + 1, "object", nothing)
             given.add(member.name)
-            if len(choices) > 1 and self._scalar is not None:
-                choices = chosen(choices, member.name, self._scalar.value(), self._schema)
+            if len(choices) > 1 and (value := constant(self._scalar)) is not ...:
+                choices = chosen(choices, member.name, value, self._schema)
                 schema = merged(choices)
                 self._kept.append(schema)
                 declared = properties(schema)
@@ -408,7 +408,7 @@ class StreamingArguments:
             self._steps.append(Repair("null_left_out", path))
             return False
         self._steps += mender.repairs
-        self._scalar = made if made.kind in ("string", "word", "number", "literal") else None
+        self._scalar = made
         self.problems += [Problem("invalid_arguments", f"{path}: no value was written")] * (made.kind == "missing")
         self._put(prefix + made.text())
         return True

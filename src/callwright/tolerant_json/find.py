@@ -141,7 +141,16 @@ def find_json(text: str) -> list[Node]:
     source = silent_reader(text.strip())
     reader = JsonReader(source)
     finished(reader.gap())
-    return [] if source.done else [finished(reader.value("top"))]
+    if source.done:
+        return []
+    begin = source.at
+    node = finished(reader.value("top"))
+    if node.kind == "half" and not any(map(str.isdigit, node.json)):
+        return []  # a sign alone says nothing
+    if TRAILING.match(source.text, source.at).end() == len(source.text):  # type: ignore[union-attr]  # matches always
+        return [node]
+    # More than one scalar: words are a text as a whole, a number that goes on (`5,6`) is none.
+    return [Node("word", encode(source.text[begin:]).decode())] if node.kind == "word" else []
 
 
 class _Values:

@@ -106,19 +106,21 @@ def given_once(members: Sequence[Member]) -> tuple[Sequence[Member], int]:
     if len({member.name for member in members}) == len(members):
         return members, 0
     kept: list[Member] = []
-    given: dict[str, Node] = {}
+    given: dict[str, object] = {}
     others = 0
     for member in members:
-        first = given.setdefault(member.name, member.value)
-        if first is member.value or not _is_same(first, member.value):
-            kept.append(member)
-            others += first is not member.value
+        value = _comparable(member.value)
+        first = given.setdefault(member.name, value)
+        if first is not value and first == value and type(first) is type(value):
+            continue
+        kept.append(member)
+        others += first is not value
     return kept, others
 
 
-def _is_same(one: Node, other: Node) -> bool:
+def _comparable(node: Node) -> object:
+    """The value in a list of its own, so that no two are one object; the node itself if it has no value."""
     try:
-        value, again = one.value(), other.value()
+        return [node.value(), node.kind]
     except NotJsonError:
-        return False
-    return value == again and type(value) is type(again)
+        return node
