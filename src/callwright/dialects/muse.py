@@ -301,7 +301,8 @@ class _Reader(ParameterReader):
 
     def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: in a message to a tool, what begins as a call is one."""
-        return bool(self._recipient) or (yield from super()._names_call())
+        known = yield from super()._names_call()
+        return known or bool(self._recipient)
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         """See `ParameterReader`. A tool outside any namespace may be called as one in its own: `f.f`."""
