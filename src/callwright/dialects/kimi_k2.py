@@ -113,7 +113,7 @@ class _Reader(MarkedReader):
             self.source.take(self.source.at + header.end())
             yield from self._headed_call(header["name"], blanks + tag + header.group())
         else:
-            self.emit(self._say(blanks + tag))
+            self.emit(self.say(blanks + tag))
 
     def _bare_header(self) -> Parse[re.Match[str] | None]:
         """The header of a call without its opening token, if one comes next where no text came before; it stays

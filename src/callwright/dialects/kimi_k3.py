@@ -227,7 +227,7 @@ class _Reader(TaggedReader):
                 self.markup(blanks)
                 return
             self.emit(Problem("markup_repaired", "a token that begins no tag", text=marker))
-            self.emit(self._say(blanks + marker))
+            self.emit(self.say(blanks + marker))
         elif marker in _PARTS:
             self.emit(Markup(blanks + marker))
             self._code = CodeContext()  # what was open in one part is not open in the next
@@ -242,12 +242,12 @@ class _Reader(TaggedReader):
         if (yield from self._padded(marker)):
             self.markup(opening.removesuffix(marker))
         else:
-            self.emit(self._say(opening))
+            self.emit(self.say(opening))
         return False
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """See `ParameterReader`: the call that it begins with may have blanks around its name."""
-        if (yield from self._comes(_OPEN)):
+        if (yield from self.comes(_OPEN)):
             self.source.at += len(_OPEN)
             if (yield from self._padded(_OPEN)):
                 self.markup(inner)
@@ -342,7 +342,7 @@ class _Reader(TaggedReader):
         if self._head:
             self._between(self._head)
         self._certain = self._certain and bool(name)
-        if (yield from self._comes(_JSON)):
+        if (yield from self.comes(_JSON)):
             head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
             self.emit(Markup(head + end))
         yield from super()._arguments(index, name)

@@ -65,7 +65,7 @@ class _Reader(MarkedReader):
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag == _OPEN:
-            inner = yield from self._held_blanks()
+            inner = yield from self.held_blanks()
             is_json = self.source.text.startswith(("{", "["), self.source.at)
             self.source.unread(inner)
             elements = KeyValueReader(self.source, self.tools, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)

@@ -188,7 +188,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
     return own_words(out, _HOW_TO, _CONTROLS).text("\n".join(lines)).text(_EXAMPLE)
 
 
-def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
+def say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
     """The messages of a turn, behind the `<|start|>assistant` of the first."""
     parts = [("self", turn.reasoning)] if turn.reasoning else []
     if turn.text or not turn.calls:
@@ -280,7 +280,7 @@ class _Reader(ParameterReader):
         def say(text: str) -> Event:
             nonlocal repeats
             repeats = repeats or BREAK in text
-            return self._say(text)
+            return self.say(text)
 
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, markers, say)
@@ -295,9 +295,9 @@ class _Reader(ParameterReader):
                 if (marker == _START or blanks) and (yield from self._begins_header()):
                     self.markup(blanks)
                     return
-                self.emit(self._say(blanks + self.source.take(self.source.at + len(marker))))
+                self.emit(self.say(blanks + self.source.take(self.source.at + len(marker))))
             elif marker:
-                self.emit(self._say(blanks + marker))
+                self.emit(self.say(blanks + marker))
 
     def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: in a message to a tool, what begins as a call is one."""

@@ -93,9 +93,9 @@ class MarkedReader(ProseReader):
         self._fenced = False  # the call stands in a code fence
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
 
-    def _skip(self, literal: str) -> Parse[None]:
+    def skip(self, literal: str) -> Parse[None]:
         """See `ProseReader`; a partial control token at the end of the answer is no content."""
-        yield from super()._skip(literal)
+        yield from super().skip(literal)
         rest = self.source.text[self.source.at :]
         if self._form.special and self.source.ended and literal.startswith(rest):
             self.markup(self.source.take(len(self.source.text)))
@@ -107,22 +107,22 @@ class MarkedReader(ProseReader):
         elif tag in form.closes:
             # Without its opener: the rest of a block when a call came before, else a mention.
             is_rest = self._apart or (form.special and self.calls)
-            self.emit(Markup(blanks + tag) if is_rest else self._say(blanks + tag))
+            self.emit(Markup(blanks + tag) if is_rest else self.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
         elif tag in form.around:
-            structure = form.special or self._apart or self._at_line_start(blanks)
-            self.emit(Markup(blanks + tag) if structure else self._say(blanks + tag))
+            structure = form.special or self._apart or self.at_line_start(blanks)
+            self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
             if structure and (self._apart or not form.special):
-                yield from self._skip_blanks()
+                yield from self.skip_blanks()
         else:
             self.emit(Markup(blanks + tag))
             yield from self._think(self._thoughts[tag])
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
-        starts_line = self._at_line_start(blanks)
-        inner = yield from self._held_blanks()
+        starts_line = self.at_line_start(blanks)
+        inner = yield from self.held_blanks()
         follows = yield from self._next_of(*self._form.opens, *self._form.closes)
         fence = yield from self._fence_begin()
         opening = blanks + tag + inner + fence
@@ -136,7 +136,7 @@ class MarkedReader(ProseReader):
             yield from self._headed(opening)
         elif not is_json:
             self._opened = starts_line and bool(self._form.closes)
-            self.emit(self._say(opening))
+            self.emit(self.say(opening))
         else:
             self._fenced = bool(fence)
             yield from self._block(opening)
@@ -177,7 +177,7 @@ class MarkedReader(ProseReader):
     def _shown(self) -> Parse[None]:
         """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
-        blanks = yield from self._held_blanks()
+        blanks = yield from self.held_blanks()
         if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
             self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
         self.source.unread(blanks)
@@ -192,11 +192,11 @@ class MarkedReader(ProseReader):
         is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
         if found is None or is_junk or not (marker or self.source.done):
             self.source.unread(header + marker)
-            self.emit(self._say(opening))
+            self.emit(self.say(opening))
             return
         self.source.unread(rest + marker)
         if not (rest or marker):
-            self.emit(self._say(opening + header))
+            self.emit(self.say(opening + header))
             self.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
         self._fenced = "```" in found.group()
@@ -204,12 +204,12 @@ class MarkedReader(ProseReader):
 
     def _headed_call(self, name: str, opening: str) -> Parse[None]:
         """Read the arguments of a call of this tool, and what closes it."""
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         self.emit(CallStarted(index, name))
         self.markup(opening)
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         arguments = partial(ArgumentsDelta, index)
         if self.source.text.startswith(("{", "[", '"'), self.source.at):
             closed, stop = yield from pass_json(self.source, self._stops, arguments)
@@ -252,7 +252,7 @@ class MarkedReader(ProseReader):
                 yield from self._trailing()
                 break
             yield
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _trailing(self) -> Parse[None]:
         """Other text up to the closing marker is a problem; if another marker comes first, or none, it is content."""

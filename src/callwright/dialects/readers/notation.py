@@ -113,34 +113,34 @@ class NotationReader(ProseReader):
             self.emit(Problem("imagined_message", "the result of a call, made up", text=token + result + closed))
         else:
             self.emit(Markup(token + closed))
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         form = self._form
         if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
-            yield from self._lone_end(blanks + tag)
+            yield from self.lone_end(blanks + tag)
         elif tag == _CALL:
-            if self._at_line_start(blanks) and (yield from self._names_call(known=True)):
+            if self.at_line_start(blanks) and (yield from self._names_call(known=True)):
                 yield from self._call(blanks + tag, "")
             else:
-                self.emit(self._say(blanks + tag))
+                self.emit(self.say(blanks + tag))
         elif (yield from self._names_call()):
             yield from self._call(blanks + tag, form.call_end)
         else:
-            inner = yield from self._held_blanks()
+            inner = yield from self.held_blanks()
             if self.source.text.startswith(("{", "["), self.source.at):
                 yield from self._json_block(blanks + tag + inner, self._json_stops, (form.call_end,))
-            elif (yield from self._comes(form.call_end)):
-                self._empty_call(blanks + tag + inner, form.call_end)
-            elif (yield from self._comes(tag)):
+            elif (yield from self.comes(form.call_end)):
+                self.empty_call(blanks + tag + inner, form.call_end)
+            elif (yield from self.comes(tag)):
                 self.emit(Markup(blanks + tag + inner))
             elif words := (yield from self._words()):
                 self.emit(Problem("arguments_trailing_text", "text before a call", call=self.calls, text=words))
                 yield from self._call(blanks + tag + inner, form.call_end)
             else:
-                if (yield from self._comes(_CALL)):
+                if (yield from self.comes(_CALL)):
                     self.emit(Problem("malformed_call", "a marked call without a name and arguments"))
-                self.emit(self._say(blanks + tag + inner))
+                self.emit(self.say(blanks + tag + inner))
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
@@ -181,7 +181,7 @@ class NotationReader(ProseReader):
         source = self.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_names_call` has checked it
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         self.emit(CallStarted(index, head["name"]))
@@ -201,7 +201,7 @@ class NotationReader(ProseReader):
 
     def _after(self, closing: str) -> Parse[None]:
         """Read what follows a call: its closing marker, once or twice, and spare closers before it."""
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         source, end = self.source, self._form.call_end
         index = self.calls - 1
         while True:
@@ -212,7 +212,7 @@ class NotationReader(ProseReader):
                     self.emit(Problem("markup_repaired", "a closing bracket too many", call=index))
                 self.emit(Markup(source.take(source.at + ahead.index(end) + len(end))))
                 closing = ""
-                yield from self._skip_blanks()
+                yield from self.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
                 break
             else:

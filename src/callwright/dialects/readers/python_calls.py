@@ -87,34 +87,34 @@ class PythonReader(ProseReader):
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag not in self._blocks:  # without its opener: the rest of a block when a call came before, else a mention
-            yield from self._lone_end(blanks + tag)
+            yield from self.lone_end(blanks + tag)
             return
-        opening = blanks + tag + (yield from self._held_blanks())
+        opening = blanks + tag + (yield from self.held_blanks())
         source = self.source
         bracket = source.take(source.at + 1) if source.text.startswith("[", source.at) else ""
-        inner = yield from self._held_blanks()
+        inner = yield from self.held_blanks()
         if (yield from self._call_comes()):
             self.emit(Markup(opening + bracket + inner))
             yield from self._calls(bracket, self._blocks[tag])
         elif source.text.startswith(("{", '"'), source.at):
             source.unread(bracket + inner)
             yield from self._json_block(opening, self._json_stops, self._block_ends)
-        elif bracket and (yield from self._comes("]")):
-            self._empty_call(opening + bracket + inner, "]")
-            self._call_begins()  # so that the end of the block belongs to it
-        elif not bracket and (end := self._blocks[tag]) and (yield from self._comes(end)):
-            self._empty_call(opening, end)
-        elif not bracket and (yield from self._comes(tag)):
+        elif bracket and (yield from self.comes("]")):
+            self.empty_call(opening + bracket + inner, "]")
+            self.call_begins()  # so that the end of the block belongs to it
+        elif not bracket and (end := self._blocks[tag]) and (yield from self.comes(end)):
+            self.empty_call(opening, end)
+        elif not bracket and (yield from self.comes(tag)):
             self.emit(Markup(opening))
         else:
             source.unread(bracket + inner)
-            self.emit(self._say(opening))
+            self.emit(self.say(opening))
 
     def _value(self, lead: str) -> Parse[None]:
         """See `ProseReader`; a bracket may open a list of calls."""
         source = self.source
         if source.text.startswith("[", source.at):
-            bracket = source.take(source.at + 1) + (yield from self._held_blanks())
+            bracket = source.take(source.at + 1) + (yield from self.held_blanks())
             if (yield from self._call_comes(known=True)):
                 yield from self._judge(lead, bracket, self._list(lead + bracket), own=False)
                 return
@@ -132,7 +132,7 @@ class PythonReader(ProseReader):
             return False
         bracket = ""
         if self.source.text.startswith("[", self.source.at):
-            bracket = self.source.take(self.source.at + 1) + (yield from self._held_blanks())
+            bracket = self.source.take(self.source.at + 1) + (yield from self.held_blanks())
         comes = yield from self._call_comes()
         self.source.unread(bracket)
         return comes or self.source.text.startswith(("[", "{"), self.source.at)
@@ -178,17 +178,17 @@ class PythonReader(ProseReader):
             listed = yield from self._list_ends(bracket)
         ended = False
         for marker in self._block_ends:
-            if (yield from self._comes(marker)):
+            if (yield from self.comes(marker)):
                 self.emit(Markup(self.source.take(self.source.at + len(marker))))
                 ended = True
         if whole and ((bracket and not listed) or (end and not ended)):
             self.emit(Problem("markup_repaired", "the end of the calls is missing", call=self.calls - 1))
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _list_ends(self, bracket: str) -> Parse[bool]:
         """Read what stands between calls; answers whether the list was closed."""
         while True:
-            self.markup((yield from self._held_blanks()))
+            self.markup((yield from self.held_blanks()))
             mark = self.source.ahead(1)
             if not mark or mark not in ",;)]":
                 return False
@@ -196,7 +196,7 @@ class PythonReader(ProseReader):
             if mark == ")" or (mark == "]" and not bracket):
                 self.emit(Problem("markup_repaired", "a closing bracket too many", call=self.calls - 1))
             if mark == "]":
-                yield from self._skip_blanks()
+                yield from self.skip_blanks()
                 return True
 
     def _next_comes(self, bracket: str) -> Parse[bool]:
@@ -227,7 +227,7 @@ class PythonReader(ProseReader):
         source = self.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         words, _ = self._split(head["name"])

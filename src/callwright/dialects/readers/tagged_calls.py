@@ -166,9 +166,9 @@ class TaggedReader(ParameterReader):
             self.emit(Problem("json_repaired", f"the JSON of {names[-1]!r} was repaired", call=self._index))
         return value
 
-    def _call_begins(self) -> None:
+    def call_begins(self) -> None:
         """See `ProseReader`."""
-        super()._call_begins()
+        super().call_begins()
         self._index, self._certain = self.calls, True
 
     # --- calls ---
@@ -178,7 +178,7 @@ class TaggedReader(ParameterReader):
         source = self.source
         self._guesses = False
         self._siblings = self._names_of_values(name)
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         if source.text.startswith("{", source.at):
             yield from self._json(index)
             return
