@@ -188,7 +188,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
     return own_words(out, _HOW_TO, _CONTROLS).text("\n".join(lines)).text(_EXAMPLE)
 
 
-def say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
+def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
     """The messages of a turn, behind the `<|start|>assistant` of the first."""
     parts = [("self", turn.reasoning)] if turn.reasoning else []
     if turn.text or not turn.calls:

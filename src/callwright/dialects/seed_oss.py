@@ -166,7 +166,7 @@ def _function(tool: FunctionTool) -> Iterable[str]:
     yield '    """'
 
 
-def say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
+def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
     if turn.reasoning:
         out.control(_THOUGHT[0]).text(turn.reasoning.strip()).control(_THOUGHT[1]).text("\n")
     out.text(turn.text + ("\n\n" if turn.text and turn.calls else ""))
