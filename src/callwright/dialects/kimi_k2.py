@@ -119,7 +119,7 @@ class _Reader(MarkedReader):
         """The header of a call without its opening token, if one comes next where no text came before; it stays
         unread.
         """
-        while self._apart or not self._before.strip():
+        while self._apart or not self.before.strip():
             ahead = self.source.ahead(_MAX_HEADER)
             if header := _BARE_HEADER(ahead):
                 return header if self.tools.resolve_name(header["name"]) in self.tools else None

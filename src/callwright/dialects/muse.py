@@ -227,7 +227,7 @@ class _Reader(ParameterReader):
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
         super().__init__(source, tools, _TAGS, thoughts=(), ends=(*_ENDS, _START))
         self._in_words = Markers(*_ENDS, _START, _TO)
-        self._in_call = Markers(*_ENDS, _START, _TO, *self._tags)
+        self._in_call = Markers(*_ENDS, _START, _TO, *self.tags)
         self._said: dict[object, str] = {}  # the end of what was said, by what it is
         self._recipient = ""
 
@@ -235,9 +235,9 @@ class _Reader(ParameterReader):
         """See `ProseReader`. What begins without a header goes on where the prompt left off."""
         self._recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
         while not self.source.done:
-            self._said[self._make] = self._before
+            self._said[self._make] = self.before
             self._make = _KNOWN.get(self._recipient, ContentDelta)
-            self._before, self._code = self._said.get(self._make, ""), CodeContext()
+            self.before, self._code = self._said.get(self._make, ""), CodeContext()
             yield from self._body()
             if not self.source.done:
                 self._apart = True
@@ -284,7 +284,7 @@ class _Reader(ParameterReader):
 
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, markers, say)
-            if marker in self._tags and not (self._code.inside(blanks) or repeats):
+            if marker in self.tags and not (self._code.inside(blanks) or repeats):
                 # What is addressed to a tool is meant; without a header it is judged as in any answer.
                 yield from (self._marked if self._recipient else self._own_tag)(blanks, marker)
             elif marker in _ENDS and (yield from self._followed_by(_TO, _MESSAGE)):

@@ -4,7 +4,7 @@ Only openings that mean nothing else are known here, each with the dialects that
 a call of an offered tool, by its exact name, with arguments that hold as they stand.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,7 +16,7 @@ from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDel
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["OPENINGS", "ForeignCalls", "WholeText", "read_as", "read_foreign", "valid_calls"]
+__all__ = ["OPENINGS", "ForeignCalls", "WholeText", "counted_from", "read_as", "read_foreign", "valid_calls"]
 
 # By the opening of a call or of a block of calls: the dialects that write it, the likelier first.
 OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -94,6 +94,15 @@ def _holds(events: Sequence[Event], tools: Toolset) -> bool:
     """Whether there are calls, all of which hold, and nothing is said against them."""
     calls = sum(isinstance(event, CallStarted) for event in events)
     return calls > 0 and not any(isinstance(e, Problem) for e in events) and len(valid_calls(events, tools)) == calls
+
+
+def counted_from(events: Iterable[Event], first: int) -> Iterator[Event]:
+    """Events whose calls are counted from 0, counted from `first`."""
+    for event in events:
+        if isinstance(event, CallStarted | ArgumentsDelta | CallEnded):
+            yield msgspec.structs.replace(event, index=first + event.index)
+        else:
+            yield event
 
 
 def valid_calls(events: Sequence[Event], tools: Toolset) -> list[int]:

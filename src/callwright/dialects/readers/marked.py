@@ -117,7 +117,7 @@ class MarkedReader(ProseReader):
                 yield from self.skip_blanks()
         else:
             self.emit(Markup(blanks + tag))
-            yield from self._think(self._thoughts[tag])
+            yield from self._think(self.thoughts[tag])
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
@@ -267,14 +267,14 @@ class MarkedReader(ProseReader):
 
     # --- calls without a marker ---
 
-    def _value(self, lead: str) -> Parse[None]:
+    def value(self, lead: str) -> Parse[None]:
         """See `ProseReader`; in some formats an answer may begin with calls that have no marker."""
-        if self._form.bare and not lead.strip() and not self._before.strip():
+        if self._form.bare and not lead.strip() and not self.before.strip():
             head = yield from MarkedJson(self.source, self.tools, self._stops).head()
             if head and self.tools.resolve_name(head["name"]) in self.tools:
                 yield from self._bare(lead)
                 return
-        yield from super()._value(lead)
+        yield from super().value(lead)
 
     def _bare(self, lead: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""

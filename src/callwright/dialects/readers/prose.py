@@ -10,23 +10,20 @@ is held, and what it holds is judged as a whole, too.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
-from typing import Final, assert_never
+from typing import Final
 
 import msgspec
 
-from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.calls.toolset import Toolset
-from callwright.conversation import NamedTool
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import OPENINGS, WholeText, read_foreign
+from callwright.dialects.readers.foreign import OPENINGS, WholeText, counted_from, read_foreign
 from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
 from callwright.events import (
-    ArgumentsDelta,
-    CallEnded,
     CallStarted,
     ContentDelta,
     Event,
@@ -35,12 +32,10 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.free_text.intent import find_runs, is_announcement, verdict
-from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
+from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_until
-from callwright.tolerant_json.find import beside_values
-from callwright.tolerant_json.markers import END_TOKENS, JSON_TAGS, MARKS
-from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
-from callwright.tolerant_json.wrappers import unfenced
+from callwright.tolerant_json.markers import END_TOKENS, MARKS
+from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["Marks", "ProseReader"]
 
@@ -52,30 +47,14 @@ _FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
 # The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
 _MAX_NAME_AHEAD: Final = 200
 _MAX_FOREIGN: Final = 4
-# JSON as a JSON string, or with each of its quotes escaped.
-_ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
-# Characters of look-ahead for the first key of an object, or the tag of a fence.
-_MAX_PEEK: Final = 300
-# So many thoughts of a kind are looked for in held text.
-_MAX_THOUGHTS: Final = 16
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
 # A tag as `callwright.prompt` breaks it.
 _BROKEN = re.compile("[<\\[]\u2060[^\\s]")
 
 _EVERYTHING = Markers()
-_NO_STOPS = JsonTerminators()
-_FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
-_FIRST_KEY = re.compile(
-    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
-    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
-)
-_BEGINS_VALUE: Final = "\"'`“‘{["
-_MAY_BE_OBJECT = re.compile(
-    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
-)
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -114,32 +93,32 @@ class ProseReader:
 
     def __init__(self, source: StreamReader, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
         self.source = source
-        self.emit = source.emit
-        self.markup = source.markup
+        self.emit: Callable[[Event], object] = source.emit
+        self.markup: Callable[[str], object] = source.markup
         self.tools = tools
         self.calls = 0
-        self._tags = marks.tags
-        self._thoughts = dict(marks.thoughts)
+        self.tags = marks.tags
+        self.thoughts: Mapping[str, str] = dict(marks.thoughts)
         self._ends = tuple(dict.fromkeys((*marks.ends, *END_TOKENS)))
-        self._keys = CallKeySet(tools)
         self._make: Callable[[str], Event] = ContentDelta
         self._code = CodeContext()
-        self._before = ""  # the end of the text so far
+        self.before = ""  # the end of the text so far
         self._apart = False  # a call stands between the text so far and what comes
         self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
         self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
-        self._replays = False  # held text is being parsed again
-        self._rest = ""  # the part of it that is parsed after it
+        self.replays = False  # held text is being parsed again
+        self.rest = ""  # the part of it that is parsed after it
+        self.in_json = JsonInText(self)
         self._in_text, self._in_thought = _markers(marks, self._ends, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open."""
         yield from self.skip(_BOM)
         if start == "reasoning":
-            opening, close = next(iter(self._thoughts.items()))
+            opening, close = next(iter(self.thoughts.items()))
             yield from self.skip_blanks()
             yield from self.skip(opening)
             yield from self._think(close)
@@ -147,8 +126,8 @@ class ProseReader:
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        if len(self.tools) and not (self._before or self._shows) and (yield from self._begins_held()):
-            yield from self._held("")
+        if len(self.tools) and not (self.before or self._shows) and (yield from self.in_json.begins_held()):
+            yield from self.in_json.held("")
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
@@ -156,29 +135,29 @@ class ProseReader:
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
         """Read what a marker behind `blanks` begins."""
-        shown = self._shows and marker not in self._thoughts and marker not in self._thoughts.values()
+        shown = self._shows and marker not in self.thoughts and marker not in self.thoughts.values()
         if shown or self._code.inside(blanks):
             self.emit(self.say(blanks + marker))
-        elif marker in self._tags:
+        elif marker in self.tags:
             yield from self._own_tag(blanks, marker)
-        elif marker in self._thoughts:
+        elif marker in self.thoughts:
             yield from self._thought(blanks, marker)
-        elif marker in self._thoughts.values():
+        elif marker in self.thoughts.values():
             self.lone_close(blanks + marker)
             yield from self.skip_blanks()
         elif marker in self._ends:
             yield from self._end_token(blanks + marker)
         elif marker in _FENCES and self.at_line_start(blanks):
-            yield from self._fence(blanks, marker)
+            yield from self.in_json.fence(blanks, marker)
         elif marker in _BRACES:
             self.source.at -= 1
-            yield from self._value(blanks)
+            yield from self.value(blanks)
         elif marker in _FOREIGN:
             if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
                 return
             behind = yield from self.held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
-                yield from self._held(blanks + marker + behind)
+                yield from self.in_json.held(blanks + marker + behind)
             else:  # the marker is only mentioned
                 self.emit(self.say(blanks + marker + behind))
         else:
@@ -201,13 +180,16 @@ class ProseReader:
         if found is None:
             source.unread(held)
             return False
-        runs = find_runs(written, [(0, len(written) - len(found.behind))], self._before)
+        runs = find_runs(written, [(0, len(written) - len(found.behind))], self.before)
         meant = verdict(runs, demanded=self.tools.choice != "auto", names=self.tools.names())
         if meant == "certain":
             detail = f"a call as {found.dialect} writes it"
             self.emit(Problem("foreign_format", detail, call=self.calls))
             self.markup(opening[: len(opening) - len(opening.lstrip())])
-            self._emit_counted(found.events)
+            for event in counted_from(found.events, self.calls):
+                self.emit(event)
+            self.calls += sum(isinstance(event, CallStarted) for event in found.events)
+            self.call_begins()
             if found.behind:
                 self.emit(self.say(found.behind))
             return True
@@ -218,21 +200,15 @@ class ProseReader:
             self.emit(problem)
         return True
 
-    def _emit_counted(self, events: Sequence[Event]) -> None:
-        """Emit calls that were counted from 0."""
-        first = self.calls
-        for event in events:
-            if isinstance(event, CallStarted | ArgumentsDelta | CallEnded):
-                event = msgspec.structs.replace(event, index=first + event.index)
-                self.calls = max(self.calls, event.index + 1)
-            self.emit(event)
-        self.call_begins()
-
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
         behind = yield from self.held_blanks()
         mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
         self.emit(self.say(token + behind) if mentioned else Markup(token + behind))
+
+    def value(self, lead: str) -> Parse[None]:
+        """Read what a brace or bracket behind `lead` begins: a call, data or text."""
+        yield from self.in_json.value(lead)
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """Read what follows an opening tag; for formats that have one."""
@@ -243,7 +219,7 @@ class ProseReader:
 
     def _own_tag(self, blanks: str, tag: str) -> Parse[None]:
         """A tag of the format itself: read at once where it is certain, else with all that follows it."""
-        if _BROKEN.search(self._before):
+        if _BROKEN.search(self.before):
             self.emit(self.say(blanks + tag))  # a text that the prompt has broken is repeated
         elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
             return
@@ -278,15 +254,15 @@ class ProseReader:
             or not self.tools.ordered
             or self.tools.choice != "auto"
             or (own and self._control)
-            or not self._before.strip()
-            or is_announcement(self._before + blanks, self.tools.names())
+            or not self.before.strip()
+            or is_announcement(self.before + blanks, self.tools.names())
         )
 
     def _doubtful(self, opening: str, *, own: bool) -> Parse[None]:
         """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = opening + held
-        before = (self.calls, self._apart, self._before, copy(self._code))
+        before = (self.calls, self._apart, self.before, copy(self._code))
         trial = self._try(text)
         found = find_runs(text, trial.places(len(text)), before[2])
         meant = not trial.spans or verdict(found, own=own) == "certain"
@@ -295,7 +271,7 @@ class ProseReader:
             for event in trial.events:
                 self.emit(event)
             return
-        self.calls, self._apart, self._before, self._code = before
+        self.calls, self._apart, self.before, self._code = before
         self._shows = True
         self.replay(text[:begin] if meant else text)
         self._shows = False
@@ -324,12 +300,12 @@ class ProseReader:
             if text.isspace():
                 return Markup(text)
             self._apart = False
-            if self._before:
+            if self.before:
                 said = text.lstrip()
                 self.markup(text[: len(text) - len(said)])
                 text = f"\n\n{said}"
         self._code.feed(text)
-        self._before = (self._before + text)[-_REMEMBERED:]
+        self.before = (self.before + text)[-_REMEMBERED:]
         return self._make(text)
 
     def at_line_start(self, blanks: str) -> bool:
@@ -416,7 +392,7 @@ class ProseReader:
 
     def _thought(self, blanks: str, opening: str) -> Parse[None]:
         """What may open a thought. Within a line it does only if it is closed."""
-        close = self._thoughts[opening]
+        close = self.thoughts[opening]
         if not (self._apart or self.at_line_start(blanks)):
             if not (yield from self._is_closed(close)):
                 self.emit(self.say(blanks + opening))
@@ -441,7 +417,7 @@ class ProseReader:
         """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
         yield from self.skip_blanks()
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
-        before, self._before, self._apart = self._before, "", False
+        before, self.before, self._apart = self.before, "", False
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self.say)
             if marker == close or marker in self._ends:
@@ -449,7 +425,7 @@ class ProseReader:
                 break
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
-        self._make, self._code, self._before = ContentDelta, code, before
+        self._make, self._code, self.before = ContentDelta, code, before
         yield from self.skip_blanks()
 
     def _draft(self, opening: str, close: str) -> Parse[bool]:
@@ -460,10 +436,10 @@ class ProseReader:
         if marker in _BRACES:
             self.source.at -= 1
             opening = opening.removesuffix(marker)
-            if (yield from self._first_key()) not in self._keys:
+            if not (yield from self.in_json.names_call()):
                 self.emit(self.say(opening + self.source.take(self.source.at + 1)))
                 return False
-        elif marker in self._tags:
+        elif marker in self.tags:
             opening += yield from self.held_blanks()
             if not (yield from self._may_begin_call(marker)):
                 self.emit(self.say(opening))
@@ -472,7 +448,7 @@ class ProseReader:
         text = opening + held
         at = len(text) if end == close else self._last_call(text)
         thought = text[:at].rstrip()
-        doubts = recover(text, self.tools, before=self._before) if end != close and at == len(text) else ()
+        doubts = recover(text, self.tools, before=self.before) if end != close and at == len(text) else ()
         if thought:
             self.emit(self.say(thought))
         self.markup(text[len(thought) : at])
@@ -480,7 +456,7 @@ class ProseReader:
             if isinstance(piece, TextSegment) and piece.problem:
                 self.emit(piece.problem)
         if at < len(text):
-            self._make, self._code, self._before = ContentDelta, CodeContext(), ""
+            self._make, self._code, self.before = ContentDelta, CodeContext(), ""
             self.replay(text[at:])
         self.markup(end)
         return True
@@ -492,7 +468,7 @@ class ProseReader:
 
     def _last_call(self, text: str) -> int:
         """Where the calls at the end of unclosed reasoning begin; the length of the text if there are none."""
-        pieces = recover(text, self.tools, before=self._before)
+        pieces = recover(text, self.tools, before=self.before)
         at = len(text)
         for piece in reversed(pieces):
             if not isinstance(piece, RecoveredCall):
@@ -505,182 +481,17 @@ class ProseReader:
         first.
         """
         self.emit(Markup(written))
-        if self._before and not self.calls:
+        if self.before and not self.calls:
             detail = f"{written.strip()} without its opener: what stood before it was thought"
             self.emit(Problem("unopened_reasoning", detail))
-            self._before = ""
+            self.before = ""
             self._code = CodeContext()
-
-    # --- what may be a call ---
-
-    def _begins_held(self) -> Parse[bool]:
-        """Whether the answer begins with JSON inside a JSON string, or with a tool's name glued to its arguments:
-        `f{"a": 1}`.
-        """
-        beginnings = (*_ENCODED, *[f"{name}{{" for name in self.tools.names()])
-        firsts = {word[0] for word in beginnings}
-        while True:
-            begin = self.source.ahead(_MAX_PEEK).lstrip()
-            if begin.startswith(beginnings):
-                return True
-            if begin and begin[0] not in firsts:
-                return False
-            if not self.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
-                return False
-            yield
-
-    def _fence(self, blanks: str, ticks: str) -> Parse[None]:
-        """A fenced block: an object in it may be a call, anything else is text."""
-        source = self.source
-        while True:
-            head = _FENCE_HEAD.match(source.ahead(_MAX_PEEK))
-            inside = head.string[head.end() :] if head else ""
-            whole = inside and not any(len(inside) < len(tag) and tag.startswith(inside) for tag in self._tags)
-            if whole or not source.more(_MAX_PEEK):
-                break
-            yield
-        if head and self._may_open_call(head["tag"], inside):
-            opening = blanks + ticks + source.take(source.at + head.end())
-            if inside.startswith(_BRACES):
-                yield from self._value(opening)
-            else:
-                yield from self._held(opening)
-        else:
-            self.emit(self.say(blanks + ticks))
-
-    def _may_open_call(self, tag: str, inside: str) -> bool:
-        if inside.startswith(_BRACES):
-            return tag.lower() in JSON_TAGS
-        return not self._before and inside.startswith(self._tags)
-
-    def _value(self, lead: str) -> Parse[None]:
-        """A brace or bracket behind `lead`: the begin of a call, of data, or of text."""
-        key = yield from self._first_key(in_line=not self.at_line_start(lead))
-        asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
-        if key in self._keys or asked_for:
-            yield from self._held(lead)
-            return
-        if lead:
-            self.emit(self.say(lead))
-        if key is None:
-            self.emit(self.say(self.source.take(self.source.at + 1)))
-        else:
-            # Data, even if something inside looks like a call.
-            yield from pass_json(self.source, _NO_STOPS, self.say)
-
-    def _first_key(self, *, in_line: bool = False) -> Parse[str | None]:
-        """The first key of the object that begins here, None if none does.
-
-        `in_line`: words stand before it on its line. Then an unquoted key with an unquoted value is prose: `the set {x:
-        y}`.
-        """
-        source = self.source
-        while True:
-            begin = source.ahead(_MAX_PEEK)
-            if found := _FIRST_KEY.match(begin):
-                if found["comment"]:  # the key behind a comment is not known: hold the object
-                    return NAME_KEYS[0]
-                if in_line and found["word"] is not None and found["value"] not in _BEGINS_VALUE:
-                    return None
-                return found["word"] or next(key for key in found.groups() if key is not None)
-            if not source.more(_MAX_PEEK) or not _MAY_BE_OBJECT.match(begin):
-                return None
-            yield
-
-    def _held(self, lead: str) -> Parse[None]:
-        """Hold the rest of the answer, then find the calls in it."""
-        held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
-        text = self._without_thoughts(lead + held)
-        closes = [(at, tag) for tag in self._thoughts.values() if (at := beside_values(text, tag)) >= 0]
-        if closes:
-            at, tag = min(closes)
-            said = text[:at].rstrip()
-            self.emit(self.say(said))
-            self.lone_close(text[len(said) : at + len(tag)])
-            rest = text[at + len(tag) :]
-            if self._replays and self.source.done:
-                self._rest = rest  # it is parsed after this text, not inside
-            else:
-                self.replay(rest)
-        elif (inner := self._unwrapped(text)) is not None:
-            self.replay(inner)
-        else:
-            self._tell(recover(text, self.tools, before=self._before))
-
-    def _without_thoughts(self, text: str) -> str:
-        """Held text without the thoughts in it, which go out; a thought stands beside values, opened and closed."""
-        for opening, close in self._thoughts.items():
-            for _ in range(_MAX_THOUGHTS):
-                begin = beside_values(text, opening)
-                end = beside_values(text[begin:], close) if begin >= 0 else -1
-                if end < 0:
-                    break
-                inner = text[begin + len(opening) : begin + end]
-                said = inner.strip()
-                lead, _, tail = inner.partition(said) if said else (inner, "", "")
-                self.markup(opening + lead)
-                if said:
-                    self.emit(ReasoningDelta(said))
-                self.markup(tail + close)
-                text = text[:begin] + text[begin + end + len(close) :]
-        return text
-
-    def _unwrapped(self, text: str) -> str | None:
-        """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
-        so.
-        """
-        span = unfenced(text) if self._tags and not self._before else None
-        if span is None or not text.startswith(self._tags, span[0]):
-            return None
-        inner = text[slice(*span)]
-        if "\n```" in inner or "\n~~~" in inner:
-            return None
-        self.emit(Markup(text[: span[0]]))
-        self.markup(text[span[1] :])
-        return inner
-
-    def _tell(self, pieces: Sequence[Segment]) -> None:
-        """Emit the segments of a held text."""
-        has_calls = any(isinstance(piece, RecoveredCall) for piece in pieces)
-        for piece in pieces:
-            match piece:
-                case TextSegment(words, problem):
-                    if not has_calls:
-                        self.emit(self.say(words))
-                    else:
-                        self._trimmed(words)
-                    if problem:
-                        self.emit(problem)
-                case RecoveredCall():
-                    self._whole_call(piece)
-                case _:
-                    assert_never(piece)
-
-    def _trimmed(self, words: str) -> None:
-        """Emit the text beside calls, without the white space around it."""
-        said = words.strip()
-        lead = len(words) - len(words.lstrip())
-        self.markup(words[:lead])
-        if said:
-            self.emit(self.say(said))
-        self.markup(words[lead + len(said) :])
-
-    def _whole_call(self, found: RecoveredCall) -> None:
-        self.call_begins()
-        index = self.calls
-        self.calls += 1
-        for problem in found.problems:
-            self.emit(msgspec.structs.replace(problem, call=index))
-        self.emit(CallStarted(index, found.name))
-        self.emit(ArgumentsDelta(index, found.arguments))
-        self.emit(CallEnded(index, complete=found.complete))
-        self.markup(found.text)
 
     def replay(self, text: str) -> None:
         """Parse held text again, as what it turned out to be, then what was left over from it."""
-        outer, markup, replays, self._replays = self.source, self.markup, self._replays, True
+        outer, markup, replays, self.replays = self.source, self.markup, self.replays, True
         while text:
-            self._rest = ""
+            self.rest = ""
             self.source = StreamReader(self.emit)
             self.markup = self.source.markup
             self.source.push(text)
@@ -691,5 +502,5 @@ class ProseReader:
                 self.markup(self.source.blanks())
             for _ in self._parts():
                 raise AssertionError("held text is whole")
-            text = self._rest
-        self.source, self.markup, self._replays = outer, markup, replays
+            text = self.rest
+        self.source, self.markup, self.replays = outer, markup, replays

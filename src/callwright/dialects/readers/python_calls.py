@@ -110,7 +110,7 @@ class PythonReader(ProseReader):
             source.unread(bracket + inner)
             self.emit(self.say(opening))
 
-    def _value(self, lead: str) -> Parse[None]:
+    def value(self, lead: str) -> Parse[None]:
         """See `ProseReader`; a bracket may open a list of calls."""
         source = self.source
         if source.text.startswith("[", source.at):
@@ -119,7 +119,7 @@ class PythonReader(ProseReader):
                 yield from self._judge(lead, bracket, self._list(lead + bracket), own=False)
                 return
             source.unread(bracket)
-        yield from super()._value(lead)
+        yield from super().value(lead)
 
     def _list(self, opening: str) -> Parse[None]:
         """Read a list of calls without markers, behind its bracket."""
