@@ -29,7 +29,7 @@ _MARKS: Final = CallMarks(
     opens=(_OPEN,), closes=(_CLOSE,), special=False, thoughts=(_THINK, ("<think>", "</think>")), ends=(_END,)
 )
 # What a reader knows of the answer so far.
-_STATE: Final = ("calls", "_make", "_code", "_before", "_apart")
+_STATE: Final = ("calls", "_make", "_code", "before", "_apart")
 _TAGS: Final = KeyValueTags(
     call=_OPEN,
     call_end=_CLOSE,

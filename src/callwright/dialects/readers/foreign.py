@@ -14,9 +14,10 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.base import get_dialect
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Problem
 from callwright.stream_reader import StreamReader
+from callwright.tolerant_json.markers import MARKS
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["OPENINGS", "ForeignCalls", "WholeText", "counted_from", "read_as", "read_foreign", "valid_calls"]
+__all__ = ["FOREIGN", "OPENINGS", "ForeignCalls", "WholeText", "counted_from", "read_as", "read_foreign", "valid_calls"]
 
 # By the opening of a call or of a block of calls: the dialects that write it, the likelier first.
 OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -26,6 +27,7 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<function=": ("qwen3_coder", "functionary_v31"),
     "<function_calls>": ("olmo3",),
     "<ifm|tool_calls>": ("k2_horizon",),
+    "<iquest_tool_call>": ("iquest_q1",),
     "<longcat_tool_call>": ("longcat",),
     "<minimax:tool_call>": ("minimax_m2",),
     "<seed:tool_call>": ("seed_oss",),
@@ -38,6 +40,7 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<|plamo:begin_tool_requests:plamo|>": ("plamo3",),
     "<|python_tag|>": ("llama3_json", "pythonic"),
     "<|tool_call>": ("gemma4",),
+    "<|tool_call:start|>": ("solar_open2",),
     "<|tool_call_begin|>": ("kimi_k2",),
     "<|tool_call_start|>": ("lfm2",),
     "<|tool_calls_section_begin|>": ("kimi_k2",),
@@ -52,6 +55,15 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "]<]minimax[>[": ("minimax_m3",),
     "functools[": ("phi4_mini",),
 }
+
+
+# Openings of calls that other families write, or any.
+FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
+
+
+def foreign_to(tags: tuple[str, ...]) -> list[str]:
+    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
+    return [mark for mark in FOREIGN if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)]
 
 
 class ForeignCalls(msgspec.Struct, frozen=True):

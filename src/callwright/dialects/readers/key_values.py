@@ -108,10 +108,10 @@ class KeyValueReader(ParameterReader):
         rest, tags = spelled
         self.source.take(self.source.at + len(rest))
         other = KeyValueReader(self.source, self.tools, tags, ends=self._ends)
-        for state in ("calls", "_make", "_code", "_before", "_apart"):
+        for state in ("calls", "_make", "_code", "before", "_apart"):
             setattr(other, state, getattr(self, state))
         yield from other._marked(blanks, opener + rest)
-        for state in ("calls", "_code", "_before", "_apart"):
+        for state in ("calls", "_code", "before", "_apart"):
             setattr(self, state, getattr(other, state))
 
     def _names_call(self) -> Parse[bool]:

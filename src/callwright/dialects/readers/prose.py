@@ -19,7 +19,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import OPENINGS, WholeText, counted_from, read_foreign
+from callwright.dialects.readers.foreign import FOREIGN, OPENINGS, WholeText, counted_from, foreign_to, read_foreign
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
@@ -34,7 +34,7 @@ from callwright.events import (
 from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_until
-from callwright.tolerant_json.markers import END_TOKENS, MARKS
+from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["Marks", "ProseReader"]
@@ -42,8 +42,6 @@ __all__ = ["Marks", "ProseReader"]
 _BOM: Final = "\ufeff"
 _FENCES: Final = ("```", "~~~")
 _BRACES: Final = ("{", "[")
-# Openings of calls that other families write, or any.
-_FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
 # The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
 _MAX_NAME_AHEAD: Final = 200
 _MAX_FOREIGN: Final = 4
@@ -75,15 +73,10 @@ def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[M
     """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
     format.
     """
-    openers = (*_BRACES, *_FENCES, *_foreign_to(marks.tags)) if has_tools else ()
+    openers = (*_BRACES, *_FENCES, *foreign_to(marks.tags)) if has_tools else ()
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
     return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
-
-
-def _foreign_to(tags: tuple[str, ...]) -> list[str]:
-    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
-    return [mark for mark in _FOREIGN if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)]
 
 
 class ProseReader:
@@ -152,7 +145,7 @@ class ProseReader:
         elif marker in _BRACES:
             self.source.at -= 1
             yield from self.value(blanks)
-        elif marker in _FOREIGN:
+        elif marker in FOREIGN:
             if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
                 return
             behind = yield from self.held_blanks()
