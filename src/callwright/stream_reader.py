@@ -100,8 +100,8 @@ def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
 class StreamReader:
     """What a parser reads from and emits to. The unread text is `text[at:]`.
 
-    `ended`: no more text will come. Why, no reader knows: whether the model stopped, was stopped or hit a limit, what it
-    had not closed by then is unfinished.
+    `ended`: no more text will come. Why, no reader knows: whether the model stopped, was stopped or hit a limit, what
+    it had not closed by then is unfinished.
     """
 
     __slots__ = ("_fast_path", "_pushed", "at", "emit", "ended", "text")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from callwright import Turn, collect
+from callwright import ArgumentsDelta, CallEnded, CallStarted, Parser, Turn, collect
 from tests.support.cases import tools
 from tests.support.parsing import merged, pieces, read
 
@@ -84,3 +84,16 @@ def test_a_long_string_behind_a_stop_and_a_start_token_reads_the_same_in_every_c
     assert turn.calls[0].arguments.startswith('{"title": "a')
     if behind.startswith('",'):
         assert turn.calls[0].arguments.endswith('"body": "c"}')
+
+
+def test_of_several_calls_in_one_each_goes_out_as_it_comes() -> None:
+    uses = '{"tool_uses":[{"recipient_name":"functions.ping","parameters":{}},{"recipient_name":"functions.take_note",'
+    parser = Parser(dialect="harmony", tools=TOOLS)
+
+    first = parser.feed(f"<|channel|>commentary to=multi_tool_use.parallel <|constrain|>json<|message|>{uses}")
+    second = parser.feed('"parameters":{"title": "Boats')
+
+    assert [event.name for event in first if isinstance(event, CallStarted)] == ["ping"]
+    assert [event.complete for event in first if isinstance(event, CallEnded)] == [True]
+    assert [event.name for event in second if isinstance(event, CallStarted)] == ["take_note"]
+    assert "".join(event.text for event in second if isinstance(event, ArgumentsDelta)) == '{"title": "Boats'

@@ -5,12 +5,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
 import openai_harmony as library
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright import Turn, parse, render, typescript
+from callwright.conversation import Conversation, FunctionTool, Message, TextPart
+from callwright.dialects.base import get_dialect
+from callwright.dialects.harmony.prompt import Options
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from tests.support.cases import tools
 from tests.support.examples import examples
@@ -393,6 +397,80 @@ def test_a_conversation_becomes_the_librarys_prompt(
     said: Said, given_tools: list[Tool], options: Json, ending: str
 ) -> None:
     assert rendered(said, given_tools, options, ending) == rendered_by_library(said, given_tools, options, ending)
+
+
+NAMESPACE = library.ToolNamespaceConfig(
+    name="multi_tool_use",
+    description=(
+        "This tool serves as a wrapper for utilizing multiple tools. Each tool that can be used must be specified in "
+        "the tool sections. Only tools in the functions namespace are permitted.\nEnsure that the parameters provided "
+        "to each tool are valid according to that tool's specification."
+    ),
+    tools=[
+        library.ToolDescription.new(
+            "parallel",
+            "Use this function to run multiple tools simultaneously, but only if they can operate in parallel. Do this "
+            "even if the prompt suggests using the tools sequentially.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "tool_uses": {
+                        "description": "The tools to be executed in parallel. NOTE: only functions tools are permitted",
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "recipient_name": {
+                                    "type": "string",
+                                    "description": "The name of the tool to use. The format should either be just the "
+                                    "name of the tool, or in the format namespace.function_name for plugin and "
+                                    "function tools.",
+                                },
+                                "parameters": {
+                                    "type": ["object"],
+                                    "description": "The parameters to pass to the tool. Ensure these are valid "
+                                    "according to the tool's own specifications.",
+                                },
+                            },
+                            "required": ["recipient_name", "parameters"],
+                        },
+                    }
+                },
+                "required": ["tool_uses"],
+            },
+        )
+    ],
+)
+
+
+@checked
+@given(st.lists(TOOLS, min_size=1, max_size=2, unique_by=lambda tool: tool.name))
+def test_the_tool_that_makes_several_calls_is_rendered_as_the_library_renders_a_namespace(
+    given_tools: list[Tool],
+) -> None:
+    content = library.DeveloperContent.new().with_function_tools([tool.of_library() for tool in given_tools])
+    developer = library.Message.from_role_and_content(ROLES.DEVELOPER, content.with_tools(NAMESPACE))
+    messages = [system_of_library(DEFAULTS), developer, message(ROLES.USER, "Both.")]
+    tokens = encoding().render_conversation_for_completion(
+        library.Conversation.from_messages(messages), ROLES.ASSISTANT
+    )
+    said = Said([], [{"role": "user", "content": "Both."}], [])
+
+    prompt = rendered(said, given_tools, {**DEFAULTS, "multi_tool_use": True}, "completion")
+    assert prompt == encoding().decode(tokens)
+
+
+def test_the_tool_that_makes_several_calls_is_shown_only_where_several_are_allowed() -> None:
+    harmony = get_dialect("harmony")
+    asked = Conversation((Message("user", (TextPart("Both."),)),), (FunctionTool("ping"),))
+    one_at_most = msgspec.structs.replace(asked, parallel_tool_calls=False)
+    no_tools = msgspec.structs.replace(asked, tools=())
+    options = Options(multi_tool_use=True)
+
+    for conversation, shown in ((asked, True), (one_at_most, False), (no_tools, False)):
+        chat = json.dumps(harmony.messages(conversation, options))
+        assert ("multi_tool_use" in harmony.render(conversation, options).text) is shown
+        assert ("multi_tool_use" in chat) is shown
 
 
 @pytest.mark.parametrize("names", [("browser",), ("python",), ("browser", "python"), ("python", "browser")])

@@ -79,7 +79,7 @@ def test_ground_floors_load_nothing_of_upper_ones(module: str, without: tuple[st
 @pytest.mark.parametrize("name", dialect_names())
 def test_every_dialect_has_the_whole_face_and_its_vectors(name: str) -> None:
     dialect = get_dialect(name)
-    for attribute in ("aliases", "model_families", "source", "stops", "stop_token_ids", "Options"):
+    for attribute in ("aliases", "model_families", "source", "stops", "stop_token_ids", "options"):
         assert hasattr(dialect, attribute), attribute
     for function in ("render", "messages", "parse", "write"):
         assert callable(getattr(dialect, function))

@@ -73,7 +73,7 @@ class Work(Struct, frozen=True):
             raise ConfigError(str(error)) from error
 
     def _check(self) -> None:
-        if self.dialect is not None:
+        if self.dialect is not None and (self.dialect, self.operation) != ("auto", "parse"):
             get_dialect(self.dialect)
         if self.operation == "convert":
             if self.source == self.target:

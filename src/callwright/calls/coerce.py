@@ -6,6 +6,7 @@ arithmetic, nothing that depends on a language. What no rule fits stays as it is
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
 from callwright.calls.aliases import fold
@@ -13,14 +14,15 @@ from callwright.schema.resolve import TYPE_NAMES, Schema
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
-from callwright.tolerant_json.tree import Item, Node
+from callwright.tolerant_json.tree import Item, Kind, Node
 
-__all__ = ["RULES", "CoercionRule", "fold_enum", "node_text"]
+__all__ = ["RULES", "CoercionRule", "as_integer", "bare_text", "constant", "fold_enum", "node_text", "read_number"]
 
 CoercionRule = Literal[
     "text_to_integer",
     "text_to_number",
     "text_to_boolean",
+    "text_to_null",
     "scalar_to_text",
     "object_to_text",
     "json_in_text",
@@ -30,7 +32,13 @@ CoercionRule = Literal[
 ]
 Rule: TypeAlias = Callable[[Node, Schema], Node | None]
 
-_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?").fullmatch
+_WHOLE = re.compile(r"\+?(-?)0*(\d+)(?:\.0+)?").fullmatch
+_PADDING = re.compile(r"\A\+?(-?)0*(?=\d)")
+_QUOTES: Final = ('\\"', '"', "'")
+_NULLS: Final = frozenset(("null", "none", "nil"))
+_MAX_EXPANDED: Final = 2**64
+# No number that is worth it has more digits.
+_MAX_DIGITS: Final = 40
 _SCHEMA_KEYS: Final = frozenset(("properties", "required", "items", "enum", "description", "$ref", "anyOf"))
 
 
@@ -44,21 +52,67 @@ def node_text(node: Node) -> str | None:
         return None
 
 
+def constant(node: Node | None) -> object:
+    """The value of a scalar, which may choose a branch of a union; `...` for anything else."""
+    if node is None or node.kind not in ("string", "word", "number", "literal"):
+        return ...
+    try:
+        return node.value()
+    except NotJsonError:
+        return ...
+
+
+def bare_text(text: str) -> str:
+    r"""A text that is to be a number or a literal, without the quotes around it: `"5"` and `\"5\"` are `5`."""
+    text = text.strip()
+    for quote in _QUOTES:
+        if len(text) > 2 * len(quote) and text.startswith(quote) and text.endswith(quote):
+            return text[len(quote) : -len(quote)].strip()
+    return text
+
+
+def as_integer(number: str, *, is_integer: bool = False) -> str:
+    """A JSON number as an integer if it is a whole one that ends in zeros: `500.0` is `500`; else as it is.
+
+    `is_integer`: also one with an exponent, `1e3`.
+    """
+    if is_integer and "e" in number.lower() and abs(whole := Decimal(number)) < _MAX_EXPANDED and whole == int(whole):
+        return str(int(whole))
+    found = _WHOLE(number) if "." in number else None
+    if found is None or len(found[2]) > _MAX_DIGITS:
+        return number
+    return found[2] if found[2] == "0" else found[1] + found[2]
+
+
+def read_number(text: str) -> str:
+    """The JSON of a number in a text, without what JSON does not allow before it (a plus sign, zeros); `""` if there
+    is none.
+    """
+    number = _PADDING.sub(r"\1", bare_text(text))
+    return as_integer(number) if is_number(number) else ""
+
+
 def text_to_integer(node: Node, _: Schema) -> Node | None:
-    """`"5"` and `"5.0"` become `5`."""
-    found = _WHOLE((node_text(node) or "").strip())
-    return Node("number", found[1], found[1]) if found else None
+    """`"5"`, `"5.0"` and `"05"` become `5`."""
+    found = _WHOLE(bare_text(node_text(node) or ""))
+    number = found and (found[1] + found[2] if found[2] != "0" else "0")
+    return Node("number", number, number) if number else None
 
 
 def text_to_number(node: Node, _: Schema) -> Node | None:
     """`"1.10"` becomes `1.10`, digit by digit."""
-    text = (node_text(node) or "").strip()
-    return Node("number", text, text) if is_number(text) else None
+    text = read_number(node_text(node) or "")
+    return Node("number", text, text) if text else None
+
+
+def text_to_null(node: Node, _: Schema) -> Node | None:
+    """`"None"` and `"nil"` become `null`."""
+    return Node("literal", "null", "null") if bare_text(node_text(node) or "").lower() in _NULLS else None
 
 
 def text_to_boolean(node: Node, _: Schema) -> Node | None:
     """`"True"` becomes `true`. `"yes"` and `"1"` stay as they are."""
-    text = (node_text(node) or "").strip().lower()
+    text = bare_text(node_text(node) or "").lower()
     return Node("literal", text, text) if text in ("true", "false") else None
 
 
@@ -112,13 +166,23 @@ def item_of_list(node: Node, _: Schema) -> Node | None:
 
 
 def fold_enum(node: Node, schema: Schema) -> Node | None:
-    """The enum member that was spelled differently (`"Celsius"` for `"celsius"`); None if not exactly one fits."""
-    members = schema.get("enum")
+    """The enum member that was spelled differently (`"Celsius"` for `"celsius"`, `7` for `"7"`); None if not exactly
+    one fits.
+    """
+    members = [schema["const"]] if "const" in schema else schema.get("enum")
     text = node_text(node)
-    if not isinstance(members, list) or text is None or text in members:
+    written = node.written if text is None and node.kind in ("number", "literal") else text
+    if not isinstance(members, list) or not written or (text is not None and text in members):
         return None
-    same = [member for member in members if isinstance(member, str) and fold(member) == fold(text)]
-    return Node("string", encode(same[0]).decode()) if len(same) == 1 and fold(text) else None
+    if text is None and any(encode(member).decode() == node.json for member in members):
+        return None
+    same = [member for member in members if isinstance(member, str) and fold(member) == fold(written)]
+    same += [member for member in members if not isinstance(member, str) and encode(member).decode() == written.strip()]
+    if len(same) != 1 or not fold(written):
+        return None
+    made = encode(same[0]).decode()
+    kind: Kind = "string" if isinstance(same[0], str) else "literal" if made in ("true", "false", "null") else "number"
+    return Node(kind, made, made)
 
 
 # By the wanted type: the rules that are tried, in order, on a value of another type.
@@ -133,4 +197,5 @@ RULES: Final[Mapping[str, tuple[tuple[CoercionRule, Rule], ...]]] = {
     ),
     "object": (("json_in_text", json_in_text), ("item_of_list", item_of_list)),
     "array": (("json_in_text", json_in_text), ("value_to_list", value_to_list)),
+    "null": (("text_to_null", text_to_null),),
 }

@@ -13,7 +13,7 @@ from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem, ProblemKind
-from callwright.schema.keywords import properties
+from callwright.schema.resolve import root_properties
 from callwright.schema.validate import Fault
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.reader import JsonRepair, read_json
@@ -28,6 +28,10 @@ _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "same_twice": "argument_dropped",
     "null_left_out": "argument_dropped",
     "unwrapped": "arguments_unwrapped",
+}
+_JSON_KINDS: Final[Mapping[JsonRepair, ProblemKind]] = {
+    "repeated_key": "argument_repeated",
+    "same_key": "argument_dropped",
 }
 # How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5
@@ -59,7 +63,11 @@ def _kind(step: Repair) -> ProblemKind:
 def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) -> list[Problem]:
     """The JSON repairs of the tolerant reader as problems of a call."""
     return [
-        Problem("json_repaired", rule.replace("_", " ") + (f", {times} times" if times > 1 else ""), call)
+        Problem(
+            _JSON_KINDS.get(rule, "json_repaired"),
+            rule.replace("_", " ") + (f", {times} times" if times > 1 else ""),
+            call,
+        )
         for rule, times in repairs.items()
     ]
 
@@ -86,7 +94,7 @@ def tools_taking(node: Node, tools: Toolset) -> list[str]:
     """
     found: list[str] = []
     for tool in tools:
-        own = properties(tool.parameters)
+        own = root_properties(tool.parameters)
         made, _ = repair_arguments(node, tool.parameters or {}, tools.hints.aliases)
         declared = own and {member.name for member in made.members} <= own.keys()
         if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
@@ -100,7 +108,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]` or `{"name": "get_time",
     "arguments": {"tz": "UTC"}}`. The fault says if the inner call is of another tool.
     """
-    own = properties(tool.parameters)
+    own = root_properties(tool.parameters)
     for _ in range(_MAX_WRAPPERS):
         text = node_text(node)
         if text is not None:
@@ -124,7 +132,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
     """The arguments inside a call that stands where arguments should, or the name of the other tool that it calls."""
-    own = properties(tool.parameters)
+    own = root_properties(tool.parameters)
     keys = {member.name for member in node.members}
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
     wrappers = [key for key in ARGUMENT_KEYS if key in keys - own.keys()]

@@ -16,7 +16,8 @@ from callwright.calls.aliases import fold
 from callwright.calls.coerce import node_text
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
-from callwright.schema.keywords import properties
+from callwright.schema.resolve import root_properties
+from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
 __all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls"]
@@ -67,7 +68,7 @@ class CallKeySet:
         tools = self._tools
         if not len(tools):
             return frozenset()
-        own = {key for tool in tools for key in properties(tool.parameters)}
+        own = {key for tool in tools for key in root_properties(tool.parameters)}
         related = {key for group in tools.hints.aliases if group & own for key in group}
         forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS}
         return frozenset(map(fold, own | related | forms | set(tools.names())))
@@ -112,6 +113,10 @@ def _from_object(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | Non
     for key in _WRAPPER_KEYS:
         if key in keys and keys <= {key, *IGNORED_KEYS} and given[key].kind == "object":
             return _from_value(given[key], tools, depth - 1)
+    if "content" in keys and keys <= IGNORED_KEYS:  # a message, with the call in its text
+        text = (node_text(given["content"]) or "").strip()
+        inside = read_json(text) if text.startswith(("{", "[")) else None
+        return _from_value(inside, tools, depth - 1) if inside else None
     return _from_call(node, given, tools)
 
 
@@ -122,7 +127,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
     written = node_text(given[name_key]) or ""
     name = tools.resolve_name(written)
     tool = tools.get(name)
-    own = properties(tool.parameters if tool else None)
+    own = root_properties(tool.parameters if tool else None)
     if given.keys() & _RECORD_KEYS - own.keys():
         return None
     form = JsonCall(

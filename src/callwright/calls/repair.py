@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, may_rename, resolve_parameter_name
-from callwright.calls.coerce import RULES, CoercionRule, fold_enum
+from callwright.calls.coerce import RULES, CoercionRule, as_integer, constant, fold_enum
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
-from callwright.schema.resolve import Schema, branches, resolve, wanted
+from callwright.schema.resolve import Schema, branches, chosen, wanted
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.tree import Item, Member, Node
 
@@ -76,11 +76,11 @@ class ArgumentRepair:
         known = self._known.get(key)
         if known is None:
             before = len(self.repairs)
-            choices = branches(resolve(schema, self._root), self._root)
+            choices = self._chosen(node, branches(schema, self._root))
             if len(choices) > 1:
                 made = self._union(node, choices, path, depth)
             else:
-                made = self._plain(node, choices[0], path, depth) if choices else node
+                made = self._plain(node, choices[0], path, depth)
             self._known[key] = _Mended(node, schema, made, self.repairs[before:])
             return made
         self.repairs += known.repairs
@@ -89,6 +89,16 @@ class ArgumentRepair:
     def _trial(self) -> "ArgumentRepair":
         """A copy whose repairs count only if the caller takes its outcome."""
         return ArgumentRepair(self._root, self._groups, self._known)
+
+    def _chosen(self, node: Node, choices: Sequence[Schema]) -> Sequence[Schema]:
+        """The branches of a union of objects that the constants among the members leave."""
+        if len(choices) == 1 or node.kind != "object":
+            return choices
+        choices = [choice for choice in choices if wanted(choice) in ("", "object")] or choices
+        for member in node.members if len(choices) > 1 else ():
+            if (value := constant(member.value)) is not ...:
+                choices = chosen(choices, member.name, value, self._root)
+        return choices
 
     def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
         kind = wanted(schema)
@@ -103,6 +113,11 @@ class ArgumentRepair:
                     self.repairs += [Repair(name, path), *trial.repairs]
                     return made
             return node
+        if (
+            kind in ("integer", "number")
+            and (whole := as_integer(node.json, is_integer=kind == "integer")) != node.json
+        ):
+            return Node("number", whole, node.written)  # no repair: the same number, as integers are written
         if node.kind == "object":
             return self._object(node, schema, path, depth)
         if node.kind == "array":

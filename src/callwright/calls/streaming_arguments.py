@@ -6,21 +6,23 @@ undeclared name that may be an alias holds back the rest of its object.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
 from callwright.calls.aliases import may_rename, resolve_parameter_name
+from callwright.calls.coerce import as_integer, constant
 from callwright.calls.fit import json_problems, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
-from callwright.events import Problem
+from callwright.events import Problem, ProblemKind
 from callwright.schema.keywords import properties, required
-from callwright.schema.resolve import Schema, branches, resolve, wanted
+from callwright.schema.resolve import Schema, branches, chosen, merged, root_properties, wanted
 from callwright.stream_reader import Parse, silent_reader
+from callwright.tolerant_json.certain import doubt, without_words
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
@@ -32,6 +34,8 @@ __all__ = ["StreamingArguments"]
 _MAX_FLOWING: Final = 8
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(r"""(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z)|\\[\\/bfnrt]|\\"(?=[^\s,])|\\u[0-9a-fA-F]{4})*+""").match
+# The strings of a JSON text; those with a colon are keys.
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?').finditer
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 _EMPTY: Final[Schema] = {}
 
@@ -49,6 +53,8 @@ class StreamingArguments:
         self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
+        self._scalar: Node | None = None  # the last value that was held: it may choose a branch
+        self._kept: list[Schema] = []  # schemas that were made here, and that `_choices` knows by their `id()`
         self._flowing = False  # inside a string that streams
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
@@ -104,18 +110,36 @@ class StreamingArguments:
         for _ in run:
             raise AssertionError("the arguments are all there")
         sent = self._sent()
+        self._judge()
         if not self.complete:
             # A call that was cut off is not repaired further: the model's bytes go out as they are.
             raw, all_sent = "".join(self._raw), self.text
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
+            if not raw.startswith(all_sent):
+                self.problems.append(Problem("incomplete_arguments", "the arguments as they were written", text=raw))
             self._written.append(rest)
             return sent + rest
-        if self._reader.repairs or self._steps:
-            self.problems = json_problems(self._reader.repairs) + step_problems(self._steps) + self.problems
+        self.problems = step_problems(self._steps) + self.problems
         return sent
 
+    def _judge(self) -> None:
+        """Say what was repaired; what may not be what the model meant leaves the call unfinished."""
+        repairs = self._reader.repairs
+        if not repairs or not self.complete:
+            return
+        self.problems = json_problems(repairs) + self.problems
+        text = "".join(self._raw)
+        if why := doubt(repairs, text):
+            self.complete = False
+            _, words = without_words(text)
+            kind: ProblemKind = "arguments_trailing_text" if words else "non_json_arguments"
+            if "repeated_key" not in repairs:
+                self.problems.append(Problem(kind, f"not certain: {why}", text=words))
+
     def _is_valid_as_is(self, text: str) -> bool:
-        """Whether this delta is all of the arguments, and valid. Not for nested values, whose names may need repair."""
+        """Whether this delta is all of the arguments, and valid. Not for nested values, whose names may need repair,
+        nor for numbers that are to be written as integers, nor for names that were given twice.
+        """
         if not (text.startswith("{") and text.endswith("}")):
             return False
         try:
@@ -123,8 +147,9 @@ class StreamingArguments:
         except NotJsonError:
             return False
         return (
-            value.keys() <= properties(self._schema).keys()
-            and {dict, list}.isdisjoint(map(type, value.values()))
+            value.keys() <= root_properties(self._schema).keys()
+            and {dict, list, float}.isdisjoint(map(type, value.values()))
+            and sum(found[1] is not None for found in _STRINGS(text)) == len(value)
             and not self._tools.faults(self._name, value)
             and not self._tools.unusable_schema(self._name)  # such a schema validates nothing, but may still repair
         )
@@ -157,7 +182,8 @@ class StreamingArguments:
             if self._source.done:
                 return
             if self._source.text[self._source.at] == "{":
-                yield from self._object(self._schema, lead, "$", 0)
+                choices = [choice for choice in self._branches(self._schema) if wanted(choice) in ("", "object")]
+                yield from self._object(choices or [_EMPTY], self._schema, lead, "$", 0)
             else:
                 yield from self._other()
                 return
@@ -193,7 +219,7 @@ class StreamingArguments:
     def _trailing(self) -> Parse[None]:
         """Read what follows the arguments: spare closers mean nothing, other text is a problem."""
         rest = yield from self._rest()
-        if rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
+        if self.complete and rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
             self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
 
     def _rest(self) -> Parse[str]:
@@ -213,11 +239,15 @@ class StreamingArguments:
 
     # --- values ---
 
-    def _object(self, schema: Schema, prefix: str, path: str, depth: int) -> Parse[None]:
+    def _object(self, choices: Sequence[Schema], place: object, prefix: str, path: str, depth: int) -> Parse[None]:
+        """Read an object that may be any of the choices of the schema `place`: a constant among its members chooses."""
         node, _ = yield from self._reader.begin("object")
+        schema = merged(choices)
+        self._kept.append(schema)
         declared = properties(schema)
         begin = self._size + len(prefix)
         names: list[str] = []
+        given: set[str] = set()
         opening = f"{prefix}{{"
         while True:
             member = yield from self._reader.next(node, first=not names)
@@ -228,14 +258,21 @@ class StreamingArguments:
                     self._put(opening)
                 return
             assert isinstance(member, Member)
-            if self._may_mean_other(member.name, schema, names, is_root=not depth):
+            is_open = len(choices) > 1 and self._is_open(declared.get(member.name))
+            if is_open or member.name in given or self._may_mean_other(member.name, schema, names, is_root=not depth):
                 held = yield from self._held(node, member)
-                self._finish_held_members(node, held, schema, opening, path, begin, is_root=not depth)
+                self._finish_held_members(node, held, place, opening, path, begin, is_root=not depth)
                 return
             opening += member.lead(first=not names) + member.key.json + member.colon
             wants = declared.get(member.name, schema.get("additionalProperties"))
             nothing = None if member.name not in declared or member.name in required(schema) else declared[member.name]
             written = yield from self._value(wants, opening, f"{path}.{member.name}", depth + 1, "object", nothing)
+            given.add(member.name)
+            if len(choices) > 1 and (value := constant(self._scalar)) is not ...:
+                choices = chosen(choices, member.name, value, self._schema)
+                schema = merged(choices)
+                self._kept.append(schema)
+                declared = properties(schema)
             if written:
                 names.append(member.name)
                 opening = ""
@@ -243,6 +280,17 @@ class StreamingArguments:
                 opening = opening[: len(opening) - len(member.lead(first=not names) + member.key.json + member.colon)]
             if not self.complete:
                 return
+
+    def _is_open(self, schema: object) -> bool:
+        """Whether a member that branches say different things of is not yet decided: it is held, as a constant behind
+        it may choose the branch.
+        """
+        if not (isinstance(schema, Mapping) and "anyOf" in schema):
+            return False
+        choices = self._branches(schema)
+        return not (
+            all(map(_takes_any_text, choices)) or all("const" in choice or "enum" in choice for choice in choices)
+        )
 
     def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
         """Hold the rest of an object, from this member on."""
@@ -256,7 +304,7 @@ class StreamingArguments:
         return held
 
     def _finish_held_members(
-        self, node: Node, held: list[Member], schema: Schema, opening: str, path: str, begin: int, *, is_root: bool
+        self, node: Node, held: list[Member], place: object, opening: str, path: str, begin: int, *, is_root: bool
     ) -> None:
         """Repair the held rest of an object together with what was already sent of it, and write it."""
         if not self._is_complete(node):
@@ -266,13 +314,14 @@ class StreamingArguments:
         earlier = read_json(f"{said}}}") if said else None
         if is_root and earlier is None:
             self._put(opening.removesuffix("{"))
-            whole = msgspec.structs.replace(node, members=held)
+            whole = msgspec.structs.replace(node, members=self._reader.given_once(held))
             if not self._write_if_valid(whole):
                 self._put(whole.text())
             return
         before = earlier.members if earlier else []
+        held = list(self._reader.given_once([*before, *held]))[len(before) :]
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
-        made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), schema, path, 0)
+        made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), place, path, 0)
         self._steps += mender.repairs
         self._put(opening)
         for number, member in enumerate(made.members[len(before) :], len(before)):
@@ -330,16 +379,19 @@ class StreamingArguments:
         source, reader = self._source, self._reader
         while source.more(1):
             yield
+        self._scalar = None
         mark = source.text[source.at : source.at + 1]
         choices = self._branches(schema)
         if mark in ('"', "'", "“", "`") and any(_takes_any_text(choice) for choice in choices):
             self._put(f'{prefix}"')
             yield from self._text(where)
             return True
-        container: Callable[..., Parse[None]] | None = {"{": self._object, "[": self._array}.get(mark)
         fitting = [choice for choice in choices if wanted(choice) in ("", "object" if mark == "{" else "array")]
-        if container and len(fitting) == 1 and depth < _MAX_FLOWING:
-            yield from container(fitting[0], prefix, path, depth)
+        if mark in ("{", "[") and len(fitting) == 1 and depth < _MAX_FLOWING:
+            if mark == "{":
+                yield from self._object(fitting, schema, prefix, path, depth)
+            else:
+                yield from self._array(fitting[0], prefix, path, depth)
             return True
         node = yield from reader.value(where)
         may_go_on = source.done and self._cut and node.kind == "number"
@@ -348,7 +400,7 @@ class StreamingArguments:
             self._put(prefix)
             return True
         if len(choices) == 1 and _fits_as_written(node, choices[0]):
-            self._put(prefix + node.json)
+            self._put(prefix + as_integer(node.json))
             return True
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(node, schema, path, 0)
@@ -356,6 +408,7 @@ class StreamingArguments:
             self._steps.append(Repair("null_left_out", path))
             return False
         self._steps += mender.repairs
+        self._scalar = made
         self.problems += [Problem("invalid_arguments", f"{path}: no value was written")] * (made.kind == "missing")
         self._put(prefix + made.text())
         return True
@@ -364,7 +417,7 @@ class StreamingArguments:
         """The branches of a schema, resolved. Cached: all items of an array share one schema."""
         found = self._choices.get(id(schema))
         if found is None:
-            found = self._choices[id(schema)] = branches(resolve(schema, self._schema), self._schema)
+            found = self._choices[id(schema)] = branches(schema, self._schema)
         return found
 
     def _text(self, where: Where) -> Parse[None]:

@@ -30,7 +30,7 @@ _REASON_CHARS: Final = 200
 @click.argument("operation", type=click.Choice(OPERATIONS))
 @click.argument("source", metavar="IN", type=_FILE)
 @click.argument("target", metavar="OUT", type=_FILE)
-@dialect_option("How the outputs are written, or the prompts are to be; a row's own wins.")
+@dialect_option("How the outputs are written (auto: found from each), or the prompts are to be; a row's own wins.")
 @click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools for rows that have none: a JSON list.")
 @click.option(
     "--from", "from_", default=CHAT, metavar="FORM", help="convert: chat, responses or a dialect.  [default: chat]"

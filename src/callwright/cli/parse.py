@@ -22,7 +22,7 @@ _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tool
 
 
 @click.command()
-@dialect_option("How the model writes calls; see `callwright dialects`.")
+@dialect_option("How the model writes calls; see `callwright dialects`. auto: found from the output.")
 @click.option(
     "--response-template",
     type=click.Path(path_type=Path),

@@ -40,10 +40,10 @@ class CohereReader(MarkedReader):
             yield from super()._marked(blanks, tag)
             return
         if blanks:
-            self.emit(self._say(blanks))
+            self.emit(self.say(blanks))
         if tag.endswith(">"):
             self.emit(Markup(tag))
             return
         sources, end = yield from read_until(self.source, Markers(">"), _MAX_SOURCES)
         is_citation = bool(_SOURCES.fullmatch(sources + end))
-        self.emit(Markup(tag + sources + end) if is_citation else self._say(tag + sources + end))
+        self.emit(Markup(tag + sources + end) if is_citation else self.say(tag + sources + end))

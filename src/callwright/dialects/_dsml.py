@@ -273,11 +273,11 @@ class DsmlReader(ParameterReader):
         if self._kin is None or tag not in self._foreign:
             yield from super()._marked(blanks, tag)
             return
-        inner = yield from self._held_blanks()
+        inner = yield from self.held_blanks()
         if not (yield from self._may_begin_call(tag)):
-            self.emit(self._say(blanks + tag + inner))
+            self.emit(self.say(blanks + tag + inner))
             return
-        self._call_begins()
+        self.call_begins()
         self._kin.calls = self.calls
         opens_block = tag != self._kin._form.call
         self.markup(blanks + tag + inner if opens_block else blanks)

@@ -146,7 +146,7 @@ class _Reader(ParameterReader):
         if _KNOWN.sub("", written).strip():
             self.emit(Problem("malformed_header", f"header {written!r}", call=self.calls if header.name else None))
         if header.name:
-            self._call_begins()
+            self.call_begins()
             index = self.calls
             self.calls += 1
             self.emit(CallStarted(index, header.name))

@@ -83,7 +83,7 @@ class _Reader(CohereReader):
             ahead = source.ahead(_MAX_NO_CALL)
             if found := _NO_CALL.match(ahead):
                 self.emit(Markup(opening + source.take(source.at + found.end())))
-                self._call_begins()
+                self.call_begins()
                 yield from self._close()
                 return
             if not source.more(_MAX_NO_CALL) or not _MAY_BE_NO_CALL.match(ahead):

@@ -34,6 +34,7 @@ _TAGS: Final = ParameterTags(
     parameter_end="</parameter>",
     blocks=((_OPEN, _CLOSE),),
     lines=True,
+    control=False,
 )
 _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),
@@ -150,19 +151,19 @@ class _Reader(ParameterReader):
             yield from super()._unknown_block(blanks, tag, inner)
             return
         apart = self._apart
-        self._call_begins()
+        self.call_begins()
         block = MarkedJson(self.source, self.tools, _BLOCK, self.calls)
         stop, rest = yield from block.read()
         self.calls = block.calls
         closing = stop if stop == _CLOSE else ""
         if block.refused:
             self._apart = apart
-            self.emit(self._say(blanks + tag + inner + block.refused + closing))
+            self.emit(self.say(blanks + tag + inner + block.refused + closing))
         else:
             self.emit(Markup(blanks + tag + inner))
             self.markup(closing)
         self.source.unread(rest if closing else rest + stop)
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _begins_json(self) -> bool:
         return self.source.text.startswith(("{", "["), self.source.at)

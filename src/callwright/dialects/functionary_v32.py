@@ -82,7 +82,7 @@ class _Reader(MarkedReader):
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         if not (yield from self._message(blanks + tag)):
-            self.emit(self._say(blanks + tag))
+            self.emit(self.say(blanks + tag))
 
     def _message(self, opening: str) -> Parse[bool]:
         """Read the recipient of a message, and the call if it is one; False when no recipient stands here."""

@@ -150,20 +150,30 @@ class _Reader(NotationReader):
         super().__init__(source, tools, _FORM, (_THOUGHT,))
         self._in_channel_thought = False  # a thought was read
 
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`; a channel that is named begins within a line, too."""
+        if tag != _THOUGHT[0]:
+            yield from super()._marked(blanks, tag)
+        elif self._apart or self.at_line_start(blanks) or (yield from self.comes(_THOUGHT_NAME)):
+            self.emit(Markup(blanks + tag))
+            yield from self._think(_THOUGHT[1])
+        else:
+            self.emit(self.say(blanks + tag))
+
     def _think(self, close: str) -> Parse[None]:
         self._in_channel_thought = True
-        yield from self._skip_blanks()
-        while (yield from self._comes(_THOUGHT[0])):  # twice
+        yield from self.skip_blanks()
+        while (yield from self.comes(_THOUGHT[0])):  # twice
             self.emit(Markup(self.source.take(self.source.at + len(_THOUGHT[0]))))
-        yield from self._skip(_THOUGHT_NAME)
+        yield from self.skip(_THOUGHT_NAME)
         yield from super()._think(close)
 
-    def _lone_close(self, written: str) -> None:
+    def lone_close(self, written: str) -> None:
         """The end of a thought behind one that ended says nothing of the text between them."""
         if self._in_channel_thought:
             self.emit(Markup(written))
         else:
-            super()._lone_close(written)
+            super().lone_close(written)
 
 
 DIALECT = Dialect(

@@ -13,11 +13,14 @@ from typing import Final, Literal
 import msgspec
 
 from callwright.calls.history import HistoryRules
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
-from callwright.dialects.readers.marked import CallMarks
+from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.events import Problem
 from callwright.prompt import Prompt, PromptBuilder
+from callwright.stream_reader import Parse, StreamReader, may_come
 
 __all__ = ["DIALECT"]
 
@@ -37,9 +40,14 @@ _MARKS: Final = CallMarks(
     closes=("<|tool_call_end|>",),
     around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
     header=re.compile(
-        rf"\s*(?:functions\.)?(?:([^\n<{{]*?)(?::\d+)?\s*{re.escape(_ARGUMENTS)}\s*|([\w./-]+)(?::\d+)?\s*\Z)"
+        rf"\s*(?:functions\.)?(?:([^\n<{{]*?)(?::\d+)?\s*(?:{re.escape(_ARGUMENTS)}\s*)+|([\w./-]+)(?::\d+)?\s*\Z)"
     ),
 )
+
+_PREFIX: Final = "functions."
+_MAX_HEADER: Final = 200
+_BARE_HEADER = re.compile(rf"(?P<name>[\w./-]+):\d+\s*(?:{re.escape(_ARGUMENTS)}\s*)?(?=\{{)").match
+_MAY_BE_HEADER = re.compile(may_come([r"[\w./-]+", ":", r"\d+", r"\s*", *map(re.escape, _ARGUMENTS), r"\s*"])).match
 
 
 def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
@@ -89,6 +97,43 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return (_INSTRUCT if options.flavour == "instruct" else _FRAME).render(conversation, options)
 
 
+class _Reader(MarkedReader):
+    """Reads calls without their tokens, too, where an answer begins with one or one follows another."""
+
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
+        super().__init__(source, tools, _MARKS, (_ARGUMENTS, _PREFIX) if len(tools) else (_ARGUMENTS,))
+
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+        if tag == _ARGUMENTS:
+            self.markup(blanks)
+            self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=tag))
+        elif tag != _PREFIX:
+            yield from super()._marked(blanks, tag)
+        elif header := (yield from self._bare_header()):
+            self.source.take(self.source.at + header.end())
+            yield from self._headed_call(header["name"], blanks + tag + header.group())
+        else:
+            self.emit(self.say(blanks + tag))
+
+    def _bare_header(self) -> Parse[re.Match[str] | None]:
+        """The header of a call without its opening token, if one comes next where no text came before; it stays
+        unread.
+        """
+        while self._apart or not self._before.strip():
+            ahead = self.source.ahead(_MAX_HEADER)
+            if header := _BARE_HEADER(ahead):
+                return header if self.tools.resolve_name(header["name"]) in self.tools else None
+            if not self.source.more(_MAX_HEADER) or not _MAY_BE_HEADER(ahead):
+                return None
+            yield
+        return None
+
+
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
+    return _Reader(source, tools).read(start)
+
+
 def _id(name: str, number: int) -> str:
     return f"functions.{name}:{number}"
 
@@ -104,5 +149,5 @@ DIALECT = Dialect(
     stops=("<|im_end|>",),
     options=Options,
     prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
-    calls=_MARKS,
+    calls=ReadBy(parse),
 )

@@ -6,6 +6,7 @@ escape `&` and `"`.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
@@ -13,11 +14,13 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import arguments_object, choice_note, plain_text, told_messages
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
-from callwright.events import Markup
+from callwright.dialects.readers.parameters import ParameterTags
+from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
+from callwright.events import Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader, read_until
+from callwright.stream_reader import Parse, StreamReader, may_come, read_until
 
 __all__ = ["DIALECT"]
 
@@ -40,7 +43,21 @@ _TAGS: Final = ParameterTags(
 )
 # Arguments that were no object of values stand as one JSON text.
 _JSON: Final = f"{_OPEN}json"
-_JSON_END: Final = f"{_CLOSE}json{_SEP}"
+_CALL: Final = "call"
+_NAMES: Final = frozenset(("think", "response", "message", "tools", _CALL, "argument", "json"))
+_TYPES: Final = frozenset(("string", "number", "boolean", "null", "object", "array"))
+_FORM: Final = TaggedForm(
+    (_OPEN, _CLOSE), re.compile(r"<\|(?:open|close|sep)|\|>"), (_CALL, "tools", "message"), (f"{_CLOSE}json{_SEP}",)
+)
+_ATTRIBUTE = re.compile(r"""(?<!\S)(\w+)=(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
+# The tag of a part that has blanks around its name, and while it may come.
+_PADDED: Final = {
+    _OPEN: re.compile(rf"(\s*+)(call(?=\s)|\w++(?=\s*+{re.escape(_SEP)}))(\s*+)"),
+    _CLOSE: re.compile(rf"(\s*+)(\w++(?=\s*+{re.escape(_SEP)}))(\s*+)"),
+}
+_MAY_BE_PADDED = re.compile(may_come([r"\s*+", r"\w++", r"\s*+", *map(re.escape, _SEP)]))
+_MAX_PADDED: Final = 64
+_LITERALS: Final = frozenset((*_THINK, *_PARTS, _TAGS.call, _TAGS.call_end, *_TAGS.blocks[0]))
 # The rest of a tag is at most so long.
 _MAX_HEAD: Final = 1_000
 _TOOLS_HEAD: Final = "# Tools\nHere are the available tools, described in JSONSchema."
@@ -194,50 +211,156 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     return _Reader(source, tools).read(start)
 
 
-class _Reader(ParameterReader):
+class _Reader(TaggedReader):
     """The parts of a message. One that begins ends the thought before it."""
 
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, thoughts=(_THINK,), ends=_PARTS)
+        super().__init__(source, tools, _TAGS, _FORM, thoughts=(_THINK,), ends=_PARTS, also=(_OPEN, _CLOSE))
+        self._head = ""  # the rest of a call's tag, where it is not as it should be
+
+    # --- parts ---
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
-        if marker not in _PARTS:
+        """See `ProseReader`. A tag with blanks around its name is that tag."""
+        if marker in (_OPEN, _CLOSE) and not self._code.inside(blanks):
+            if (yield from self._padded(marker)):
+                self.markup(blanks)
+                return
+            self.emit(Problem("markup_repaired", "a token that begins no tag", text=marker))
+            self.emit(self.say(blanks + marker))
+        elif marker in _PARTS:
+            self.emit(Markup(blanks + marker))
+            self._code = CodeContext()  # what was open in one part is not open in the next
+        else:
             yield from super()._part(blanks, marker)
-            return
-        self.emit(Markup(blanks + marker))
-        self._code = CodeContext()  # what was open in one part is not open in the next
+
+    def _draft(self, opening: str, close: str) -> Parse[bool]:
+        """See `ProseReader`."""
+        marker = opening.strip()
+        if marker not in (_OPEN, _CLOSE):
+            return (yield from super()._draft(opening, close))
+        if (yield from self._padded(marker)):
+            self.markup(opening.removesuffix(marker))
+        else:
+            self.emit(self.say(opening))
+        return False
+
+    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
+        """See `ParameterReader`: the call that it begins with may have blanks around its name."""
+        if (yield from self.comes(_OPEN)):
+            self.source.at += len(_OPEN)
+            if (yield from self._padded(_OPEN)):
+                self.markup(inner)
+                yield from self._marked(blanks, tag)
+                return
+            self.source.unread(_OPEN)
+        yield from super()._unknown_block(blanks, tag, inner)
+
+    def _padded(self, mark: str) -> Parse[bool]:
+        """Whether the tag of a part goes on here, with blanks around its name; if so it stands here without them."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_PADDED)
+            if found := _PADDED[mark].match(ahead):
+                break
+            if not source.more(_MAX_PADDED) or not _MAY_BE_PADDED.match(ahead):
+                return False
+            yield
+        before, name, behind = found.groups()
+        literal = f"{mark}{name}" if name == _CALL and mark == _OPEN else f"{mark}{name}{_SEP}"
+        if literal not in _LITERALS or not (before or behind):
+            return False
+        source.at += found.end() if literal.endswith(_SEP) else found.start(3)
+        if literal.endswith(_SEP):
+            source.at += len(_SEP)
+            self.markup(behind)
+        self.markup(before)
+        self.emit(Problem("markup_repaired", f"blanks around a name: {mark + found[0]!r}"))
+        source.text, source.at = literal + source.text[source.at :], 0
+        return True
+
+    # --- tags ---
+
+    def _tag(self, mark: str) -> Parse[Tag | None]:
+        """See `TaggedReader`: to the next `<|sep|>`. A closing tag holds its name and nothing else."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_HEAD)
+            head, closed, _ = ahead.partition(_SEP)
+            begun = head if closed else head[: self._tag_end.partial_match_start(head, 0)]
+            if "<|" in begun or "\n" in begun:
+                return None
+            if closed:
+                break
+            if not source.more(_MAX_HEAD):
+                return None
+            yield
+        part = head.split()[0] if head.strip() else ""
+        closes = mark == _CLOSE
+        if part not in _NAMES or (closes and head.strip() != part):
+            return None
+        source.at += len(head) + len(_SEP)
+        return Tag(f"{mark}{head}{_SEP}", part, closes)
+
+    def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
+        return tag.head not in ("argument", "json") if tag.closes else tag.head != "argument"
+
+    def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
+        named, noise = _attributes(tag.text.removeprefix(_OPEN).removesuffix(_SEP))
+        if noise or not named.get("key"):
+            self._between(noise)
+            if "key" not in named:
+                self._doubt(f"{tag.text} names no argument")
+        key, kind = named.get("key", ""), named.get("type", "")
+        schema = writer.schema(key)
+        typed = writer.is_untyped(schema) and kind in _TYPES
+        return tag.head, key, {"type": kind} if typed else schema
+
+    def _names_of_values(self, tool: str) -> frozenset[str]:
+        return frozenset(("argument",))
+
+    # --- calls ---
+
+    def _names_call(self) -> Parse[bool]:
+        """See `ParameterReader`: the tokens of a call are no words, so all that counts is that its tag ends."""
+        source = self.source
+        while True:
+            head, closed, _ = source.ahead(_MAX_HEAD).partition(_SEP)
+            if closed or "\n" in head or not source.more(_MAX_HEAD):
+                return bool(closed) and "\n" not in head
+            yield
 
     def _read_name(self) -> Parse[tuple[str, str]]:
+        """See `ParameterReader`."""
         head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
-        return _attributes(head).get("tool", ""), head + end
+        named, noise = _attributes(f"{_CALL}{head}")
+        self._head = noise
+        return named.get("tool", ""), head + end
 
     def _arguments(self, index: int, name: str) -> Parse[None]:
-        if (yield from self._comes(_JSON)):
+        """See `TaggedReader`. Arguments in JSON stand in a part of their own."""
+        if self._head:
+            self._between(self._head)
+        self._certain = self._certain and bool(name)
+        if (yield from self.comes(_JSON)):
             head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
             self.emit(Markup(head + end))
         yield from super()._arguments(index, name)
 
-    @staticmethod
-    def _behind_blanks(text: str) -> str:
-        return text.strip().removeprefix(_JSON_END)
 
-    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
-        head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
-        self.emit(Markup(head + closed))
-        named = _attributes(head)
-        return (named.get("key", ""), named) if closed else None
-
-    def _key_ahead(self, ahead: str) -> str | None:
-        head, closed, _ = ahead.partition(_SEP)
-        if closed or "\n" in head:
-            return _attributes(head).get("key", "") if closed else ""
-        return None
-
-
-def _attributes(head: str) -> Mapping[str, str]:
-    """The attributes of a tag, their escapes read."""
-    _, found = attributes(f"part {head.strip()}")
-    return {key: value.replace("&quot;", '"').replace("&amp;", "&") for key, value in found.items()}
+def _attributes(head: str) -> tuple[Mapping[str, str], str]:
+    """The attributes in a tag behind its name, their escapes read, and what else stands there."""
+    rest = head.strip().partition(" ")[2]
+    named = {
+        key: value.replace("&quot;", '"').replace("&amp;", "&")
+        for key, *values in _ATTRIBUTE.findall(rest)
+        for value in [next(filter(None, values), "")]
+    }
+    noise = _ATTRIBUTE.sub("", rest).strip()
+    for key, legal in (("index", str.isdigit), ("type", _TYPES.__contains__)):
+        if key in named and not legal(named[key]):
+            noise += f' {key}="{named.pop(key)}"'
+    return named, noise
 
 
 DIALECT = Dialect(

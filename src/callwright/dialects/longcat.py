@@ -1,5 +1,6 @@
 """LongCat: `<longcat_tool_call>` around `{"name": …, "arguments": {…}}`, a block for each call.
 
+Some models write the name and `<longcat_arg_key>`, `<longcat_arg_value>` for each argument in place of the object.
 Source: the format as vLLM's parser and tests state it. Turns are written plainly, as `USER:` and `ASSISTANT:`; of the
 template only the markers are known, so the tools are told in words.
 """
@@ -7,11 +8,15 @@ template only the markers are known, so the tools are told in words.
 from collections.abc import Sequence
 from typing import Final
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
-from callwright.dialects.readers.marked import CallMarks
+from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.prompt import PromptBuilder
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -22,6 +27,16 @@ _END: Final = "</longcat_s>"
 _THINK: Final = ("<longcat_think>", "</longcat_think>")
 _MARKS: Final = CallMarks(
     opens=(_OPEN,), closes=(_CLOSE,), special=False, thoughts=(_THINK, ("<think>", "</think>")), ends=(_END,)
+)
+# What a reader knows of the answer so far.
+_STATE: Final = ("calls", "_make", "_code", "_before", "_apart")
+_TAGS: Final = KeyValueTags(
+    call=_OPEN,
+    call_end=_CLOSE,
+    key="<longcat_arg_key>",
+    key_end="</longcat_arg_key>",
+    value="<longcat_arg_value>",
+    value_end="</longcat_arg_value>",
 )
 
 
@@ -45,6 +60,30 @@ _FRAME: Final = Frame(
 )
 
 
+class _Reader(MarkedReader):
+    """Reads both forms: where a name follows the opening tag, a reader of elements takes over for this call."""
+
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+        if tag == _OPEN:
+            inner = yield from self.held_blanks()
+            is_json = self.source.text.startswith(("{", "["), self.source.at)
+            self.source.unread(inner)
+            elements = KeyValueReader(self.source, self.tools, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)
+            if not is_json and (yield from elements._names_call()):
+                for state in _STATE:
+                    setattr(elements, state, getattr(self, state))
+                yield from elements._marked(blanks, tag)
+                for state in _STATE:
+                    setattr(self, state, getattr(elements, state))
+                return
+        yield from super()._marked(blanks, tag)
+
+
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+    return _Reader(source, tools, _MARKS).read(start)
+
+
 DIALECT = Dialect(
     name="longcat",
     aliases=("longcat_flash",),
@@ -55,5 +94,5 @@ DIALECT = Dialect(
     stops=("</longcat_s>",),
     options=ThinkingOptions,
     prompt=_FRAME,
-    calls=_MARKS,
+    calls=ReadBy(parse),
 )

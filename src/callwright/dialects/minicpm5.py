@@ -26,7 +26,11 @@ _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"
 _MAX_VALUE: Final = 4_194_304
 _TAGS: Final = ParameterTags(
-    call="<function name=", call_end="</function>", parameter="<param name=", parameter_end="</param>"
+    call="<function name=",
+    call_end="</function>",
+    parameter="<param name=",
+    parameter_end="</param>",
+    control=False,
 )
 _CONTROLS: Final = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
 _TOOLS: Final = """# Tools
@@ -142,7 +146,7 @@ class _Reader(ParameterReader):
             text, marker = source.scan(_IN_CDATA)
             if text:
                 keep(text)
-            if marker and (yield from self._comes(_CDATA)):
+            if marker and (yield from self.comes(_CDATA)):
                 self.emit(Markup(marker + source.take(source.at + len(_CDATA))))
             elif marker and (yield from self._ends_cdata()):
                 self.emit(Markup(marker))
@@ -177,8 +181,8 @@ class _Reader(ParameterReader):
 
     def _opens_cdata(self) -> Parse[bool]:
         """Whether a value begins with CDATA, behind white space, and reading past that."""
-        blanks = yield from self._held_blanks()
-        if (yield from self._comes(_CDATA)):
+        blanks = yield from self.held_blanks()
+        if (yield from self.comes(_CDATA)):
             self.emit(Markup(blanks + self.source.take(self.source.at + len(_CDATA))))
             return True
         self.source.unread(blanks)

@@ -23,10 +23,11 @@ from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, attributes
-from callwright.events import Markup
+from callwright.dialects.readers.parameters import ParameterTags, attributes
+from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
+from callwright.schema.keywords import properties
+from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["DIALECT"]
@@ -42,6 +43,8 @@ _TAGS: Final = ParameterTags(
     parameter_end=f"{_MARK}</",
     blocks=((_OPEN, _CLOSE),),
 )
+# A piece of a mark is a tag that was broken.
+_FORM: Final = TaggedForm((_MARK,), re.compile(r"\]<\]|<\]|\[>|minimax\["), ("invoke", "tool_call"))
 _THOUGHT: Final = ("<mm:think>", "</mm:think>")
 _MODES: Final = {
     "open": "enabled. You MUST think step by step before every response, including after receiving function/tool "
@@ -69,6 +72,7 @@ containing nested objects or arrays are recursively expanded into XML elements. 
 # An element's tag behind the mark is at most so long, and elements stand at most so deep in each other.
 _MAX_TAG: Final = 300
 _MAX_DEPTH: Final = 64
+_CALL_OPENS: Final = "invoke name="
 _TAG = re.compile(r"<(?P<end>/?)(?P<head>[^<>\n]+)>")
 _MAY_BE_TAG = re.compile(r"(?:</?[^<>\n]*)?\Z")
 
@@ -136,148 +140,92 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     return _Reader(source, tools).read(start)
 
 
-class _Reader(ParameterReader):
-    """Prose, and calls whose parameters are elements."""
+class _Reader(TaggedReader):
+    """Prose, and calls whose values are elements."""
 
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(END,))
-        self._marks = Markers(_MARK)
+        super().__init__(source, tools, _TAGS, _FORM, thoughts=(_THOUGHT,), ends=(END,))
 
-    def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
-        """See `ParameterReader`: one element from the name in its tag on. A text flows, the rest is held."""
-        self.source.unread("<")
-        tag = yield from self._tag()
-        if tag is None or tag["end"]:  # the end of nothing, or no tag
-            self.emit(Markup(self.source.take(self.source.at + (len(tag[0]) if tag else 1))))
-            return True
-        self.emit(Markup(self.source.take(self.source.at + len(tag[0]))))
-        name, key = tag["head"], tag["head"]
-        if name.startswith("parameter name="):  # as M2 writes it
-            name, key = "parameter", attributes(name.partition("=")[2])[0]
-        schema = writer.schema(key)
-        if writer.text_only(schema) and not writer.is_untyped(schema):
-            writer.key(key)
-            writer.open_text()
-            whole = yield from self._text(name, writer)
-            if whole:
-                writer.close_text()
-            return whole
-        value = yield from self._element((name,), schema, writer)
-        if value is None:
-            return False
-        writer.key(key)
-        writer.json(value)
-        return True
-
-    def _tag(self) -> Parse[re.Match[str] | None]:
-        """The tag that comes next; None when there is none."""
+    def _tag(self, mark: str) -> Parse[Tag | None]:
+        """Read the tag behind a mark; None when there is none."""
         while True:
             ahead = self.source.ahead(_MAX_TAG)
             if found := _TAG.match(ahead):
-                return found
+                self.source.at += found.end()
+                return Tag(mark + found[0], found["head"], bool(found["end"]))
             if not self.source.more(_MAX_TAG) or not _MAY_BE_TAG.match(ahead):
                 return None
             yield
 
-    def _text(self, name: str, writer: ArgumentsWriter) -> Parse[bool]:
-        """Pass on a text up to its end; False when the output was cut in it. Other tags in it are text."""
-        source = self.source
-        fast_path = fast_path_of(self._marks, writer.text)
-        while True:
-            text, marker = source.scan(self._marks)
-            writer.text(text)
-            if not marker:
-                if source.done:
-                    return False
-                source.set_fast_path(fast_path)
-                yield
-                continue
-            tag = yield from self._tag()
-            if tag and (yield from self._ends_text(tag, name, writer)):
-                return True
-            writer.text(marker)
+    def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
+        is_own = tag.head in _FORM.calls and not (writer and writer.declares(tag.head))
+        return is_own or tag.head.startswith(_CALL_OPENS)
 
-    def _ends_text(self, tag: re.Match[str], name: str, writer: ArgumentsWriter) -> Parse[bool]:
-        """Whether a tag in a text ends it, and reading past it. Only its own end does, where a tag follows; if that is
-        missing, the next parameter or the end of the call.
-        """
-        source = self.source
-        length = len(tag[0])
-        if tag["end"] and tag["head"] == name:
-            behind = source.take(source.at + length)
-            if (yield from self._followed_by(_MARK)):
-                self.emit(Markup(_MARK + behind))
-                return True
-            source.unread(behind)
-            return False
-        begins_other = not tag["end"] and writer.declares(tag["head"]) and tag["head"] not in writer.given
-        if begins_other or tag[0] in ("</invoke>", "</tool_call>"):
-            source.unread(_MARK)
-            return True
-        return False
+    def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
+        name = key = tag.head
+        if name.startswith("parameter name="):  # as M2 writes it
+            name, key = "parameter", attributes(name.partition("=")[2])[0]
+        return name, key, writer.schema(key)
 
-    def _element(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
+    # --- values ---
+
+    def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
         """The JSON of an element from behind its tag on; None when the output was cut in it. `names` are the elements
         around it and, last, its own.
         """
+        if not _holds(writer, schema) or len(names) >= _MAX_DEPTH:
+            return (yield from super()._value_of(names, schema, writer))
         source = self.source
         texts: list[str] = []
         members: list[tuple[str, str]] = []
         while True:
-            text, marker = source.scan(self._marks)
+            text, tag = yield from self._read_tag()
             texts.append(text)
-            if not marker:
-                if source.done:
-                    writer.cut("".join((*texts, *(value for _, value in members))))
-                    return None
-                yield
-                continue
-            tag = yield from self._tag()
-            if tag is None or (not tag["end"] and (len(names) >= _MAX_DEPTH or self._is_text(schema, writer))):
-                texts.append(marker)
-            elif not tag["end"]:
-                head = tag["head"]
-                if len(names) == 1 and not members and writer.declares(head) and not _holds(writer, schema):
-                    source.unread(marker)  # the next parameter: the end of this one is missing
-                    return self._built(texts, members, schema, writer)
-                self.markup(marker + source.take(source.at + len(tag[0])))
-                value = yield from self._element((*names, head), _member(writer, schema, head), writer)
-                if value is None:
-                    writer.cut("".join((*texts, *(value for _, value in members))))
-                    return None
-                members.append((head, value))
-            elif tag["head"] in names or tag["head"] in ("invoke", "tool_call"):
-                if tag["head"] == names[-1]:
-                    self.markup(marker + source.take(source.at + len(tag[0])))
-                else:
-                    source.unread(marker)  # the end of this element is missing
+            if tag is None:
+                writer.cut("".join((*texts, *(value for _, value in members))))
+                return None
+            if tag.head == names[-1] and tag.closes:
+                self.markup(tag.text)
                 return self._built(texts, members, schema, writer)
-            else:
-                texts.append(marker)
+            closes_outer = tag.closes and tag.head in (*names, *_FORM.calls)
+            if closes_outer or tag.head.startswith(_CALL_OPENS) or self._is_next(tag, names, schema, writer):
+                source.unread(tag.text)
+                self._missing(names[-1], "".join(texts))
+                return self._built(texts, members, schema, writer)
+            self.markup(tag.text)
+            if tag.closes:
+                self._doubt(f"{tag.text} closes nothing")
+                continue
+            member = yield from self._value_of((*names, tag.head), _member(writer, schema, tag.head), writer)
+            if member is None:
+                writer.cut("".join((*texts, *(value for _, value in members))))
+                return None
+            members.append((tag.head, member))
 
     @staticmethod
-    def _is_text(schema: object, writer: ArgumentsWriter) -> bool:
-        return writer.text_only(schema) and not writer.is_untyped(schema)
+    def _is_next(tag: Tag, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> bool:
+        """Whether a tag opens what comes next to an element, not what stands in it."""
+        if tag.closes or _takes(writer, schema, tag.head):
+            return False
+        return tag.head == names[-1] or (len(names) == 1 and writer.declares(tag.head))
 
     def _built(self, texts: list[str], members: list[tuple[str, str]], schema: object, writer: ArgumentsWriter) -> str:
         """The JSON of what stood in an element."""
-        text = "".join(texts)
         kinds, _ = writer.inside(schema, None)
-        if not members and (text.strip() or not kinds):
-            value = writer.cast_to_schema(text, schema)
-            self.markup(unwritten(text, value))
-            return value
+        if not members:
+            text = "".join(texts)
+            if text.strip() or not kinds:
+                value = writer.cast_to_schema(text, schema)
+                self.markup(unwritten(text, value))
+                return value
+        for text in texts:
+            self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
         if listed or (not kinds and all(key == "item" for key, _ in members)):
-            self.markup(text)
             return f"[{','.join(value for _, value in members)}]"
         each: dict[str, list[str]] = {}
         for key, value in members:
             each.setdefault(key, []).append(value)
-        if text.strip():
-            each["$text"] = [encode(text).decode()]
-        else:
-            self.markup(text)
         shown = (
             f"{encode(key).decode()}:{values[0] if len(values) == 1 else '[' + ','.join(values) + ']'}"
             for key, values in each.items()
@@ -288,6 +236,14 @@ class _Reader(ParameterReader):
 def _holds(writer: ArgumentsWriter, schema: object) -> bool:
     """Whether elements may stand in a value of this schema."""
     return bool(writer.inside(schema, None)[0]) or writer.is_untyped(schema)
+
+
+def _takes(writer: ArgumentsWriter, schema: object, head: str) -> bool:
+    """Whether a value of this schema has elements of this name."""
+    kinds, _ = writer.inside(schema, None)
+    declared = properties(schema)
+    listed = "array" in kinds and head == "item"
+    return not kinds or listed or ("object" in kinds and (not declared or head in declared))
 
 
 def _member(writer: ArgumentsWriter, schema: object, head: str) -> object:

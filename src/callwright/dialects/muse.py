@@ -31,8 +31,8 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
-from callwright.events import ContentDelta, Markup, ReasoningDelta
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.events import ContentDelta, Event, Markup, ReasoningDelta
+from callwright.prompt import BREAK, Prompt, PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
@@ -275,10 +275,18 @@ class _Reader(ParameterReader):
     def _body(self) -> Parse[None]:
         """A message from behind its header on, to the next."""
         markers = self._in_words if self._recipient in _KNOWN else self._in_call
+        repeats = False  # the message repeats a text whose tags the prompt has broken: no tag behind it is one
+
+        def say(text: str) -> Event:
+            nonlocal repeats
+            repeats = repeats or BREAK in text
+            return self.say(text)
+
         while not self.source.done:
-            blanks, marker = yield from emit_text_until(self.source, markers, self._say)
-            if marker in self._tags and not self._code.inside(blanks):
-                yield from self._marked(blanks, marker)
+            blanks, marker = yield from emit_text_until(self.source, markers, say)
+            if marker in self._tags and not (self._code.inside(blanks) or repeats):
+                # What is addressed to a tool is meant; without a header it is judged as in any answer.
+                yield from (self._marked if self._recipient else self._own_tag)(blanks, marker)
             elif marker in _ENDS and (yield from self._followed_by(_TO, _MESSAGE)):
                 self.emit(Markup(blanks + marker))
                 return
@@ -287,13 +295,14 @@ class _Reader(ParameterReader):
                 if (marker == _START or blanks) and (yield from self._begins_header()):
                     self.markup(blanks)
                     return
-                self.emit(self._say(blanks + self.source.take(self.source.at + len(marker))))
+                self.emit(self.say(blanks + self.source.take(self.source.at + len(marker))))
             elif marker:
-                self.emit(self._say(blanks + marker))
+                self.emit(self.say(blanks + marker))
 
     def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: in a message to a tool, what begins as a call is one."""
-        return bool(self._recipient) or (yield from super()._names_call())
+        known = yield from super()._names_call()
+        return known or bool(self._recipient)
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         """See `ParameterReader`. A tool outside any namespace may be called as one in its own: `f.f`."""

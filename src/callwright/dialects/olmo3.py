@@ -22,7 +22,7 @@ _STOPS: Final = ("<|im_end|>", "<|endoftext|>")
 
 _OPEN: Final = "<function_calls>"
 _CLOSE: Final = "</function_calls>"
-_FORM: Final = PythonForm(((_OPEN, _CLOSE),))
+_FORM: Final = PythonForm(((_OPEN, _CLOSE),), control=False)
 _CONTROLS: Final = (*("<|im_start|>", *_STOPS, _OPEN, _CLOSE, "<functions>", "</functions>", "<think>", "</think>"),)
 _IDENTITY: Final = "You are a helpful function-calling AI assistant."
 _WITH_TOOLS: Final = (

@@ -20,7 +20,9 @@ __all__ = ["DIALECT"]
 
 _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 
-_FORM: Final = PythonForm((("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", "")), ends=_STOPS)
+# Fine-tunes of other families write `<tool_code>` around their calls.
+_BLOCKS: Final = (("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", ""), ("<tool_code>", "</tool_code>"))
+_FORM: Final = PythonForm(_BLOCKS, ends=_STOPS)
 _CONTROLS: Final = (
     *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", *_STOPS),
     *("<|python_start|>", "<|python_end|>", "<|python_tag|>"),

@@ -34,6 +34,7 @@ _TAGS: Final = ParameterTags(
     parameter_end="</parameter>",
     blocks=((_OPEN, _CLOSE),),
     lines=True,
+    control=False,
 )
 _CONTROLS: Final = (
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", _OPEN, _CLOSE, "<tool_response>", "</tool_response>"),

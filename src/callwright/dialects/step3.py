@@ -128,8 +128,8 @@ class _Reader(ParameterReader):
         source = self.source
         read = ""
         for literal in (_OPEN, _CALL, _HEADER, self._form.call):
-            read += yield from self._held_blanks()
-            if (yield from self._comes(literal)):
+            read += yield from self.held_blanks()
+            if (yield from self.comes(literal)):
                 if literal == self._form.call:
                     if peek:
                         source.unread(read)
@@ -141,8 +141,8 @@ class _Reader(ParameterReader):
         return False
 
     def _frame(self, literal: str) -> Parse[None]:
-        yield from self._skip_blanks()
-        if (yield from self._comes(literal)):
+        yield from self.skip_blanks()
+        if (yield from self.comes(literal)):
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
 
 

@@ -57,6 +57,7 @@ WAITS: Final = (
 BREAKS: Final = r"[.!?:,;…](?=\s)|[?？؟。！：，；、।\n—–]| - "
 
 _ENGLISH_BASE: Final = _any(
+    "analyze analyse examine inspect review compare monitor summarize transfer",
     "check look find search fetch roll get read open load list query run execute call invoke use send email mail",
     "delete",
     "remove clean clear create add store update edit change set turn switch stop restart launch kill book reserve",
@@ -71,6 +72,7 @@ _ENGLISH_BASE: Final = _any(
     "see\\Z help#(?:you#)?with#(?:that|this|it)",
 ).replace("#", " ")
 _ENGLISH_ING: Final = _any(
+    "analyzing analysing examining inspecting reviewing computing comparing investigating fixing installing",
     "checking looking finding searching fetching getting reading opening loading listing querying running executing",
     "calling invoking using sending deleting removing cleaning clearing creating making adding saving updating",
     "editing",

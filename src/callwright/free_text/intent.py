@@ -14,7 +14,7 @@ import msgspec
 from callwright.free_text.announcements import BREAKS, INTERJECTIONS, LANGUAGES, WAITS
 from callwright.free_text.places import Standing, is_blank, stands
 
-__all__ = ["Runs", "Verdict", "find_runs", "in_a_sentence", "introduces_no_call", "is_announcement", "verdict"]
+__all__ = ["Runs", "Verdict", "find_runs", "is_announcement", "verdict"]
 
 Verdict: TypeAlias = Literal["certain", "ambiguous", "text"]
 
@@ -101,18 +101,3 @@ def is_announcement(text: str, names: Collection[str] = ()) -> bool:
         if named or _pattern(language.act).match(clause, opening.end(), end):
             return True
     return False
-
-
-def introduces_no_call(before: str, *, marked: bool = False) -> bool:  # all prose counts alike
-    """Whether prose leads up to a call, with a colon or a question, and does not announce it."""
-    said = before.rstrip()
-    return said.endswith(_LEADS_UP) and not is_announcement(said)
-
-
-def in_a_sentence(before: str, after: str) -> bool:
-    """Whether what stands between two parts of a line is shown there, or is a part of one sentence with both."""
-    said = before.rstrip()
-    if not said or is_blank(after):
-        return False
-    standing = stands(f"{before}\0{after}", len(before), len(before) + 1)
-    return standing == "shown" or not said.endswith(_CLAUSE_ENDS) or after.lstrip()[0].islower()

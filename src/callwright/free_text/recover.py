@@ -46,12 +46,16 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
+    """A call, the text it was read from with its fence or marks, and what was repaired in it.
+
+    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
+    """
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
+    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall
@@ -180,7 +184,11 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            pieces.append(RecoveredCall(call.form.name, call.arguments.text, written, tuple(problems)))
+            if place.doubt:
+                told = f"a call of {call.form.name!r} that is not certain: {place.doubt}"
+                problems.append(Problem("malformed_call", told, text=written))
+            kept = "" if place.doubt else written
+            pieces.append(RecoveredCall(call.form.name, call.arguments.text, kept, tuple(problems), not place.doubt))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
@@ -290,7 +298,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Probl
     if "ellipsis" in place.repairs or _is_placeholder(fitted.node, own):
         problem = Problem("incomplete_arguments", f"a placeholder stands in the arguments of {form.name!r}")
         return problem if form.explicit else None
-    if fitted.faults:
+    if fitted.faults and not (form.explicit and "repeated_key" in place.repairs):
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
         problem = Problem("invalid_arguments", f"the arguments of {form.name!r} do not fit: {told}")
         return problem if form.explicit else None

@@ -9,12 +9,14 @@ from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.literals import LiteralReader
+from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.response_template.declaration import Field
 from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.values import (
     Value,
+    beside,
+    is_strict,
     json_of,
     lines,
     made,
@@ -142,7 +144,8 @@ class CallReader:
             bare = "{}"
         if bare:
             self._emit(ArgumentsDelta(index, bare))
-        self._emit(CallEnded(index, complete=bool(stop)))
+        # Words are no arguments; a list or a text may hold them.
+        self._emit(CallEnded(index, complete=bool(stop) and (not bare or bare[0] in '{["')))
         self._closed(stop)
 
     def _notation(self, index: int, name: str, stops: JsonTerminators) -> Parse[None]:
@@ -153,10 +156,9 @@ class CallReader:
             self._source,
             writer.json,
             verbatim=tuple(begin for begin, _ in self._field.args.string_delims),
-            ends=stops.literals,
-            begins=tuple(stop for stop in stops.literals if stop not in self._closes),
+            ends=Ends(self._closes, tuple(stop for stop in stops.literals if stop not in self._closes)),
             call=index,
-            is_text=lambda key: not writer.is_untyped(writer.schema(key)) and writer.is_text(key),
+            bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
         )
         whole = yield from reader.arguments("}", ":")
         self._emit(CallEnded(index, complete=whole))
@@ -202,18 +204,18 @@ class CallReader:
         if watches:
             whole = yield from self._tags(index, writer, *watches)
         else:
-            body, closing = yield from hold(self._source, self._plan.closes[field.name])
+            body, closing = yield from hold(self._source, self._plan.ends[field.name])
             whole = closing is not None
             self._held_members(index, writer, body, whole=whole)
-            self._source.markup(closing.text if closing else "")
+            self._end(index, closing)
         if whole:
             writer.close()
         self._emit(CallEnded(index, complete=whole))
 
     def _held_members(self, index: int, writer: ArgumentsWriter, body: str, *, whole: bool) -> None:
         field = self._field
-        at = 0
         if field.tag:
+            at = 0
             found, searched = tags(field.tag, body)
             for key, text, (begin, end) in found:
                 self._junk(index, body[at:begin])
@@ -221,15 +223,16 @@ class CallReader:
                 self._source.markup(body[begin:end])
                 at = end
             whole = whole and searched
+            rest = body[at:]
         else:
-            for key, text in lines(body, field.args):
+            pairs, rest = lines(body, field.args)
+            for key, text in pairs:
                 self._value(writer, key, text)
             self._source.markup(body)
-            at = len(body)
         if whole:
-            self._junk(index, body[at:])
+            self._junk(index, rest)
         else:
-            writer.cut(body[at:])
+            writer.cut(rest)
 
     def _tags(self, index: int, writer: ArgumentsWriter, before: Watch[Mark], inside: Watch[Mark]) -> Parse[bool]:
         """Tags as they come, up to the end of the field; False when the output was cut in them."""
@@ -237,24 +240,33 @@ class CallReader:
         while True:
             junk, found = yield from hold(source, before)
             self._junk(index, junk)
-            source.markup(found.text if found else "")
-            if found is None or found.kind.kind == "close":
+            if found is None or found.kind.kind != "open":
+                self._end(index, found)
                 return found is not None
+            source.markup(found.text)
             key = found.groups.get("key", "")
             if self._flows(writer, key):
                 writer.key(key)
                 writer.open_text()
-                if not (yield from self._upto(inside, writer.text)):
+                if not (yield from self._upto(index, inside, writer.text)):
                     return False
                 writer.close_text()
                 continue
             pieces: list[str] = []
-            if not (yield from self._upto(inside, pieces.append)):
+            if not (yield from self._upto(index, inside, pieces.append)):
                 writer.cut("".join(pieces))
                 return False
             self._value(writer, key, "".join(pieces))
 
-    def _upto(self, watch: Watch[Mark], put: Callable[[str], object]) -> Parse[bool]:
+    def _end(self, index: int, end: Found[Mark] | None) -> None:
+        """The end of a call, or the begin of the next one."""
+        if end is not None and end.kind.kind == "next":
+            self._emit(Problem("markup_repaired", "the end of a call is missing before the next", call=index))
+            self._source.unread(end.text)
+        else:
+            self._source.markup(end.text if end else "")
+
+    def _upto(self, index: int, watch: Watch[Mark], put: Callable[[str], object]) -> Parse[bool]:
         """Pass on a value up to its end, or that of its field; False when the output was cut in it."""
         source, watching = self._source, watch.begin()
         around = self._field.tag.around if self._field.tag else None
@@ -280,6 +292,7 @@ class CallReader:
                 source.markup(found.text)
                 return True
             elif (yield from self._ends_field()):
+                self._emit(Problem("markup_repaired", "the end of a value is missing", call=index))
                 source.markup(held)
                 source.unread(found.text)
                 return True
@@ -338,13 +351,19 @@ class CallReader:
             self._emit(Problem("malformed_call", "a call that is not what its template declares"))
             self.refused = written
             return
+        if self._field.content == "json" and not is_strict(self._field, body):
+            self._emit(Problem("json_repaired", "the JSON of a call", call=self.calls))
+        rest, repeated = beside(self._field, body)
+        self._junk(self.calls, rest)
+        for key in repeated:
+            self._emit(Problem("argument_repeated", f"{key!r} was given twice", call=self.calls))
         for name, arguments in calls:
             index = self._start(name)
             if not arguments and not self._tools.requires_something(name):
                 arguments = "{}"
             if arguments:
                 self._emit(ArgumentsDelta(index, arguments))
-            self._emit(CallEnded(index))
+            self._emit(CallEnded(index, complete=not repeated))
         self._emit(Markup(written))
 
     def _call_in(self, value: Value) -> list[tuple[str, str]] | None:

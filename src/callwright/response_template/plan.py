@@ -13,8 +13,8 @@ from callwright.tolerant_json.passthrough import JsonTerminators
 __all__ = ["Mark", "ReadingPlan"]
 
 # `open` begins a field and `close` ends it; `lone` is the end of one that has not begun, `end` the end of the answer;
-# a `token` is structure that belongs to no field.
-_Kind: TypeAlias = Literal["open", "close", "lone", "end", "token"]
+# a `token` is structure that belongs to no field, `next` begins another call where the end of one is missing.
+_Kind: TypeAlias = Literal["open", "close", "lone", "end", "token", "next"]
 
 
 class Mark(NamedTuple):
@@ -48,7 +48,8 @@ class ReadingPlan:
         self.outside: Watch[Mark] = Watch(list(_outside(template)))
         self.inside = {field.name: Watch(list(_inside(template, field))) for field in template.fields}
         self.closes = {field.name: Watch(list(_close(field))) for field in template.fields}
-        self.tags = {field.name: _tags(field) for field in template.fields if field.tag}
+        self.ends = {field.name: Watch([*_close(field), *_next(template)]) for field in template.fields}
+        self.tags = {field.name: _tags(template, field) for field in template.fields if field.tag}
         begins = [text for field in template.fields if field.open for text in field.open.begins]
         self.begins = (*begins, *END_TOKENS)
         self.stops = {field.name: _stops(template, field) for field in template.of("calls")}
@@ -94,14 +95,22 @@ def _close(field: Field) -> Iterator[_What]:
         yield Mark("close", field), field.close.what
 
 
-def _tags(field: Field) -> tuple[Watch[Mark], Watch[Mark]] | None:
+def _next(template: Template) -> Iterator[_What]:
+    """The begin of another call."""
+    for field in template.of("calls"):
+        if field.open and field.open.what:
+            yield Mark("next", field), field.open.what
+
+
+def _tags(template: Template, field: Field) -> tuple[Watch[Mark], Watch[Mark]] | None:
     """Before and in the values of a field's tags; None when the tags must be read as a whole."""
     around = field.tag.around if field.tag else None
     if around is None or "key" not in around.before.names:
         return None
     if any(pattern.may_be_empty for pattern in (around.before, around.behind)):
         return None
-    before, inside = (Watch([(Mark("open"), pattern), *_close(field)]) for pattern in (around.before, around.behind))
+    before = Watch([(Mark("open"), around.before), *_close(field), *_next(template)])
+    inside = Watch([(Mark("open"), around.behind), *_close(field)])
     return before, inside
 
 

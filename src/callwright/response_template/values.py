@@ -8,11 +8,10 @@ from callwright.calls.coerce import node_text
 from callwright.response_template.declaration import Field, FieldArgs, ValueParser
 from callwright.response_template.pattern import Pattern
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.tolerant_json.find import find_json
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["Value", "json_of", "lines", "made", "parsed", "read_value", "tags", "text_in"]
+__all__ = ["Value", "beside", "is_strict", "json_of", "lines", "made", "parsed", "read_value", "tags", "text_in"]
 
 # A value of JSON keeps the model's bytes; what is made of it is a tree of these.
 Value: TypeAlias = "Node | str | Mapping[str, Value] | Sequence[Value] | None"
@@ -33,9 +32,37 @@ def read_value(field: Field, body: str) -> Value:
             assert field.tag is not None
             return _merged([(key, value) for key, value, _ in tags(field.tag, body)[0]], field.args)
         case "kv-lines":
-            return _merged([(key, value) for key, value in lines(body, field.args)], field.args)
+            return _merged(lines(body, field.args)[0], field.args)
         case "text" | "int" | "float" | "bool":
             return body.strip() if field.args.strip else body
+
+
+def is_strict(field: Field, body: str) -> bool:
+    """Whether the JSON of a field needs no repair."""
+    for begin, end in field.args.string_delims:
+        body = _with_strings(body, begin, end)
+    try:
+        decode(body)
+    except NotJsonError:
+        return False
+    return True
+
+
+def beside(field: Field, body: str) -> tuple[str, list[str]]:
+    """What stands beside the names and values of a field, and the names that are given again with another value."""
+    if field.content == "kv-lines":
+        pairs, rest = lines(body, field.args)
+    elif field.content == "xml-inline" and field.tag is not None:
+        found, _ = tags(field.tag, body)
+        pairs = [(key, value) for key, value, _ in found]
+        spans = [span for _, _, span in found]
+        ends, begins = [0, *(end for _, end in spans)], [*(begin for begin, _ in spans), len(body)]
+        rest = "".join(body[end:begin] for end, begin in zip(ends, begins, strict=True))
+    else:
+        return "", []
+    given: dict[str, str] = {}
+    merges = field.args.merge_duplicates
+    return rest, [key for key, value in pairs if given.setdefault(key, value) != value and not merges]
 
 
 def made(field: Field, value: Value, groups: Mapping[str, str]) -> Sequence[Value] | None:
@@ -85,11 +112,6 @@ def parsed(text: str, parser: ValueParser | None) -> Value:
 def _json(body: str, args: FieldArgs) -> Node | None:
     for begin, end in args.string_delims:
         body = _with_strings(body, begin, end)
-    try:
-        decode(body)
-    except NotJsonError:
-        found = find_json(body)
-        return found[0] if len(found) == 1 else None
     return read_json(body.strip())
 
 
@@ -127,14 +149,17 @@ def tags(pattern: Pattern, body: str) -> tuple[list[tuple[str, str, tuple[int, i
     return found, True
 
 
-def lines(body: str, args: FieldArgs) -> list[tuple[str, str]]:
-    """The names and values that stand line by line; a line without a separator is none."""
+def lines(body: str, args: FieldArgs) -> tuple[list[tuple[str, str]], str]:
+    """The names and values that stand line by line, and the lines without a separator, which are none."""
     found: list[tuple[str, str]] = []
+    others: list[str] = []
     for line in body.split(args.line_sep):
         key, separator, value = line.partition(args.kv_sep)
         if separator:
             found.append((key.strip(), value.strip()) if args.strip else (key, value))
-    return found
+        else:
+            others.append(line)
+    return found, args.line_sep.join(others)
 
 
 def _merged(pairs: Sequence[tuple[str, str]], args: FieldArgs) -> dict[str, Value]:

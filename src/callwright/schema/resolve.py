@@ -1,9 +1,15 @@
-"""What a schema says at one place: references followed, unions taken apart."""
+"""What a schema says at one place: references followed, `allOf` merged, unions taken apart at any level.
 
-from collections.abc import Mapping
+Everybody who asks for the types or the members at a place asks here: the repair of arguments, live or whole, and the
+writers of values that were text.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-__all__ = ["TYPE_NAMES", "Schema", "branches", "pointed_at", "resolve", "wanted"]
+from callwright.schema.keywords import properties, required
+
+__all__ = ["TYPE_NAMES", "Schema", "branches", "chosen", "merged", "pointed_at", "resolve", "root_properties", "wanted"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -12,6 +18,13 @@ TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object
 _MAX_REFERENCES: Final = 16
 _MAX_BRANCHES: Final = 64
 _EMPTY: Final[Schema] = {}
+# Keywords that join schemas; and those that say nothing of the value itself.
+_JOINING: Final = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
+_SILENT: Final = _JOINING | {
+    *("$defs", "definitions", "$schema", "$id", "$comment", "title", "description", "default", "examples"),
+    "discriminator",
+}
+_NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
 def resolve(schema: object, root: Schema) -> Schema:
@@ -29,23 +42,109 @@ def resolve(schema: object, root: Schema) -> Schema:
     return _EMPTY
 
 
-def branches(schema: Schema, root: Schema) -> list[Schema]:
-    """The choices that a union leaves, unions in it included, each once; of any other schema itself."""
-    found: list[Schema] = []
-    waiting: list[object] = [schema]
-    opened: set[int] = set()  # a union may lead to itself
-    while waiting and len(found) < _MAX_BRANCHES:
-        part = resolve(waiting.pop(0), root)
-        union = part.get("anyOf") or part.get("oneOf")
-        kinds = part.get("type")
-        if isinstance(union, list):
-            waiting = [*union, *waiting] if id(union) not in opened else waiting
-            opened.add(id(union))
-        elif isinstance(kinds, list):
-            found += [{**part, "type": kind} for kind in kinds]
-        else:
-            found.append(part)
+def branches(schema: object, root: Schema) -> list[Schema]:
+    """The choices that a schema leaves at its place, each with all that holds for it; never none."""
+    return _choices(schema, root, ()) or [_EMPTY]
+
+
+def _choices(schema: object, root: Schema, inside: tuple[int, ...]) -> list[Schema]:
+    """`inside`: the schemas that lead here, as one may lead to itself."""
+    if not isinstance(schema, Mapping):
+        return [] if schema is False else [_EMPTY]
+    if id(schema) in inside or len(inside) == _MAX_REFERENCES:
+        return []
+    if _JOINING.isdisjoint(schema):
+        return _by_type([schema])
+    inside = (*inside, id(schema))
+    reference, all_of = schema.get("$ref"), schema.get("allOf")
+    groups = [_choices(pointed_at(reference, root), root, inside)] if isinstance(reference, str) else []
+    groups += [_choices(part, root, inside) for part in all_of] if isinstance(all_of, list) else []
+    for union in (schema.get("anyOf"), schema.get("oneOf")):
+        if isinstance(union, list) and union:
+            groups.append([choice for part in union for choice in _choices(part, root, inside)])
+    own = {key: value for key, value in schema.items() if key not in _SILENT}
+    if not (own or any(groups)):
+        return []  # nothing but the way back
+    found: list[Schema] = _by_type([own] if own else [_EMPTY])
+    for group in groups:
+        if group:
+            found = [both for one in found for other in group if (both := _both(one, other)) is not None] or found
+            del found[_MAX_BRANCHES:]
     return found
+
+
+def _by_type(schemas: Sequence[Schema]) -> list[Schema]:
+    """The schemas with one type each."""
+    found: list[Schema] = []
+    for schema in schemas:
+        kinds = schema.get("type")
+        found += [{**schema, "type": kind} for kind in kinds] if isinstance(kinds, list) else [schema]
+    return found
+
+
+def _both(one: Schema, other: Schema) -> Schema | None:
+    """A schema for what fits both; None if no type does."""
+    if not one or not other:
+        return one or other
+    kinds = [kind for kind in (one.get("type"), other.get("type")) if kind is not None]
+    if len(kinds) == 2 and kinds[0] != kinds[1]:
+        if set(map(str, kinds)) != {"integer", "number"}:
+            return None
+        kinds = ["integer"]
+    both = {**one, **other, **({"type": kinds[0]} if kinds else {})}
+    if "properties" in one and "properties" in other:
+        ours, theirs = properties(one), properties(other)
+        both["properties"] = {
+            name: {"allOf": [ours[name], theirs[name]]} if name in ours and name in theirs else schema
+            for name, schema in {**ours, **theirs}.items()
+        }
+    if "required" in one and "required" in other:
+        both["required"] = [*required(one), *required(other)]
+    if isinstance(one.get("enum"), list) and isinstance(other.get("enum"), list):
+        both["enum"] = [member for member in one["enum"] if member in other["enum"]]
+    return both
+
+
+def root_properties(schema: Schema | None) -> Mapping[str, Any]:
+    """The members that a root schema declares, in whatever branch, with their schemas."""
+    if not schema or _JOINING.isdisjoint(schema):
+        return properties(schema)
+    return properties(merged(branches(schema, schema)))
+
+
+def merged(choices: Sequence[Schema]) -> Schema:
+    """One schema for an object that may be any of the choices: a member is what any of them says, and required if all
+    say so.
+    """
+    if len(choices) == 1:
+        return choices[0]
+    names = dict.fromkeys(name for choice in choices for name in properties(choice))
+    members: dict[str, Any] = {}
+    for name in names:
+        told: list[Any] = []
+        for choice in choices:
+            part = properties(choice).get(name, choice.get("additionalProperties", False))
+            if part not in (False, *told):
+                told.append(part)
+        members[name] = told[0] if len(told) == 1 else {"anyOf": told}
+    needed = [name for name in names if all(name in required(choice) for choice in choices)]
+    others = [choice.get("additionalProperties") for choice in choices]
+    free = {"additionalProperties": others[0]} if all(other == others[0] for other in others) else {}
+    return {"type": "object", "properties": members, "required": needed, **free}
+
+
+def chosen(choices: Sequence[Schema], name: str, value: object, root: Schema) -> Sequence[Schema]:
+    """The choices whose member `name` may have this value, by its `const` or `enum`; all of them if none may."""
+    fitting = [choice for choice in choices if _may_be(properties(choice).get(name), value, root)]
+    return fitting or choices
+
+
+def _may_be(schema: object, value: object, root: Schema) -> bool:
+    for part in branches(schema, root):
+        members = [part["const"]] if "const" in part else part.get("enum")
+        if not isinstance(members, list) or value in members:
+            return True
+    return False
 
 
 def wanted(schema: Schema) -> str:
@@ -53,10 +152,13 @@ def wanted(schema: Schema) -> str:
     kind = schema.get("type")
     if isinstance(kind, str):
         return kind
-    members = schema.get("enum")
-    if isinstance(members, list) and members and all(isinstance(member, str) for member in members):
-        return "string"
-    return "object" if isinstance(schema.get("properties"), Mapping) else ""
+    members = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(members, list) and members:
+        kinds = {_NAMES.get(type(member), "") for member in members}
+        return kinds.pop() if len(kinds) == 1 else ""
+    if isinstance(schema.get("properties"), Mapping):
+        return "object"
+    return "array" if isinstance(schema.get("items"), Mapping) else ""
 
 
 def pointed_at(reference: str, root: Schema) -> object:

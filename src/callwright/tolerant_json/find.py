@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from callwright.stream_reader import silent_reader
+from callwright.tolerant_json.certain import doubt
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING
 from callwright.tolerant_json.reader import JsonReader, JsonRepair, TooDeepError, finished
@@ -49,7 +50,7 @@ class JsonPlace(msgspec.Struct):
 
     `begin` and `end` span the values with their markers or fence. `nodes` are the parsed values, `texts` the same as
     they were written. `place` says where they were found. `cut`: the text ended inside the last value. `repairs` counts
-    the JSON repairs by rule.
+    the JSON repairs by rule. `doubt`: why the values may not be what was meant.
     """
 
     begin: int
@@ -59,6 +60,7 @@ class JsonPlace(msgspec.Struct):
     place: Place
     cut: bool
     repairs: dict[JsonRepair, int]
+    doubt: str
 
 
 def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -> Iterator[JsonPlace]:
@@ -139,7 +141,16 @@ def find_json(text: str) -> list[Node]:
     source = silent_reader(text.strip())
     reader = JsonReader(source)
     finished(reader.gap())
-    return [] if source.done else [finished(reader.value("top"))]
+    if source.done:
+        return []
+    begin = source.at
+    node = finished(reader.value("top"))
+    if node.kind == "half" and not any(map(str.isdigit, node.json)):
+        return []  # a sign alone says nothing
+    if TRAILING.match(source.text, source.at).end() == len(source.text):  # type: ignore[union-attr]  # matches always
+        return [node]
+    # More than one scalar: words are a text as a whole, a number that goes on (`5,6`) is none.
+    return [Node("word", encode(source.text[begin:]).decode())] if node.kind == "word" else []
 
 
 class _Values:
@@ -166,7 +177,9 @@ class _Values:
 
     def place(self, begin: int, end: int, place: Place) -> JsonPlace:
         """The values as a `JsonPlace` that spans `begin` to `end`."""
-        return JsonPlace(begin, end, self.nodes, self.texts, place, self._reader.cut, self._reader.repairs)
+        repairs = self._reader.repairs
+        why = next((why for text in self.texts if (why := doubt(repairs, text))), "") if repairs else ""
+        return JsonPlace(begin, end, self.nodes, self.texts, place, self._reader.cut, repairs, why)
 
 
 def _whole(text: str, names: Collection[str]) -> JsonPlace | None:

@@ -4,14 +4,15 @@ Reads in one pass, and answers a tree of `Node`s whose text is strict JSON: the 
 repaired where not (`{a: 1,}` becomes `{"a": 1}`). Each repair is counted by its rule. Knows no schema.
 
 Nothing is invented: in `{"a": }` the value is `missing`, in `{"a": 1e` it is a `half`, and a text that ends inside a
-value sets `JsonReader.cut`. Whoever makes a call of a value must refuse these.
+value sets `JsonReader.cut`. Whoever makes a call of a value must refuse these, and what `certain` doubts.
 """
 
 import re
-from collections.abc import Callable
-from typing import Final, Literal, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, cast
 
 from callwright.stream_reader import Parse, StreamReader, silent_reader
+from callwright.tolerant_json.certain import JsonRepair, doubt
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
 from callwright.tolerant_json.scalars import scalar
@@ -25,31 +26,9 @@ from callwright.tolerant_json.strings import (
     key_follows,
     key_with_value,
 )
-from callwright.tolerant_json.tree import Item, Member, Node, name_of
+from callwright.tolerant_json.tree import Item, Member, Node, given_once, name_of
 
 __all__ = ["MAX_DEPTH", "JsonReader", "JsonRepair", "TooDeepError", "Where", "finished", "read_json"]
-
-JsonRepair = Literal[
-    "bad_escape",
-    "bad_quotes",
-    "comment",
-    "control_character",
-    "ellipsis",
-    "extra_comma",
-    "inner_quote",
-    "literal_spelling",
-    "missing_closer",
-    "missing_colon",
-    "missing_comma",
-    "missing_quote",
-    "missing_value",
-    "number_form",
-    "tuple",
-    "unquoted_key",
-    "unquoted_text",
-    "white_space",
-    "wrong_closer",
-]
 
 T = TypeVar("T")
 
@@ -66,6 +45,7 @@ _WORD_ENDS: Final = {
     "top": re.compile(r"[,\n\r;]|(?<=\s)//|/\*"),
 }
 _ENDS_VALUE: Final = ("", ",", "}", "]", ")")
+_IDENTIFIER = re.compile(r"[\w$.-]+\Z").match
 _KEY_WORD = re.compile(r"""[^:=,{}\[\]"'\n\r]*+""").match
 
 
@@ -74,15 +54,18 @@ class TooDeepError(NotJsonError):
 
 
 def read_json(text: str) -> Node | None:
-    """A whole text as one value; None if it ends inside the value, goes on behind it, or is nested too deeply."""
+    """A whole text as one value; None if it ends inside the value, goes on behind it, is nested too deeply, or if it is
+    not certain what it says.
+    """
     source = silent_reader(text)
     reader = JsonReader(source)
     try:
         node = finished(reader.value("top"))
     except TooDeepError:
         return None
-    rest = source.text[source.at :].strip()
-    return node if not rest and not reader.cut and "missing_closer" not in reader.repairs else None
+    if source.text[source.at :].strip() or reader.cut or "missing_closer" in reader.repairs:
+        return None
+    return None if node.kind != "word" and doubt(reader.repairs, text) else node
 
 
 def finished(steps: Parse[T]) -> T:
@@ -127,6 +110,8 @@ class JsonReader:
                         stack.append((node, entry))
                         break
                     node.tail = self.tail
+                    if len(node.members) > 1:
+                        node.members = self.given_once(node.members)
                 if not stack:
                     assert len(self._open) == depth
                     return node
@@ -135,6 +120,13 @@ class JsonReader:
                 siblings = parent.members if isinstance(entry, Member) else parent.items
                 cast(list[Item], siblings).append(entry)
                 node, is_open = parent, True
+
+    def given_once(self, members: Sequence[Member]) -> Sequence[Member]:
+        """The members, without those that say the same again."""
+        kept, others = given_once(members)
+        self.repairs |= {"same_key": len(members) - len(kept)} if len(kept) < len(members) else {}
+        self.repairs |= {"repeated_key": others} if others else {}
+        return kept
 
     def begin(self, where: Where) -> Parse[tuple[Node, bool]]:
         """Read a scalar, or the opening bracket of a container; answers the node, and whether it is a container."""
@@ -183,6 +175,8 @@ class JsonReader:
             self._ended(node)
             return None
         self._loose = mark == "=" or not quoted
+        if not quoted and (mark not in ":=" or not _IDENTIFIER(key.written)):
+            self.repaired("unquoted_text")
         if mark == ":":
             source.at += 1
         else:
@@ -225,6 +219,7 @@ class JsonReader:
                 after += yield from self.gap()
             elif mark == "`" and (yield from self._fence_rest()):
                 self._ended(node)
+                node.closed = True  # by the closer of the fence, further out
                 return None
             elif mark == "{" and node.kind == "object" and first:
                 source.at += 1  # `{{"a": 1}}`, as in the source of a template

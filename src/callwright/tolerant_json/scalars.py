@@ -10,8 +10,16 @@ __all__ = ["is_number", "scalar"]
 
 is_number = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
 _LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d+)?\Z").match
+_PADDED = re.compile(r"[+-]?0\d+(?:\.\d+)?\Z").match
 _HALF_NUMBER = re.compile(r"(?P<whole>[+-]?\d++(?:\.\d*+)?)[eE][+-]?\Z|[+-]\Z").match
-_LITERALS: Final = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
+_LITERALS: Final = {
+    "true": "true",
+    "false": "false",
+    "null": "null",
+    "none": "null",
+    "nil": "null",
+    "undefined": "null",
+}
 
 ScalarRepair = Literal["literal_spelling", "number_form", "unquoted_text"]
 
@@ -35,7 +43,8 @@ def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
     text = word
     if word[-1] in "\"'" and word[-1] not in word[:-1]:  # its opening quote is missing
         text = word[:-1]
-    return Node("word", encode(text).decode(), word), "unquoted_text"
+    # `007` is no number in JSON. The schema knows whether it was meant as one.
+    return Node("word", encode(text).decode(), word), "number_form" if _PADDED(word) else "unquoted_text"
 
 
 def _number(word: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["Item", "Kind", "Member", "Node", "name_of"]
+__all__ = ["Item", "Kind", "Member", "Node", "given_once", "name_of"]
 
 Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "literal", "word", "missing"]
 
@@ -99,3 +99,28 @@ def name_of(key: Node) -> str:
         return str(decode(key.json))
     except NotJsonError:
         return key.json
+
+
+def given_once(members: Sequence[Member]) -> tuple[Sequence[Member], int]:
+    """The members without those that say the same again, and how many give another value to a name that was given."""
+    if len({member.name for member in members}) == len(members):
+        return members, 0
+    kept: list[Member] = []
+    given: dict[str, object] = {}
+    others = 0
+    for member in members:
+        value = _comparable(member.value)
+        first = given.setdefault(member.name, value)
+        if first is not value and first == value and type(first) is type(value):
+            continue
+        kept.append(member)
+        others += first is not value
+    return kept, others
+
+
+def _comparable(node: Node) -> object:
+    """The value in a list of its own, so that no two are one object; the node itself if it has no value."""
+    try:
+        return [node.value(), node.kind]
+    except NotJsonError:
+        return node

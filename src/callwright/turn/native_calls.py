@@ -99,7 +99,9 @@ class NativeCalls:
         events: list[Event] = []
         for call in self._calls.values():
             events += _out(call)
-            events.append(CallEnded(call.index, complete=call.whole or not cut))
+            # An object that was begun and not closed is not all of the arguments, whatever the server says of its end.
+            begun = "".join(call.said).lstrip().startswith("{")
+            events.append(CallEnded(call.index, complete=call.whole or not (cut or begun)))
         self._calls.clear()
         return self._pushed(events)
 

@@ -1,5 +1,6 @@
 """The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -20,6 +21,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
+from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
@@ -29,10 +31,20 @@ __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
 
 STOPS: Final = (END, RETURN, CALL, ENDOFTEXT)
 ANY = Markers(*CONTROLS)
+_BODY_ENDS: Final = ("", START, *STOPS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
 MAX_BODY = 4_194_304
 _JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS))
+_BRACE_OR_END = Markers("{", START, *STOPS)
+# Look-ahead for the first key of arguments, and for what stands before the arguments of one call of several.
+_MAX_FIRST_KEY = 200
+_MAX_USE = 400
+_FIRST_KEY = re.compile(r'\s*"((?:[^"\\]|\\.){0,100})"\s*:|\s*(\})')
+_USES = re.compile(r'\s*(?:\{\s*"tool_uses"\s*:\s*)?\[')
+_USE = re.compile(r'\{\s*"recipient_name"\s*:\s*"([^"\\]*)"\s*,\s*"parameters"\s*:\s*(?=\{)')
+_USE_BEGIN = Markers("{", "]", *CONTROLS)
+_USES_END = Markers("}", *CONTROLS)
 
 
 def json_value(text: str) -> object:
@@ -43,12 +55,11 @@ def json_value(text: str) -> object:
         return None
 
 
-class _Parallel(msgspec.Struct):
-    class Use(msgspec.Struct):
-        recipient_name: str
-        parameters: msgspec.Raw = msgspec.Raw(b"{}")
+class _Use(msgspec.Struct):
+    """One of several calls in the body of `multi_tool_use.parallel`."""
 
-    tool_uses: list[Use]
+    recipient_name: str
+    parameters: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class Bodies:
@@ -129,25 +140,62 @@ class Bodies:
 
     # --- calls ---
 
-    def call(self, name: str) -> Parse[str]:
-        """Read the body of a call and answer the token that ended it."""
+    def call(self, name: str, *, certain: bool = True) -> Parse[str]:
+        """Read the body of a call and answer the token that ended it. Not `certain`: nobody knows whose call it is."""
         self.markup((yield from self.blanks()))
-        if self.next_call(name) is None:
+        several = self.next_call(name) is None
+        tool = self.tools.get(name)
+        if not several and self.peek() not in ("{", "[") and tool is not None and tool.custom is None:
+            yield from self._words_before(name)
+        if several:
             token = yield from self.several()
-            if not token:
-                token = yield from self._behind_arguments()
         elif self.peek() in ("{", "["):
-            token = yield from self.json_arguments(name)
-            if not token:
-                token = yield from self._behind_arguments()
+            token = yield from self.json_arguments(name, certain=certain)
         else:
-            token = yield from self._raw_arguments(name)
-        self.markup(token)
+            token = yield from self._raw_arguments(name, certain=certain)
+        if not token:
+            token = yield from self._behind_arguments()
+        if token not in _BODY_ENDS:
+            self.source.unread(token)  # the next message begins, whose start is missing
+        else:
+            self.markup(token)
         if token in (END, RETURN) and not self.spaced:  # LLM-jp ends all but the last of parallel calls so
-            self.emit(Problem("wrong_stop", f"a call closed by {token}", call=self.calls - 1))
+            self.emit(Problem("wrong_stop", f"a call closed by {token}", call=self._last()))
         elif token and token not in STOPS:
-            self.emit(Problem("missing_stop", f"{token} inside a call", call=self.calls - 1))
+            self.emit(Problem("missing_stop", f"{token} inside a call", call=self._last()))
         return token
+
+    def _words_before(self, name: str) -> Parse[None]:
+        """Name the words that stand before the arguments of a function, if arguments follow them."""
+        pieces: list[str] = []
+        while True:
+            text, token = yield from read_until(self.source, _BRACE_OR_END, MAX_BODY)
+            pieces.append(text)
+            if token != "{":
+                self.source.unread("".join(pieces) + token)
+                return
+            if (yield from self._begins_arguments(name)):
+                self.source.unread(token)
+                words = "".join(pieces)
+                detail = "text before the arguments"
+                self.emit(Problem("arguments_trailing_text", detail, call=self.calls, text=words))
+                return
+            pieces.append(token)
+
+    def _begins_arguments(self, name: str) -> Parse[bool]:
+        """Whether the arguments of a tool go on here, behind their brace. Words with a brace in them are the text of a
+        tool that takes one text only.
+        """
+        source = self.source
+        tool = self.tools.get(name)
+        declared = properties(tool.parameters if tool else None)
+        while True:
+            begin = source.ahead(_MAX_FIRST_KEY)
+            if found := _FIRST_KEY.match(begin):
+                return not declared if found[2] else len(declared) != 1 or found[1] in declared
+            if (begin.strip() and begin.lstrip()[0] != '"') or not source.more(_MAX_FIRST_KEY):
+                return False
+            yield
 
     def _behind_arguments(self) -> Parse[str]:
         trailing, token = yield from read_until(self.source, ANY, MAX_BODY)
@@ -172,34 +220,98 @@ class Bodies:
         self.emit(CallEnded(index))
         self.markup(tail)
 
-    def json_arguments(self, name: str) -> Parse[str]:
+    def json_arguments(self, name: str, *, certain: bool = True) -> Parse[str]:
         """A call whose arguments begin here as JSON, and are passed on.
 
         Control tokens in its strings are content; elsewhere one ends it and is answered.
         """
-        source = self.source
         index = self._start(name)
-        closed, token = yield from pass_json(source, _JSON_STOPS, partial(ArgumentsDelta, index))
-        self.emit(CallEnded(index, complete=closed or bool(token)))
+        closed, token = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index))
+        self.emit(CallEnded(index, complete=certain and (closed or bool(token))))
         return token
 
     def several(self) -> Parse[str]:
-        """Several calls in the body of one: each goes out by itself."""
-        body, _, token = yield from collect_json(self.source, _JSON_STOPS, MAX_BODY)
-        try:
-            uses = decode(body, _Parallel).tool_uses
-        except NotJsonError as error:
-            self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=body))
+        """Several calls in the body of one: each goes out by itself, as it comes."""
+        source = self.source
+        opening = yield from self._ahead_as(_USES, "{[")
+        if not opening:
+            body, _, token = yield from collect_json(source, _JSON_STOPS, MAX_BODY)
+            self.emit(Problem("malformed_call", f"{PARALLEL} without its list of calls", text=body))
             return token
-        given = [bytes(use.parameters).decode() for use in uses]
-        for use, arguments in zip(uses, given, strict=True):
-            name, bent = resolve(use.recipient_name, self.tools)
-            if bent:
-                self.emit(Problem(bent, f"recipient {use.recipient_name!r}", call=self.calls))
-            self.whole_call(name, arguments)
-        # The arguments went out as they are; what held them together is structure.
-        self.markup(without(body, given) if "parameters" in body else body)
+        self.markup(opening.group())
+        token = ""
+        while not token:
+            words, token = yield from read_until(source, _USE_BEGIN, MAX_BODY)
+            self._between(words.replace(",", " "), words)
+            if token == "{":
+                source.unread(token)
+                token = yield from self._use()
+            elif token == "]":
+                self.markup(token)
+                if not opening.group().strip().startswith("{"):
+                    return ""
+                words, token = yield from read_until(source, _USES_END, MAX_BODY)
+                self._between(words, words)
+                if token == "}":
+                    self.markup(token)
+                    return ""
+            elif source.done:
+                break
+        self.emit(Problem("json_repaired", f"{PARALLEL} without the end of its list", call=self._last()))
         return token
+
+    def _use(self) -> Parse[str]:
+        """One of several calls. Its arguments stream where its name stands before them."""
+        source = self.source
+        if head := (yield from self._ahead_as(_USE, "{")):
+            self.markup(head.group())
+            token = yield from self.json_arguments(self._used(head[1]))
+            if token:
+                return token
+            words, token = yield from read_until(source, _USES_END, MAX_BODY)
+            self._between(words, words)
+            if token != "}":
+                return token
+            self.markup(token)
+            return ""
+        item, _, token = yield from collect_json(source, _JSON_STOPS, MAX_BODY)
+        try:
+            use = decode(item, _Use)
+        except NotJsonError as error:
+            self.emit(Problem("malformed_call", f"{PARALLEL}: {error}", text=item))
+            return token
+        arguments = bytes(use.parameters).decode()
+        self.whole_call(self._used(use.recipient_name), arguments)
+        # The arguments went out as they are; what held them together is structure.
+        self.markup(without(item, [arguments]) if "parameters" in item else item)
+        return token
+
+    def _used(self, recipient: str) -> str:
+        """The tool that one of several calls names."""
+        name, bent = resolve(recipient, self.tools)
+        if bent:
+            self.emit(Problem(bent, f"recipient {recipient!r}", call=self.calls))
+        return name
+
+    def _between(self, words: str, written: str) -> None:
+        """What stands between several calls, or behind the arguments of one."""
+        if words.strip():
+            self.emit(Problem("arguments_trailing_text", "text between calls", call=self._last(), text=written))
+        else:
+            self.markup(written)
+
+    def _ahead_as(self, pattern: re.Pattern[str], begins: str) -> Parse[re.Match[str] | None]:
+        """Read what matches here, and begins with one of these characters; None if nothing does."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_USE)
+            if found := pattern.match(ahead):
+                source.at += found.end()
+                return found
+            head = ahead.lstrip()
+            if (head and head[0] not in begins) or not source.more(_MAX_USE):
+                return None
+            yield
 
     def held_object(self, limit: int) -> Parse[tuple[str, str]]:
         """Hold a body that begins as an object, up to its token or `limit` characters; see `read_until`."""
@@ -213,7 +325,7 @@ class Bodies:
         """What stands between the arguments and the end of the message."""
         if text.strip():
             kind: ProblemKind = "arguments_trailing_text"
-            self.emit(Problem(kind, "text behind the arguments", call=self.calls - 1, text=text))
+            self.emit(Problem(kind, "text behind the arguments", call=self._last(), text=text))
         else:
             self.markup(text)
 
@@ -229,7 +341,7 @@ class Bodies:
         if text.strip():
             self.emit(Problem("redundant_stop", "a stop token behind a closed call"))
 
-    def _raw_arguments(self, name: str) -> Parse[str]:
+    def _raw_arguments(self, name: str, *, certain: bool) -> Parse[str]:
         index = self._start(name)
         empty = True
         while True:
@@ -243,8 +355,12 @@ class Bodies:
         cut = not token
         if empty and not cut and self.tools.takes_nothing(name):
             self.emit(ArgumentsDelta(index, "{}"))
-        self.emit(CallEnded(index, complete=not cut))
+        self.emit(CallEnded(index, complete=certain and not cut))
         return token
+
+    def _last(self) -> int | None:
+        """The number of the call before, if there is one."""
+        return self.calls - 1 if self.calls else None
 
     def _start(self, name: str) -> int:
         self.emit(CallStarted(self.calls, name))

@@ -1,9 +1,14 @@
-"""The tools gpt-oss was trained with, in the words it was trained on. Source: openai/harmony 0.0.8."""
+"""The tools gpt-oss was trained with, in the words it was trained on. Source: openai/harmony 0.0.8.
+
+The namespace `multi_tool_use`, which wraps several calls in one, is OpenAI's for its models; here are its words.
+"""
+
+from collections.abc import Callable
 
 from callwright.conversation import FunctionTool
 from callwright.schema.typescript import declaration
 
-__all__ = ["BuiltinName", "is_builtin", "namespace_section", "section"]
+__all__ = ["BuiltinName", "is_builtin", "multi_tool_use_section", "namespace_section", "section"]
 
 from typing import Literal
 
@@ -73,6 +78,42 @@ _BROWSER_TOOLS = (
         },
     ),
 )
+_MULTI_TOOL_USE = (
+    "This tool serves as a wrapper for utilizing multiple tools. Each tool that can be used must be specified in the "
+    "tool sections. Only tools in the functions namespace are permitted.\n"
+    "Ensure that the parameters provided to each tool are valid according to that tool's specification."
+)
+_PARALLEL = FunctionTool(
+    "parallel",
+    "Use this function to run multiple tools simultaneously, but only if they can operate in parallel. Do this even if "
+    "the prompt suggests using the tools sequentially.",
+    {
+        "type": "object",
+        "properties": {
+            "tool_uses": {
+                "type": "array",
+                "description": "The tools to be executed in parallel. NOTE: only functions tools are permitted",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "recipient_name": {
+                            "type": "string",
+                            "description": "The name of the tool to use. The format should either be just the name of "
+                            "the tool, or in the format namespace.function_name for plugin and function tools.",
+                        },
+                        "parameters": {
+                            "type": ["object"],  # a list of types is shown as it is: `object`, not `{}`
+                            "description": "The parameters to pass to the tool. Ensure these are valid according to "
+                            "the tool's own specifications.",
+                        },
+                    },
+                    "required": ["recipient_name", "parameters"],
+                },
+            }
+        },
+        "required": ["tool_uses"],
+    },
+)
 
 
 def is_builtin(name: str) -> bool:
@@ -84,8 +125,16 @@ def section(name: BuiltinName) -> str:
     """The `## NAME` section of one built-in tool."""
     if name == "python":
         return f"## python\n\n{_PYTHON}"
-    comment = "".join(f"// {line}\n" for line in _BROWSER.split("\n"))
-    return namespace_section("browser", comment, [declaration(tool) for tool in _BROWSER_TOOLS])
+    return namespace_section("browser", _comment(_BROWSER), [declaration(tool) for tool in _BROWSER_TOOLS])
+
+
+def multi_tool_use_section(declare: Callable[[FunctionTool], str]) -> str:
+    """The section of the tool that makes several calls in one; `declare` writes a tool as TypeScript."""
+    return namespace_section("multi_tool_use", _comment(_MULTI_TOOL_USE), [declare(_PARALLEL)])
+
+
+def _comment(text: str) -> str:
+    return "".join(f"// {line}\n" for line in text.split("\n"))
 
 
 def namespace_section(name: str, comment: str, declarations: list[str]) -> str:

@@ -40,8 +40,9 @@ class Header(Struct, frozen=True):
     """A header as read. `name` is the tool that is called, `""` when none is; `channel` one of the three or `""`.
 
     `hidden`: the name stood where another thing belongs, so that only a body of arguments makes it a call.
-    `evidence`: something in it (a content type, `<|constrain|>`) says that the body is no plain text. `spaced`: the
-    detokeniser has put a space behind `<|channel|>` (LLM-jp). `role` is `""` for the assistant.
+    `evidence`: something in it (a content type, `<|constrain|>`) says that the body is no plain text. `noise`: words
+    stand in it that belong to nothing. `spaced`: the detokeniser has put a space behind `<|channel|>` (LLM-jp). `role`
+    is `""` for the assistant.
     """
 
     role: str
@@ -49,6 +50,7 @@ class Header(Struct, frozen=True):
     name: str
     hidden: bool
     evidence: bool
+    noise: bool
     spaced: bool
     problems: tuple[ProblemKind, ...]
 
@@ -60,7 +62,9 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
         name = clean["before"] or clean["name"] or ""
         if not name or (name in tools and not (clean["before"] and clean["name"])):
             is_typed = clean["type"] is not None
-            return Header("", clean["channel"], name, hidden=False, evidence=is_typed, spaced=False, problems=())
+            return Header(
+                "", clean["channel"], name, hidden=False, evidence=is_typed, noise=False, spaced=False, problems=()
+            )
     first, *rest = _CONTROL.split(text)
     segments = list(zip(rest[::2], rest[1::2], strict=True))
     problems: list[ProblemKind] = []
@@ -104,6 +108,7 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
         name=name,
         hidden=bool(name) and not recipients,
         evidence=bool(constrained or leftover),
+        noise=noise,
         spaced=f"{CHANNEL} " in text,
         problems=tuple(dict.fromkeys(problems)),
     )

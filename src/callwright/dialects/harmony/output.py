@@ -33,9 +33,10 @@ _MAX_GUESSED = 16_384
 _MAX_FIRST_KEY = 200
 
 _HEADER_END = Markers(MESSAGE, START, *STOPS)
-_START = Markers(START)
 _NEVER = Markers()
 _HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?+\s*+(?:{'|'.join(CHANNELS)})?+\s*+(?:to=\S++(?:\s++\w++)?+)?+\s*+\Z")
+# What may stand before the first token of a header whose `<|start|>` is missing, if the message is the model's own.
+_UNSTARTED = re.compile(r"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?)?\s*\Z")
 _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
 # Behind the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
 _UNHEADED = re.compile(
@@ -197,7 +198,7 @@ class _Reader:
             return (yield from self._foreign(header, blanks))
         if header.name:
             self.markup(blanks)
-            return _place((yield from self.bodies.call(header.name)))
+            return _place((yield from self._call(header)))
         if blanks:
             self.bodies.say(header.channel or "final", blanks)
             return self._close((yield from self.bodies.more_text(header.channel or "final")))
@@ -292,7 +293,7 @@ class _Reader:
             call = self.bodies.next_call(header.name)
             self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=call))
             self.source.unread(text[head.end() :] + token)
-            return _place((yield from self.bodies.call(header.name)))
+            return _place((yield from self._call(header)))
         if not token and self.source.done:
             self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
             return "boundary"
@@ -322,24 +323,30 @@ class _Reader:
     def _after_call(self, place: Place) -> Parse[None]:
         """Further calls count. Everything else the model said to itself, believing that the tool had answered."""
         while not self.source.done:
-            if place != "start":
-                text, token = yield from read_until(self.source, _START, MAX_BODY)
-                self.bodies.discard(text)
-                self.markup(token)
-                place = _place(token)
-                continue
-            written, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
+            written = ""
+            bare = place != "start"  # the header lacks its `<|start|>`
+            if bare:
+                written, place = yield from self._begin_behind()
+                bare = place != "start"
+                if bare and not written:
+                    continue
+            token = MESSAGE
+            if not written.endswith(MESSAGE):
+                rest, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
+                written += rest
+            written = written.removesuffix(MESSAGE)
             place = _place(token)
-            header = read_header(written, self.tools, has_role=True)
+            head = None if token == MESSAGE else _HEADED_ARGUMENTS.match(written)
+            has_role = not bare or self._names_role(written)
+            header = read_header(head.group() if head else written, self.tools, has_role=has_role)
             blanks = ""
             if token == MESSAGE:
                 header, blanks = yield from self._addressed(header)
-            if token == MESSAGE and header.name and not header.role:
-                self.emit(Markup(written + token + blanks))
-                for kind in header.problems:
-                    self.emit(Problem(kind, f"header {written!r}", call=self.bodies.next_call(header.name)))
-                yield from self._skip_one_space()
-                place = _place((yield from self.bodies.call(header.name)))
+            if header.name and not header.role and (token == MESSAGE or (head and not header.noise)):
+                if bare:
+                    call = self.bodies.next_call(header.name)
+                    self.emit(Problem("missing_start", f"a call without {START}", call=call))
+                place = yield from self._next_call(header, written, token, blanks, head)
                 continue
             if token == MESSAGE:
                 body, token = yield from read_until(self.source, BODY_END, MAX_BODY)
@@ -350,6 +357,52 @@ class _Reader:
                 # The model plays other parts now: no call that it writes from here on is meant for us.
                 text, _ = yield from read_until(self.source, _NEVER, MAX_BODY)
                 self.bodies.discard(text)
+
+    def _begin_behind(self) -> Parse[tuple[str, Place]]:
+        """Skip to the next message behind a call. Of a header that has no `<|start|>`, answers what was read of it."""
+        said: list[str] = []
+        while True:
+            text, token = yield from read_until(self.source, ANY, MAX_BODY)
+            begins = token in (CHANNEL, CONSTRAIN, MESSAGE)
+            if begins and (_UNSTARTED.match(text) or self._names_role(text)):
+                self.bodies.discard("".join(said))
+                return text + token, "boundary"
+            said.append(text)
+            if begins or token in STOPS:
+                said.append(token)
+                continue
+            self.bodies.discard("".join(said))
+            self.markup(token)
+            return "", _place(token)
+
+    def _names_role(self, lead: str) -> bool:
+        """Whether a header without its `<|start|>` begins with a role: the model's, or a tool's as its output would."""
+        words = lead.partition("<|")[0].split()
+        if not words or words[0].startswith("to="):
+            return False
+        is_tool = words[0].startswith("functions.") or resolve(words[0], self.tools)[0] in self.tools
+        return is_tool or words[0] == "assistant"
+
+    def _next_call(
+        self, header: Header, written: str, token: str, blanks: str, head: re.Match[str] | None
+    ) -> Parse[Place]:
+        """Read a further call; `head` is its header if that lacks its `<|message|>`."""
+        if head:
+            self.source.unread(written[head.end() :] + token)
+            self.emit(Markup(head.group()))
+            call = self.bodies.next_call(header.name)
+            self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=call))
+        else:
+            self.emit(Markup(written + token + blanks))
+        for kind in header.problems:
+            self.emit(Problem(kind, f"header {written!r}", call=self.bodies.next_call(header.name)))
+        yield from self._skip_one_space()
+        return _place((yield from self._call(header)))
+
+    def _call(self, header: Header) -> Parse[str]:
+        """Read the body of a call. Where words stand beside a name that is no tool's, nobody knows who was meant."""
+        known = header.name in self.tools or self.bodies.next_call(header.name) is None
+        return (yield from self.bodies.call(header.name, certain=known or not header.noise))
 
 
 def _place(token: str) -> Place:

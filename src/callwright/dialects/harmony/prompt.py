@@ -24,7 +24,13 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.dialects.base import RenderOptions
-from callwright.dialects.harmony.builtin import BuiltinName, is_builtin, namespace_section, section
+from callwright.dialects.harmony.builtin import (
+    BuiltinName,
+    is_builtin,
+    multi_tool_use_section,
+    namespace_section,
+    section,
+)
 from callwright.dialects.harmony.tokens import (
     CALL,
     CHANNEL,
@@ -56,7 +62,8 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     """`header_order`: where a call's recipient stands, in the role part, the channel part, or as oss-harmony has it.
 
     `drop_analysis`: which reasoning of earlier turns leaves the prompt: all before the last final answer, what the
-    library drops, or none. `training`: the last final answer ends as it does in training data. `current_date`
+    library drops, or none. `multi_tool_use`: beside the client's tools stands one that makes several calls at once, as
+    OpenAI's models know it. `training`: the last final answer ends as it does in training data. `current_date`
     (YYYY-MM-DD) has no default: the library reads no clock. `tool_results`: how `messages` shows outputs, as a user
     message or as Harmony text.
     """
@@ -67,6 +74,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     model_identity: str = _IDENTITY
     valid_channels: tuple[str, ...] = ("analysis", "commentary", "final")
     builtin_tools: tuple[BuiltinName, ...] = ()
+    multi_tool_use: bool = False
     response_format: dict[str, Any] | None = None
     system_message: bool = True
     header_order: Literal["role", "channel", "oss"] = "channel"
@@ -191,6 +199,8 @@ def _developer_sections(conversation: Conversation, instructions: list[str], opt
     if conversation.tools:
         declarations = [declare(tool) for tool in conversation.tools]
         sections += ["# Tools", namespace_section("functions", "", declarations)]
+        if options.multi_tool_use and conversation.parallel_tool_calls:
+            sections.append(multi_tool_use_section(declare))
     wanted = options.wanted_format() or conversation.response_format
     if wanted:
         form = wanted.schema if wanted.schema is not None else {"type": "object"}

@@ -4,14 +4,14 @@ The schema says what a text means. Where it allows only text, the text streams v
 it is whole. A text that fits no allowed type stays text, and the check reports it.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, Event, Problem
 from callwright.schema.keywords import properties
-from callwright.schema.resolve import Schema, branches, resolve, wanted
+from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
@@ -20,9 +20,7 @@ __all__ = ["ArgumentsWriter", "cast_to_schema", "unwritten"]
 
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
-_NULLS: Final = frozenset(("null", "none"))
-# What JSON does not allow before a number: a plus sign, zeros.
-_PADDING = re.compile(r"\A\+?(-?)0*(?=\d)")
+_NULLS: Final = frozenset(("null", "none", "nil"))
 
 
 class ArgumentsWriter:
@@ -37,16 +35,20 @@ class ArgumentsWriter:
         self._emit = emit
         self._index = index
         self._root: Schema = (tool.parameters if tool else None) or _EMPTY
+        self._choices: Sequence[Schema] = branches(self._root, self._root)
+        self._declared = merged(self._choices)
+        self._value: list[str] = []  # the JSON of the member that was begun last, kept where it may choose a branch
         self.given: list[str] = []
         self._begun = False
 
     def declares(self, key: str) -> bool:
         """Whether the tool has a parameter of this name."""
-        return key in properties(self._root)
+        return key in properties(self._declared)
 
     def schema(self, key: str) -> object:
-        """The schema of a parameter; None if there is none."""
-        return properties(self._root).get(key, self._root.get("additionalProperties"))
+        """The schema of a parameter, by what the members so far say of the branch; None if there is none."""
+        self._choose()
+        return properties(self._declared).get(key, self._declared.get("additionalProperties"))
 
     def is_text(self, key: str) -> bool:
         """Whether a parameter can be nothing but text, so that it may stream."""
@@ -57,8 +59,8 @@ class ArgumentsWriter:
         return not _kinds(schema, self._root)
 
     def text_only(self, schema: object) -> bool:
-        """Whether a schema allows text only. A schema without a type is read as text."""
-        return _kinds(schema, self._root) <= {"string"}
+        """Whether a schema allows text only."""
+        return _is_any_text(branches(schema, self._root)) if isinstance(schema, Mapping) else False
 
     def allows_text(self, key: str) -> bool:
         """Whether a parameter can be text."""
@@ -71,7 +73,7 @@ class ArgumentsWriter:
         """
         kinds: set[str] = set()
         member: object = None
-        for branch in branches(resolve(schema, self._root), self._root):
+        for branch in branches(schema, self._root):
             kind = wanted(branch)
             kinds |= {kind} & {"object", "array"}
             if member is None and kind == "array" and key is None:
@@ -86,6 +88,7 @@ class ArgumentsWriter:
 
     def key(self, key: str) -> None:
         """Begin a member."""
+        self._choose()
         self._put(("," if self._begun else "{") + encode(key).decode() + ":")
         self._begun = True
         self.given.append(key)
@@ -93,19 +96,24 @@ class ArgumentsWriter:
     def json(self, text: str) -> None:
         """Write JSON as it is."""
         self._put(text)
+        self._keep(text)
 
     def open_text(self) -> None:
         """Begin a string."""
         self._put('"')
+        self._keep('"')
 
     def text(self, piece: str) -> None:
         """Write more of a string."""
         if piece:
-            self._put(encode(piece).decode()[1:-1])
+            inside = encode(piece).decode()[1:-1]
+            self._put(inside)
+            self._keep(inside)
 
     def close_text(self) -> None:
         """End a string."""
         self._put('"')
+        self._keep('"')
 
     def cut(self, text: str) -> None:
         """Report what there was of a value that was cut off before it could be converted."""
@@ -115,6 +123,22 @@ class ArgumentsWriter:
     def close(self) -> None:
         """End the object."""
         self._put("}" if self._begun else "{}")
+
+    def _keep(self, json: str) -> None:
+        if len(self._choices) > 1:
+            self._value.append(json)
+
+    def _choose(self) -> None:
+        """Leave the branches that the last member allows, if it is a constant of theirs."""
+        if not self._value or not self.given:
+            return
+        json, self._value = "".join(self._value), []
+        try:
+            value = decode(json)
+        except NotJsonError:
+            return
+        self._choices = chosen(self._choices, self.given[-1], value, self._root)
+        self._declared = merged(self._choices)
 
     def _put(self, text: str) -> None:
         self._emit(ArgumentsDelta(self._index, text))
@@ -128,58 +152,89 @@ def unwritten(text: str, value: str) -> str:
 
 
 def cast_to_schema(text: str, schema: object, root: Schema) -> str:
-    """The JSON for a text, by its schema: null, a number, a boolean, an object or array if allowed and the text is one;
-    else a string.
+    """The JSON for a text, by its schema: a member of an enum, null, a number, a boolean, an object or array if allowed
+    and the text is one; else a string. Without a type, what JSON says; where text is allowed, too, only whole JSON.
 
     For an integer `007` becomes `7`; where text is allowed, too, it stays `"007"`.
     """
+    choices = branches(schema, root)
     kinds = _kinds(schema, root)
-    bare = text.strip()
-    if kinds <= {"string"} or (bare == "" and "string" in kinds):
+    may_be_text = not kinds or "string" in kinds
+    bare = text.strip() if may_be_text else bare_text(text)
+    if kinds == {"string"} or (bare == "" and may_be_text):
         return encode(text).decode()
+    if (member := _member(text, choices)) is not None:
+        return member
+    if not kinds:
+        return bare if bare[:1] != '"' and _is_json(bare) else encode(text).decode()
     low = bare.lower()
     if "null" in kinds and low in _NULLS:
         return "null"
     if kinds & {"integer", "number"}:
-        number = bare if "string" in kinds else _PADDING.sub(r"\1", bare)
-        if is_number(number):
+        number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)
+        if number and ("number" in kinds or not may_be_text or _is_integer(number)):
             return number
     if "boolean" in kinds and low in _BOOLEANS:
         return _BOOLEANS[low]
-    if kinds & {"object", "array"} and bare[:1] in ("{", "[") and (structure := _structure(bare)):
-        return structure
-    if low in _NULLS and "string" not in kinds:
+    if kinds & {"object", "array"} and bare[:1] in ("{", "["):
+        structure = "" if may_be_text and not _is_json(bare) else _structure(bare)
+        if structure and (not may_be_text or ("object" if bare[0] == "{" else "array") in kinds):
+            return structure
+    if low in _NULLS and not may_be_text:
         return "null"
     return encode(text).decode()
 
 
-def _structure(text: str) -> str:
-    """The JSON of an object or array, repaired if need be; `""` if the text is neither."""
+def _member(text: str, choices: Sequence[Schema]) -> str | None:
+    """The JSON of the constant that a text is, a text before any other."""
+    members: list[Any] = []
+    for choice in choices:
+        named = [choice["const"]] if "const" in choice else choice.get("enum")
+        members += named if isinstance(named, list) else []
+    for said in (text, text.strip()):
+        if said in members:
+            return encode(said).decode()
+    written = [encode(member).decode() for member in members]
+    bare = as_integer(bare_text(text))
+    return bare if bare in written else None
+
+
+def _is_json(text: str) -> bool:
     try:
         decode(text)
     except NotJsonError:
-        node = read_json(text)
-        if node is None or node.kind not in ("object", "array"):
-            return ""
-        return node.text()
-    return text
+        return False
+    return True
+
+
+def _structure(text: str) -> str:
+    """The JSON of an object or array, repaired if need be; `""` if the text is neither, or not certain."""
+    node = read_json(text)
+    return node.text() if node is not None and node.kind in ("object", "array") else ""
+
+
+def _is_any_text(choices: Sequence[Schema]) -> bool:
+    return all(wanted(choice) == "string" for choice in choices)
 
 
 def _kinds(schema: object, root: Schema) -> set[str]:
-    """The types that a schema allows; empty if it names none."""
-    if not isinstance(schema, dict) or not schema:
-        return set()
+    """The types that a schema allows; empty if it allows any."""
     kinds: set[str] = set()
-    for branch in branches(resolve(schema, root), root):
+    for branch in branches(schema, root) if isinstance(schema, Mapping) else ():
         kind = wanted(branch)
-        kinds |= {kind} if kind else _of_members(branch)
+        found = {kind} if kind else _of_members(branch)
+        if not found:
+            return set()
+        kinds |= found
     return kinds
 
 
 def _of_members(branch: Schema) -> set[str]:
     """The types of an enum's members, for an enum without a type."""
     members: list[Any] = list(branch.get("enum") or ())
-    if "const" in branch:
-        members.append(branch["const"])
     names = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object"}
     return {names.get(type(member), "array") for member in members}
+
+
+def _is_integer(number: str) -> bool:
+    return number.lstrip("-").isdecimal()

@@ -21,6 +21,7 @@ _HINTS: Final = {
     "<|channel|>": "harmony",
     "<|start|>assistant": "harmony",
     "<|open|>": "kimi_k3",
+    "<|content_invoke_tool_json|>": "inkling",
     "Action:": "cohere_command_r",
     "(": "pythonic",
     "\n{": "functionary_v32",

@@ -34,7 +34,6 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<tool_calls>": ("hy_v3", "jamba"),
     "<|START_ACTION|>": ("cohere_command",),
     "<|action_start|>": ("internlm2",),
-    "<|content_invoke_tool_json|>": ("inkling",),
     "<|function_call|>": ("gigachat3",),
     "<|plamo:begin_tool_requests:plamo|>": ("plamo3",),
     "<|python_tag|>": ("llama3_json", "pythonic"),

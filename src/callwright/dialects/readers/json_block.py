@@ -12,11 +12,13 @@ from typing import Final
 
 import msgspec
 
-from callwright.calls.fit import json_problems
-from callwright.calls.json_forms import ARGUMENT_KEYS, JsonCall, find_json_calls
+from callwright.calls.fit import json_problems, repair_and_validate
+from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.certain import without_words
 from callwright.tolerant_json.find import json_places
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
 from callwright.tolerant_json.reader import JsonRepair
@@ -32,7 +34,9 @@ _MAX_BLOCK: Final = 4_194_304
 
 # A head has no brackets in its strings, so that the first bracket decides whether a head can still come.
 _TEXT: Final = r'"[^"\\{}\[\]]*+"'
-_ID: Final = rf'"(?:id|type|index|call_id|tool_call_id)"\s*+:\s*+(?:{_TEXT}|[\w.+-]+)\s*+,\s*+'
+# A member that means nothing beside a call: `"id": "call_1"`.
+_ID_MEMBER: Final = r'"(?:id|type|index|call_id|tool_call_id)"\s*+:\s*+(?:"[\w.:-]*+"|[\w.+-]+)'
+_ID: Final = rf"{_ID_MEMBER}\s*+,\s*+"
 _SEPARATED: Final = r"\s*+[;,]?\s*+(?P<list>\[\s*+)?\{\s*+"
 _HEAD = re.compile(
     rf'{_SEPARATED}(?:{_ID})*"(?:name|tool_name|function)"\s*+:\s*+"(?P<name>[^"\\{{}}\[\]]*+)"\s*+,\s*+(?:{_ID})*'
@@ -40,8 +44,14 @@ _HEAD = re.compile(
 )
 _KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
 _MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
-# The end of the call's object, with members behind the arguments, which mean nothing: `, "id": "1"}`.
+# The end of the call's object, with members behind the arguments: `, "id": "1"}`.
 _MEMBERS = re.compile(r'\s*+(?:,\s*+"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s,"{}\[\]]++)\s*+)*+\}')
+_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+)*+\}}\Z")
+# What stands around the arguments of a call in JSON, and means nothing: keys and identifiers, no words.
+_AROUND = re.compile(
+    rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.)*+"'
+    r'|"(?:[\w.:-]|\\.)*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b)*+\Z'
+).match
 _END_OF_OBJECT = re.compile(
     r'\s*+(?:,\s*+"[^"\\{}\[\]]*+"\s*+:\s*+(?:"(?:[^"\\{}\[\]]|\\[^{}\[\]])*+"|[^\s,"{}\[\]]++)\s*+)*+\}'
 )
@@ -82,6 +92,7 @@ class MarkedJson:
         self._ends_itself = ends_itself
         self._keyed = keyed
         self._repairs: list[Problem] = []
+        self._doubt = ""  # why the calls of a held block may not be what was meant
 
     def read(self) -> Parse[tuple[str, str]]:
         """Read a block, from its first bracket on.
@@ -133,7 +144,7 @@ class MarkedJson:
             if stop:
                 return stop
             if item and (end := (yield from self._ahead(_END_OF_OBJECT, _MAY_END_OBJECT))):
-                self._emit(Markup(source.take(source.at + end.end())))
+                self._ended(source.take(source.at + end.end()))
             follows = (yield from self._ahead(_NEXT_ITEM, _MAY_BE_NEXT)) if head["list"] else None
             if follows is None:
                 return ""
@@ -150,12 +161,22 @@ class MarkedJson:
         self._emit(CallEnded(index, complete=closed or bool(stop)))
         return stop
 
+    def _ended(self, members: str) -> None:
+        """Tell the end of a call's object: members behind the arguments that are not the format's own are a problem."""
+        if members and not _PLAIN_MEMBERS.match(members):
+            self._trailing(members)
+        else:
+            self._source.markup(members)
+
+    def _trailing(self, text: str) -> None:
+        self._emit(Problem("arguments_trailing_text", "text beside the arguments", call=self.calls - 1, text=text))
+
     def _behind(self, rest: str, stop: str) -> str:
         """Judge the text behind the arguments: the end of the call's object, more calls, or other text, which is
         answered.
         """
         end = _end_of_object(rest)
-        self._source.markup(rest[:end])
+        self._ended(rest[:end])
         rest = rest[end:]
         if _CLOSERS.match(rest):
             self._source.markup(rest)
@@ -172,7 +193,7 @@ class MarkedJson:
             self._emit(Markup(rest))  # a partial closing tag, cut off
             return ""
         if stop:
-            self._emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
+            self._trailing(rest)
             return ""
         return rest
 
@@ -210,8 +231,16 @@ class MarkedJson:
         """The calls in a block of one or more JSON values, its fence and spare closers left out; None if anything is no
         call.
         """
+        self._doubt = ""
         place = next(json_places(block, names=self._tools.names()), None)
-        if place is None or place.cut or place.place not in ("whole", "fence") or place.end < len(block.rstrip()):
+        if place and place.doubt:
+            self._doubt = place.doubt
+            bare, words = without_words(block)
+            if words:
+                place = next(json_places(bare, names=self._tools.names()), None)
+        if place is None or place.cut or place.place not in ("whole", "fence"):
+            return None
+        if block[place.end :].strip() and not self._doubt:
             return None
         each = [self._read(node) for node in place.nodes]
         if not all(each):
@@ -241,6 +270,7 @@ class MarkedJson:
         for problem in self._repairs:
             self._emit(problem)
         shown: list[str] = []
+        first = self.calls
         for form in forms:
             arguments = form.arguments.text() if form.arguments else ""
             shown.append(arguments)
@@ -251,8 +281,24 @@ class MarkedJson:
             index = self._start(form.name)
             if arguments:
                 self._emit(ArgumentsDelta(index, arguments))
-            self._emit(CallEnded(index, complete=form.closed))
-        self._source.markup(without(block, shown))
+            self._emit(CallEnded(index, complete=form.closed and not self._doubt and self._is_declared(form)))
+            if self._doubt:
+                self._emit(Problem("malformed_call", f"not certain: {self._doubt}", call=index))
+        around = without(block, shown)
+        is_all_there = len(around) == len(block) - sum(map(len, shown)) and not any(form.flat for form in forms)
+        if self._doubt or (is_all_there and not _AROUND(around)):
+            self._emit(Problem("arguments_trailing_text", "text beside the arguments", call=first, text=around))
+        else:
+            self._source.markup(around)
+
+    def _is_declared(self, form: JsonCall) -> bool:
+        """Whether parameters that stand beside the name are all the tool's, be it under other names."""
+        tool = self._tools.get(form.name)
+        own = properties(tool.parameters) if tool else {}
+        if not form.flat or not own or form.arguments is None:
+            return True
+        made = repair_and_validate(form.arguments, form.name, self._tools).node
+        return {member.name for member in made.members} <= own.keys()
 
     def _start(self, name: str) -> int:
         self._emit(CallStarted(self.calls, name))

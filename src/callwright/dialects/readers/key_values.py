@@ -76,10 +76,10 @@ class KeyValueReader(ParameterReader):
             self.markup(blanks)
             yield from self._calls(tag)
         else:
-            opening = blanks + tag + (yield from self._held_blanks())
-            if (yield from self._comes(self._form.call_end)):
-                self._empty_call(opening, self._form.call_end)
-            elif (yield from self._comes(tag)):
+            opening = blanks + tag + (yield from self.held_blanks())
+            if (yield from self.comes(self._form.call_end)):
+                self.empty_call(opening, self._form.call_end)
+            elif (yield from self.comes(tag)):
                 self.emit(Markup(opening))
             else:
                 self._becomes_text(blanks, opening)
@@ -105,7 +105,7 @@ class KeyValueReader(ParameterReader):
         """A call in another spelling: a reader for that spelling takes over."""
         spelled = yield from self._spelling(opener)
         if spelled is None:
-            self.emit(self._say(blanks + opener))
+            self.emit(self.say(blanks + opener))
             return
         rest, tags = spelled
         self.source.take(self.source.at + len(rest))
@@ -146,7 +146,7 @@ class KeyValueReader(ParameterReader):
         while True:
             ahead = source.ahead(_MAX_HEAD)
             name, closed, behind = ahead.partition(end)
-            if closed and (self._at_line_start(blanks) or self.tools.resolve_name(name) in self.tools):
+            if closed and (self.at_line_start(blanks) or self.tools.resolve_name(name) in self.tools):
                 return False
             if any(mark in name for mark in self._follows if mark != end):
                 return False
@@ -157,7 +157,7 @@ class KeyValueReader(ParameterReader):
             yield
 
     def _call_follows(self) -> Parse[bool]:
-        if not (yield from self._comes(self._form.call)):
+        if not (yield from self.comes(self._form.call)):
             return False
         self.source.take(self.source.at + len(self._form.call))
         follows = yield from self._names_call()
@@ -171,7 +171,7 @@ class KeyValueReader(ParameterReader):
     # --- calls ---
 
     def _call(self) -> Parse[None]:
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         if not self.source.text.startswith(("{", "["), self.source.at):
             yield from super()._call()
             return
@@ -235,7 +235,7 @@ class KeyValueReader(ParameterReader):
         tags, source = self._elements, self.source
         rest: dict[str, str] = {}
         written = yield from self._gap()
-        if tags.types and (yield from self._comes(tags.types[0])):
+        if tags.types and (yield from self.comes(tags.types[0])):
             kind, end = yield from read_until(source, Markers(tags.types[1]), _MAX_HEAD)
             rest["type"] = kind.removeprefix(tags.types[0]).strip()
             written += kind + end + (yield from self._gap())

@@ -32,14 +32,13 @@ def unescaped(escape: str) -> str:
 def key_patterns(
     separator: str, verbatim: tuple[str, ...]
 ) -> tuple[Callable[[str], re.Match[str] | None], Callable[[str], re.Match[str] | None]]:
-    """Two matchers: a key with the separator behind it, and a partial match of that. `verbatim`: quotes without
-    escapes.
+    """Two matchers: a key with one of the characters of `separator` behind it, and a partial match of that. `verbatim`:
+    quotes without escapes.
     """
     quoted = r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""
     half = r""""(?:[^"\\]|\\.)*+\\?|'(?:[^'\\]|\\.)*+\\?"""
     bare = r"[\w.$-]++"
-    sep = re.escape(separator)
-    end = rf"\s*+{sep}"
+    end = rf"\s*+[{re.escape(separator)}]"
     marks = (
         "|".join(rf"{re.escape(mark)}(?P<verbatim>.*?){re.escape(mark)}" for mark in verbatim) or "(?P<verbatim>(?!))"
     )

@@ -1,8 +1,11 @@
 """Strings in notations that look like program code, streamed as JSON.
 
-A string in quotes that cannot be escaped ends at the next one. An ordinary quote ends its string only if the notation
-goes on behind it: models forget to escape, as in `say(text="He said "hi" to me")`. What ends a call also ends a string
-that was never closed.
+A string in quotes that cannot be escaped ends at the next one. An ordinary quote ends its string if the notation goes
+on behind it, or if it can be no quotation: models forget to escape, as in `say(text="He said "hi" to me")`. What ends
+a call also ends a string that was never closed.
+
+Nothing that was written is taken back. So what shows too late that a string may have been another one, makes the
+arguments uncertain: `sound` is False from there on.
 """
 
 import re
@@ -12,34 +15,61 @@ from typing import Final, Literal
 import msgspec
 
 from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, key_patterns, unescaped
-from callwright.events import Markup
+from callwright.events import Markup, Problem, ProblemKind
 from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["CLOSERS", "QUOTES", "Level", "StringReader"]
+__all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
 
 CLOSERS: Final = frozenset("}])")
 QUOTES: Final = ('"""', "'''", '"', "'")
-# Characters of look-ahead behind a possible end of a string.
+# Characters of look-ahead behind a possible end of a string, and of the text before it.
 _MAX_AHEAD: Final = 1_000
+_MAX_BEFORE: Final = 400
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}(?=[\"'])")
 _MAY_BE_PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
 _RUN = re.compile(r"[\s)\]}]*+")
 _NAME = re.compile(r"[\w./-]*+\Z").match
 _CALLED = re.compile(r"[\w./-]++\(").match
+# Before an opening quote in the text of a string.
+_BEFORE_QUOTATION = re.compile(r"[\s(\[{=:<>/,]?\Z").match
+# What may stand behind the comma of a list: a value, its end, the end of the output.
+_ITEM = re.compile(r"[\"'\[({\d.+\-\])}]|[rRuU][\"']|(?:[Tt]rue|[Ff]alse|None|null)\s*+[,\])}]").match
+_MAY_BE_ITEM = re.compile(r"\w{0,5}\s*+\Z").match
 # Closers at the end of a string that was never closed: they belong to the call, so they are held back.
 _MAX_SWALLOWED: Final = 64
 _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
 _SWALLOWABLE: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + ")]}"
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """The literals that end a call: those that close it, that begin another, and stop tokens."""
+
+    closes: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.closes, *self.begins, *self.stops)
+
+
 class Level(msgspec.Struct):
-    """An open bracket: its closer, the JSON container that it stands for, and whether anything was written in it."""
+    """An open bracket: its closer, the JSON container that it stands for, and what was written in it.
+
+    `parted`: a value may come. `given` are the members, by their place in the log of what was written; the one that is
+    being written is `key`, from `begin` on.
+    """
 
     closer: str
     kind: Literal["object", "array"]
     separator: str = ":"
     begun: bool = False
+    parted: bool = True
+    given: dict[str, tuple[int, int]] = {}
+    key: str | None = None
+    begin: int = 0
 
 
 class StringReader:
@@ -50,28 +80,46 @@ class StringReader:
         source: StreamReader,
         put: Callable[[str], object],
         verbatim: tuple[str, ...],
-        ends: tuple[str, ...],
-        begins: tuple[str, ...],
+        ends: Ends,
+        call: int,
     ) -> None:
+        self.sound = True
         self._source = source
-        self._put = put
+        self._emit_json = put
+        self._call = call
         self._verbatim = verbatim
-        self._ends = ends
-        self._begins = begins
+        self._closes_call = ends.closes
+        self._begins = ends.begins
+        self._stops = ends.stops
+        self._ends = ends.all
         self._levels: list[Level] = []
+        self._log: list[str] = []  # the values as they were written
+        self._silent = False  # a member is read again: it is logged only
+        self._aside: list[str] | None = None  # a string in foreign text
         self._raw = False
-        self._in_string = {quote: Markers(quote, *ends) for quote in verbatim}
-        self._in_string |= {quote: Markers(quote, "\\", *ends) for quote in QUOTES}
+        self._in_string = {quote: Markers(quote, *self._ends) for quote in verbatim}
+        self._in_string |= {quote: Markers(quote, "\\", *self._ends) for quote in QUOTES}
+
+    def _put(self, text: str, lead: str = "") -> None:
+        """Write JSON. `lead` is what stands before a value: a comma, a key."""
+        self._log.append(text)
+        if not self._silent:
+            self._emit_json(lead + text)
+
+    def _tell(self, kind: ProblemKind, detail: str, text: str = "", *, doubt: bool = True) -> None:
+        """Report a problem. `doubt`: nobody knows what was meant."""
+        self._source.emit(Problem(kind, detail, call=self._call, text=text))
+        self.sound = self.sound and not doubt
 
     def _quote(self) -> Parse[str]:
-        """Read the quote that opens a string here, with a prefix such as `r` or `f`; `""` if there is none."""
+        """Read the quote that opens a string here, with a prefix such as `r`; `""` if there is none."""
         source = self._source
         if (yield from self._at(self._verbatim)):
             return self._taken(self._verbatim)
         while source.more(5) and _MAY_BE_PREFIX.match(source.ahead(5)):
             yield
         prefix = _PREFIX.match(source.ahead(5))
-        if prefix is None:
+        if prefix is None or set(prefix.group().lower()) & {"f", "b"}:  # an expression, or no text
             return ""
         while source.more(prefix.end() + 3):
             yield
@@ -101,14 +149,17 @@ class StringReader:
     def _string(self, quote: str) -> Parse[bool]:
         """Read a string to its end; False if it has none."""
         source, held, markers = self._source, "", self._in_string[quote]
+        said: list[str] = []  # what was read of it
+        quotes, odd = 0, False  # quotes in its text, and whether a quotation in it is open
 
         def fast_path(text: str) -> bool:
             nonlocal held
-            said = text.rstrip(_SWALLOWABLE)
-            if not said or len(text) - len(said) > _MAX_SWALLOWED or markers.first(text):
+            flowing = text.rstrip(_SWALLOWABLE)
+            if not flowing or len(text) - len(flowing) > _MAX_SWALLOWED or markers.first(text):
                 return False
-            self._text(held + said)
-            held = text[len(said) :]
+            self._text(held + flowing)
+            said.append(held + flowing)
+            held = text[len(flowing) :]
             return True
 
         while True:
@@ -116,17 +167,37 @@ class StringReader:
             if marker == "\\":
                 source.unread(marker)
                 self._text(held + text)
+                escape = yield from self._escape()
+                self._text(escape)
+                said += (held + text, escape)
                 held = ""
-                self._text((yield from self._escape()))
                 continue
             text, held = held + text, ""
-            if marker == quote and (quote in self._verbatim or (yield from self._closes(quote))):
-                self._text(text)
-                source.emit(Markup(quote))
-                return True
-            if marker and marker != quote and (yield from self._ends_call(marker, quote)):
+            if marker == quote:
+                said.append(text)
+                inner = False
+                if not (yield from self._closes(quote, odd=odd)):
+                    before = "".join(said[-_MAX_BEFORE:])[-_MAX_BEFORE:]
+                    if not odd and (opening := self._opening(before)):
+                        # Its closer is missing: what it opens is the next value.
+                        self._text(text)
+                        source.unread(opening + quote)
+                        self._tell("markup_repaired", "a text without its closing quote")
+                        return False
+                    begins = not source.ahead(1).isspace() and _BEFORE_QUOTATION(before[-1:]) is not None
+                    in_word = before[-1:].isalnum() and source.ahead(1).isalnum()
+                    inner = quote not in self._verbatim and (odd or begins or in_word)
+                    odd = not odd and begins
+                if not inner:
+                    self._text(text)
+                    source.emit(Markup(quote))
+                    if quotes:
+                        self._quoted("".join(said), odd=odd)
+                    return True
+                quotes += 1
+            elif marker and (yield from self._ends_call(marker, quote)):
                 source.unread(marker)
-                self._swallowed(text)
+                self._swallowed(text, said, quotes)
                 return False
             text += marker
             if source.done:
@@ -135,47 +206,91 @@ class StringReader:
             if found := _SWALLOWED.search(text, max(0, len(text) - _MAX_SWALLOWED)):
                 text, held = text[: found.start()], found.group()
             self._text(text)
+            if marker == quote:
+                said[-1] = text
+            else:
+                said.append(text)
             if not marker:
                 source.set_fast_path(fast_path)
                 yield
 
     def _text(self, text: str) -> None:
-        if text:
+        if text and self._aside is not None:
+            self._aside.append(text)
+        elif text:
             self._put(encode(text).decode()[1:-1])
 
-    def _swallowed(self, text: str) -> None:
+    def _opening(self, before: str) -> str:
+        """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""
+        level = self._levels[-1]
+        key = rf"[\w.$-]+\s*[{re.escape(level.separator)}][\s\[{{(]*\Z"
+        opening = rf",\s*{key}"
+        if self._levels[0].closer == ")":
+            opening = rf",\s*{key}|\)\s*\]?\s*[,;\n]\s*[^\W\d][\w./-]*\(\s*{key}"
+        found = re.search(opening, before)
+        return found.group() if found else ""
+
+    def _quoted(self, text: str, *, odd: bool) -> None:
+        """Name the quotes in a text. If a quotation is open, or members seem to stand in it, it may be another text."""
+        separator = re.escape(self._levels[-1].separator)
+        doubt = odd or re.search(rf"[,(]\s*[\w.$-]+\s*[{separator}]", text) is not None
+        self._tell("markers_in_value", "quotes in a text", doubt=doubt)
+
+    def _swallowed(self, text: str, said: list[str], quotes: int) -> None:
         """Write the rest of a string that was never closed, without closers at its end: `f(a="x)` is `f(a="x")`."""
         listed = self._levels[0].closer == ")" and text.rstrip().endswith("]")  # the `]` of a list of calls, too
         found = re.search(rf"[)\]}}]{{1,{len(self._levels) + listed}}}\s*\Z", text[-_MAX_AHEAD:])
         end = len(text) - (len(found.group()) if found else 0)
         self._text(text[:end])
         self._source.markup(text[end:])
+        whole = "".join((*said, text[:end]))
+        separator = re.escape(self._levels[-1].separator)
+        doubt = quotes or self._holds_piece(whole) or re.search(rf",\s*[\w.$-]+\s*[{separator}]", whole)
+        self._tell("markup_repaired", "a text without its closing quote", doubt=bool(doubt))
 
-    def _closes(self, quote: str) -> Parse[bool]:
-        """Whether a quote that was just read ends its string, by what follows."""
+    def _holds_piece(self, text: str) -> bool:
+        """Whether a piece of a quote may stand in a text whose own quote is missing."""
+        return any(char in text for quote in self._verbatim for char in quote if not char.isalnum())
+
+    def _closes(self, quote: str, *, odd: bool) -> Parse[bool]:
+        """Whether the notation goes on behind a quote that was just read. `odd`: it may end a quotation, too."""
         while True:
             more = self._source.more(_MAX_AHEAD)
-            closes = self._closes_before(self._source.ahead(_MAX_AHEAD).lstrip(), more=more)
+            closes = self._closes_before(self._source.ahead(_MAX_AHEAD), quote, more=more, odd=odd)
             if closes is not None:
                 return closes
             yield
 
-    def _closes_before(self, behind: str, *, more: bool) -> bool | None:
+    def _closes_before(self, ahead: str, quote: str, *, more: bool, odd: bool) -> bool | None:
         """The same for the text behind the quote; None if that is not known yet, which needs `more` to come."""
         level = self._levels[-1]
+        behind = ahead.lstrip()
         if not behind:
             return None if more else True
+        whole, part = key_patterns(level.separator, self._verbatim)
         if behind[0] == ",":
-            whole, part = key_patterns(level.separator, self._verbatim)
             rest = behind[1:].lstrip()
-            if level.kind == "array" or whole(rest) or rest.startswith(("}", "]", ")")):
+            if level.kind == "array":
+                if rest.startswith(self._verbatim or "\0") or _ITEM(rest):
+                    return True
+                may_come = _MAY_BE_ITEM(rest) or any(mark.startswith(rest) for mark in self._verbatim)
+                return None if more and may_come else not rest
+            if whole(rest) or rest.startswith(("}", "]", ")")):
                 return True
             return None if more and part(rest) else not rest
         if behind[0] in CLOSERS:
-            return self._ends_members(behind, more=more)
+            return quote in self._verbatim or self._ends_members(behind, more=more)
         if more and any(end.startswith(behind) for end in self._ends):
             return None
-        return behind[0] in QUOTES or behind.startswith(self._ends)
+        if behind.startswith(self._ends):
+            return True
+        if odd or quote in self._verbatim:
+            return False
+        if behind[0] in QUOTES:
+            return True
+        if level.kind != "object" or behind is ahead:
+            return False
+        return bool(whole(behind)) or (None if more and part(behind) else False)  # a comma is missing
 
     def _ends_members(self, behind: str, *, more: bool) -> bool | None:
         """Whether the closers behind a quote are the notation's. In code inside a string, such as `print("a") if x`,
@@ -195,8 +310,8 @@ class StringReader:
         return "]" in run.group() or _CALLED(rest) is not None
 
     def _ends_call(self, end: str, quote: str) -> Parse[bool]:
-        """Whether a literal inside a string ends the call, so that the string was never closed: the output ends behind
-        it, or another call begins, and the next quote does not close a string.
+        """Whether a literal inside a string ends the call, so that the string was never closed: it closes the call and
+        the output ends behind it, or another call begins, and the next quote does not close a string.
         """
         source = self._source
         while True:
@@ -204,9 +319,10 @@ class StringReader:
             behind = ahead.lstrip()
             full = not source.more(_MAX_AHEAD)
             if not behind and full:
-                return False
-            if behind and not behind.startswith((*self._begins, *self._ends)):
-                may_come = any(literal.startswith(behind) for literal in (*self._begins, *self._ends))
+                return end in self._closes_call
+            begins = end in self._begins and quote in self._verbatim
+            if not begins and behind and not behind.startswith(self._ends):
+                may_come = any(literal.startswith(behind) for literal in self._ends)
                 if full or not may_come:
                     return False
             elif quote in ahead:

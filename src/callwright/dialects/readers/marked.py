@@ -15,10 +15,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.free_text.intent import in_a_sentence, introduces_no_call
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
-from callwright.tolerant_json.markers import TRAILING
-from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
+from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["CallMarks", "MarkedReader"]
 
@@ -66,9 +64,10 @@ class CallMarks(Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def _marks(form: CallMarks) -> Marks:
+def _marks(form: CallMarks, also: tuple[str, ...]) -> Marks:
     inline = [opening for opening, _ in form.thoughts] if form.special else ()
-    return Marks((*form.opens, *form.closes, *form.around, *inline), form.thoughts, form.ends)
+    tags = (*form.opens, *form.closes, *form.around, *also, *inline)
+    return Marks(tags, form.thoughts, form.ends, form.special)
 
 
 @lru_cache(maxsize=256)
@@ -81,19 +80,22 @@ def _behind(form: CallMarks, ends: tuple[str, ...]) -> tuple[JsonTerminators, Ma
 
 
 class MarkedReader(ProseReader):
-    """Parses prose with marked calls."""
+    """Parses prose with marked calls.
 
-    def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks) -> None:
-        super().__init__(source, tools, _marks(form))
+    `also`: other literals that matter in the text; a dialect's subclass reads what they begin, in `_marked`.
+    """
+
+    def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks, also: tuple[str, ...] = ()) -> None:
+        super().__init__(source, tools, _marks(form, also))
         self._form = form
         self._stops, self._markers, self._header_ends, self._after = _behind(form, self._ends)
         self._calls_begin = _begin_of_calls(form.around, form.opens)
         self._fenced = False  # the call stands in a code fence
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
 
-    def _skip(self, literal: str) -> Parse[None]:
+    def skip(self, literal: str) -> Parse[None]:
         """See `ProseReader`; a partial control token at the end of the answer is no content."""
-        yield from super()._skip(literal)
+        yield from super().skip(literal)
         rest = self.source.text[self.source.at :]
         if self._form.special and self.source.ended and literal.startswith(rest):
             self.markup(self.source.take(len(self.source.text)))
@@ -105,22 +107,22 @@ class MarkedReader(ProseReader):
         elif tag in form.closes:
             # Without its opener: the rest of a block when a call came before, else a mention.
             is_rest = self._apart or (form.special and self.calls)
-            self.emit(Markup(blanks + tag) if is_rest else self._say(blanks + tag))
+            self.emit(Markup(blanks + tag) if is_rest else self.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
         elif tag in form.around:
-            structure = form.special or self._apart or self._at_line_start(blanks)
-            self.emit(Markup(blanks + tag) if structure else self._say(blanks + tag))
+            structure = form.special or self._apart or self.at_line_start(blanks)
+            self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
             if structure and (self._apart or not form.special):
-                yield from self._skip_blanks()
+                yield from self.skip_blanks()
         else:
             self.emit(Markup(blanks + tag))
             yield from self._think(self._thoughts[tag])
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
-        starts_line = self._at_line_start(blanks)
-        inner = yield from self._held_blanks()
+        starts_line = self.at_line_start(blanks)
+        inner = yield from self.held_blanks()
         follows = yield from self._next_of(*self._form.opens, *self._form.closes)
         fence = yield from self._fence_begin()
         opening = blanks + tag + inner + fence
@@ -130,14 +132,12 @@ class MarkedReader(ProseReader):
         elif follows:
             self.emit(Markup(opening + self.source.take(self.source.at + len(follows))))
             self.emit(Problem("malformed_call", "a call with nothing in it"))
-        elif (is_json or self._form.header) and introduces_no_call(self._before, marked=True):
-            yield from self._held(opening)
         elif self._form.header and not is_json:
             yield from self._headed(opening)
         elif not is_json:
             self._opened = starts_line and bool(self._form.closes)
-            self.emit(self._say(opening))
-        elif starts_line or not (yield from self._in_a_sentence(blanks, opening[len(blanks) :])):
+            self.emit(self.say(opening))
+        else:
             self._fenced = bool(fence)
             yield from self._block(opening)
 
@@ -177,34 +177,10 @@ class MarkedReader(ProseReader):
     def _shown(self) -> Parse[None]:
         """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
-        blanks = yield from self._held_blanks()
+        blanks = yield from self.held_blanks()
         if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
             self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
         self.source.unread(blanks)
-
-    def _in_a_sentence(self, blanks: str, opening: str) -> Parse[bool]:
-        """Whether a block stands in the middle of a sentence: then it is quoted, and becomes text."""
-        if self._form.special or not self._form.closes:
-            return False
-        source = self.source
-        block, closed, stop = yield from collect_json(source, self._stops, _MAX_SHOWN)
-        shown = block + stop
-        if closed:
-            rest, stop = yield from read_until(source, self._markers, _MAX_SHOWN)
-            shown += rest + stop
-        behind = ""
-        while stop in self._form.closes:
-            line, line_feed, _ = source.ahead(_MAX_BEHIND).partition("\n")
-            behind = line[TRAILING.match(line).end() :]  # type: ignore[union-attr]  # matches always
-            if line_feed or (behind and not behind.startswith("<")) or not source.more(_MAX_BEHIND):
-                break
-            yield
-        before = (self._before + blanks).rpartition("\n")[2]
-        if behind and not behind.startswith(self._after) and in_a_sentence(before, behind):
-            self.emit(self._say(blanks + opening + shown))
-            return True
-        source.unread(shown)
-        return False
 
     # --- the name before the JSON ---
 
@@ -216,11 +192,11 @@ class MarkedReader(ProseReader):
         is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
         if found is None or is_junk or not (marker or self.source.done):
             self.source.unread(header + marker)
-            self.emit(self._say(opening))
+            self.emit(self.say(opening))
             return
         self.source.unread(rest + marker)
         if not (rest or marker):
-            self.emit(self._say(opening + header))
+            self.emit(self.say(opening + header))
             self.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
         self._fenced = "```" in found.group()
@@ -228,12 +204,12 @@ class MarkedReader(ProseReader):
 
     def _headed_call(self, name: str, opening: str) -> Parse[None]:
         """Read the arguments of a call of this tool, and what closes it."""
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         self.emit(CallStarted(index, name))
         self.markup(opening)
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         arguments = partial(ArgumentsDelta, index)
         if self.source.text.startswith(("{", "[", '"'), self.source.at):
             closed, stop = yield from pass_json(self.source, self._stops, arguments)
@@ -246,7 +222,11 @@ class MarkedReader(ProseReader):
                 self.markup(text)
                 if stop and not self.tools.requires_something(name):
                     self.emit(arguments("{}"))
-        self.emit(CallEnded(index, complete=closed or bool(stop)))
+        # Words beside the name are no part of it, so nobody knows which tool was meant.
+        is_name = " " not in name or self.tools.resolve_name(name) in self.tools
+        self.emit(CallEnded(index, complete=is_name and (closed or bool(stop))))
+        if not is_name:
+            self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
         self.source.unread(stop)
         yield from self._close()
 
@@ -269,9 +249,21 @@ class MarkedReader(ProseReader):
             if may_come and source.ended:
                 self.markup(source.take(len(source.text)))  # partial, cut off
             if not may_come or not source.more(_MAX_BETWEEN):
+                yield from self._trailing()
                 break
             yield
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
+
+    def _trailing(self) -> Parse[None]:
+        """Other text up to the closing marker is a problem; if another marker comes first, or none, it is content."""
+        if self.source.done or not self._form.closes:
+            return
+        text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
+        if stop in self._form.closes:
+            self.emit(Problem("arguments_trailing_text", "text behind the arguments", self.calls - 1, text))
+            self.markup(stop)
+        else:
+            self.source.unread(text + stop)
 
     # --- calls without a marker ---
 

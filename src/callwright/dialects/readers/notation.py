@@ -12,7 +12,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.literals import LiteralReader
+from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
 from callwright.prompt import PromptBuilder
@@ -25,8 +25,12 @@ _CALL: Final = "call:"
 _MAX_HEAD: Final = 300
 _MAX_CLOSERS: Final = 64
 _MAX_RESULT: Final = 4_194_304
-_HEAD = re.compile(r"\s*+(?:call:)?\s*+(?P<name>[\w./-]++)\s*+\{")
-_MAY_BE_HEAD = re.compile(r"\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)?\s*+[\w./-]++\s*+)?\Z")
+_HEAD = re.compile(r"\s*+:?\s*+(?P<call>call:)?\s*+(?P<name>[\w./-]++)\s*+(?P<bracket>[{(])")
+_MAY_BE_HEAD = re.compile(r"\s*+:?\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)?\s*+[\w./-]++\s*+)?\Z")
+# Words between an opening marker and its call.
+_WORDS = re.compile(rf"[^{{}}()<\n]*?(?<![\w./:-])(?={_HEAD.pattern[4:]})")
+_MAY_BE_WORDS = re.compile(r"[^{}()<\n]*+\Z")
+_BRACKETS: Final = {"{": "}", "(": ")"}
 
 
 class Notation(Struct, frozen=True):
@@ -90,9 +94,11 @@ class NotationReader(ProseReader):
     def __init__(
         self, source: StreamReader, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
     ) -> None:
-        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL), thoughts, form.ends))
+        inline = [opening for opening, _ in thoughts if opening.startswith("<|")]
+        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL, *inline), thoughts, form.ends))
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
+        self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
         json_stops = tuple(stop for stop in self._stops if stop.startswith("<"))
         self._json_stops = JsonTerminators(*json_stops, then=json_stops)
 
@@ -107,33 +113,38 @@ class NotationReader(ProseReader):
             self.emit(Problem("imagined_message", "the result of a call, made up", text=token + result + closed))
         else:
             self.emit(Markup(token + closed))
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         form = self._form
         if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
-            yield from self._lone_end(blanks + tag)
+            yield from self.lone_end(blanks + tag)
         elif tag == _CALL:
-            if self._at_line_start(blanks) and (yield from self._names_call(known=True)):
-                yield from self._call(blanks + tag)
+            if self.at_line_start(blanks) and (yield from self._names_call(known=True)):
+                yield from self._call(blanks + tag, "")
             else:
-                self.emit(self._say(blanks + tag))
+                self.emit(self.say(blanks + tag))
         elif (yield from self._names_call()):
-            yield from self._call(blanks + tag)
+            yield from self._call(blanks + tag, form.call_end)
         else:
-            inner = yield from self._held_blanks()
+            inner = yield from self.held_blanks()
             if self.source.text.startswith(("{", "["), self.source.at):
                 yield from self._json_block(blanks + tag + inner, self._json_stops, (form.call_end,))
-            elif (yield from self._comes(form.call_end)):
-                self._empty_call(blanks + tag + inner, form.call_end)
-            elif (yield from self._comes(tag)):
+            elif (yield from self.comes(form.call_end)):
+                self.empty_call(blanks + tag + inner, form.call_end)
+            elif (yield from self.comes(tag)):
                 self.emit(Markup(blanks + tag + inner))
+            elif words := (yield from self._words()):
+                self.emit(Problem("arguments_trailing_text", "text before a call", call=self.calls, text=words))
+                yield from self._call(blanks + tag + inner, form.call_end)
             else:
-                self.emit(self._say(blanks + tag + inner))
+                if (yield from self.comes(_CALL)):
+                    self.emit(Problem("malformed_call", "a marked call without a name and arguments"))
+                self.emit(self.say(blanks + tag + inner))
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
-        if tag == self._form.call_end:
+        if tag not in (self._form.call, _CALL):
             return False
         return (yield from self._names_call(known=tag == _CALL))
 
@@ -143,21 +154,34 @@ class NotationReader(ProseReader):
         return at if at >= 0 else super()._last_call(text) if _CALL not in text else text.find(_CALL)
 
     def _names_call(self, *, known: bool = False) -> Parse[bool]:
-        """Whether a name and an opening brace come next. `known`: only the name of a tool counts."""
+        """Whether a name and an opening bracket come next. `known`: only the name of a tool counts."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             if found := _HEAD.match(ahead):
-                return not known or self.tools.resolve_name(found["name"]) in self.tools
+                is_known = self.tools.resolve_name(found["name"]) in self.tools
+                return is_known or not (known or (found["bracket"] == "(" and not found["call"]))
             if not self.source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(ahead):
                 return False
             yield
 
-    def _call(self, opening: str) -> Parse[None]:
-        """Read a call, from its name on."""
+    def _words(self) -> Parse[str]:
+        """Read the words before the call of a known tool; `""` if there is none."""
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_HEAD)
+            if found := _WORDS.match(ahead):
+                is_known = self.tools.resolve_name(found["name"]) in self.tools
+                return source.take(source.at + found.end()) if is_known else ""
+            if not source.more(_MAX_HEAD) or not _MAY_BE_WORDS.match(ahead):
+                return ""
+            yield
+
+    def _call(self, opening: str, closing: str) -> Parse[None]:
+        """Read a call, from its name on; `closing` must follow it."""
         source = self.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_names_call` has checked it
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         self.emit(CallStarted(index, head["name"]))
@@ -167,26 +191,31 @@ class NotationReader(ProseReader):
             source,
             writer.json,
             verbatim=(self._form.quote,),
-            ends=self._stops,
-            begins=(self._form.call,),
+            ends=self._call_ends,
             call=index,
-            is_text=lambda key: not writer.is_untyped(writer.schema(key)) and writer.is_text(key),
+            bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
         )
-        whole = yield from reader.arguments("}", ":")
+        whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         self.emit(CallEnded(index, complete=whole))
-        yield from self._after()
+        yield from self._after(closing if whole else "")
 
-    def _after(self) -> Parse[None]:
+    def _after(self, closing: str) -> Parse[None]:
         """Read what follows a call: its closing marker, once or twice, and spare closers before it."""
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         source, end = self.source, self._form.call_end
+        index = self.calls - 1
         while True:
             ahead = source.ahead(_MAX_CLOSERS)
             begin = ahead.lstrip(" \n})]")
             if begin.startswith(end):
+                if begin != ahead.lstrip():
+                    self.emit(Problem("markup_repaired", "a closing bracket too many", call=index))
                 self.emit(Markup(source.take(source.at + ahead.index(end) + len(end))))
-                yield from self._skip_blanks()
+                closing = ""
+                yield from self.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
-                return
+                break
             else:
                 yield
+        if closing:
+            self.emit(Problem("markup_repaired", f"{closing} is missing", call=index))

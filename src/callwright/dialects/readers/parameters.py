@@ -85,7 +85,7 @@ class ParameterReader(ProseReader):
         self._form = tags
         self._block_ends = tuple(end for _, end in tags.blocks)
         self._closers = (tags.call_end, *self._block_ends)
-        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends))
+        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends, tags.control))
         self._openers = openers
         self._tag_end = Markers(tags.end)
         # The markers at which reading stops inside a call.
@@ -120,7 +120,7 @@ class ParameterReader(ProseReader):
         if tag in self._closers:
             return False
         if tag != self._form.call:
-            return (yield from self._comes(self._form.call))
+            return (yield from self.comes(self._form.call))
         return (yield from self._names_call())
 
     def _last_call(self, text: str) -> int:
@@ -132,17 +132,17 @@ class ParameterReader(ProseReader):
         if tag in self._closers:
             yield from self._lone_closer(blanks, tag)
             return
-        inner = yield from self._held_blanks()
+        inner = yield from self.held_blanks()
         if tag == self._form.call:
             if inner or not (yield from self._names_call()):
                 self._becomes_text(blanks, blanks + tag + inner)
                 return
             self.markup(blanks)
             yield from self._calls(tag)
-        elif (yield from self._comes(self._form.call)):
+        elif (yield from self.comes(self._form.call)):
             self._opens_block(blanks + tag + inner, tag)
             yield from self._calls("")
-        elif (yield from self._comes(dict(self._form.blocks)[tag])) or (yield from self._comes(tag)):
+        elif (yield from self.comes(dict(self._form.blocks)[tag])) or (yield from self.comes(tag)):
             self.emit(Markup(blanks + tag + inner))  # an empty block, or its tag twice
         else:
             yield from self._unknown_block(blanks, tag, inner)
@@ -161,17 +161,17 @@ class ParameterReader(ProseReader):
             if not self._apart:
                 self.emit(Problem("markup_repaired", f"text stands between a call and {tag}"))
                 if blanks:
-                    self.emit(self._say(blanks))
+                    self.emit(self.say(blanks))
                 blanks = ""
             self._open.remove(tag)
             self.emit(Markup(blanks + tag))
-            yield from self._skip_blanks()
+            yield from self.skip_blanks()
             return
         if not self._apart and (self.calls or self._unread):
             kind: ProblemKind = "malformed_call" if self._unread else "markup_repaired"
             self.emit(Problem(kind, f"{tag} closes what is no call"))
             self._unread = False
-        yield from self._lone_end(blanks + tag)
+        yield from self.lone_end(blanks + tag)
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """A block that does not begin with a call: text, unless a dialect's subclass knows better."""
@@ -180,8 +180,8 @@ class ParameterReader(ProseReader):
 
     def _becomes_text(self, blanks: str, written: str) -> None:
         """An opening tag without a call."""
-        self._unread = self._unread or self._apart or self._at_line_start(blanks)
-        self.emit(self._say(written))
+        self._unread = self._unread or self._apart or self.at_line_start(blanks)
+        self.emit(self.say(written))
 
     def _names_call(self) -> Parse[bool]:
         """Whether the tag of a call goes on with a name, and what belongs to a call follows the tag."""
@@ -214,11 +214,11 @@ class ParameterReader(ProseReader):
         source, call = self.source, self._form.call
         written = ""
         for begin, _ in self._form.blocks:
-            if (yield from self._comes(begin)) and not (yield from self._comes(call)):
+            if (yield from self.comes(begin)) and not (yield from self.comes(call)):
                 written += source.take(source.at + len(begin))
                 written += yield from self.gap()
         comes: bool | None = None
-        if (yield from self._comes(call)):
+        if (yield from self.comes(call)):
             written += source.take(source.at + len(call))
             comes = yield from self.names_call()
         source.unread(written)
@@ -234,7 +234,7 @@ class ParameterReader(ProseReader):
 
     def gap(self) -> Parse[str]:
         """Read the white space of the format that comes next."""
-        return (yield from self._held_blanks())
+        return (yield from self.held_blanks())
 
     # --- calls ---
 
@@ -251,24 +251,24 @@ class ParameterReader(ProseReader):
                 self.emit(Markup(tag))
             tag = ""
             yield from self._call()
-            yield from self._skip_blanks()
+            yield from self.skip_blanks()
             if not (yield from self._call_follows()):
                 break
         for end in self._block_ends:
-            if (yield from self._comes(end)):
+            if (yield from self.comes(end)):
                 self.emit(Markup(self.source.take(self.source.at + len(end))))
                 if end in self._open:
                     self._open.remove(end)
-                yield from self._skip_blanks()
+                yield from self.skip_blanks()
 
     def _call_follows(self) -> Parse[bool]:
         """Whether another call comes next."""
-        return (yield from self._comes(self._form.call))
+        return (yield from self.comes(self._form.call))
 
     def _call(self) -> Parse[None]:
         """Read one call, from its name on."""
         name, head = yield from self._read_name()
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         self.emit(CallStarted(index, name))
@@ -288,7 +288,7 @@ class ParameterReader(ProseReader):
         self._sure, self._strayed, self._given = True, False, {}
         tool = self.tools.get(self.tools.resolve_name(name))
         self._declared = properties(tool.parameters if tool else None)
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         if source.text.startswith("{", source.at):
             yield from self._object(index)
             return

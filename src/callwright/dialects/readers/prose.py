@@ -62,8 +62,6 @@ _MAX_PEEK: Final = 300
 _MAX_THOUGHTS: Final = 16
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
-# What nobody types: it is a token of its own in the model's vocabulary.
-_CONTROL = re.compile(r"<[^<>\s]*[|｜]|\[[A-Z_]+\]").match
 # A tag as `callwright.prompt` breaks it.
 _BROKEN = re.compile("[<\\[]\u2060[^\\s]")
 
@@ -83,11 +81,14 @@ _MAY_BE_OBJECT = re.compile(
 class Marks(msgspec.Struct, frozen=True):
     """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
     may have opened the first; `ends` are stop tokens, beside those of all formats.
+
+    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere.
     """
 
     tags: tuple[str, ...] = ()
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
+    control: bool = True
 
 
 @lru_cache(maxsize=256)
@@ -125,6 +126,7 @@ class ProseReader:
         self._code = CodeContext()
         self._before = ""  # the end of the text so far
         self._apart = False  # a call stands between the text so far and what comes
+        self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
         self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
@@ -135,11 +137,11 @@ class ProseReader:
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open."""
-        yield from self._skip(_BOM)
+        yield from self.skip(_BOM)
         if start == "reasoning":
             opening, close = next(iter(self._thoughts.items()))
-            yield from self._skip_blanks()
-            yield from self._skip(opening)
+            yield from self.skip_blanks()
+            yield from self.skip(opening)
             yield from self._think(close)
         yield from self._parts()
 
@@ -148,7 +150,7 @@ class ProseReader:
         if len(self.tools) and not (self._before or self._shows) and (yield from self._begins_held()):
             yield from self._held("")
         while not self.source.done:
-            blanks, marker = yield from emit_text_until(self.source, self._in_text, self._say)
+            blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
                 yield from self._part(blanks, marker)
 
@@ -156,17 +158,17 @@ class ProseReader:
         """Read what a marker behind `blanks` begins."""
         shown = self._shows and marker not in self._thoughts and marker not in self._thoughts.values()
         if shown or self._code.inside(blanks):
-            self.emit(self._say(blanks + marker))
+            self.emit(self.say(blanks + marker))
         elif marker in self._tags:
             yield from self._own_tag(blanks, marker)
         elif marker in self._thoughts:
             yield from self._thought(blanks, marker)
         elif marker in self._thoughts.values():
-            self._lone_close(blanks + marker)
-            yield from self._skip_blanks()
+            self.lone_close(blanks + marker)
+            yield from self.skip_blanks()
         elif marker in self._ends:
             yield from self._end_token(blanks + marker)
-        elif marker in _FENCES and self._at_line_start(blanks):
+        elif marker in _FENCES and self.at_line_start(blanks):
             yield from self._fence(blanks, marker)
         elif marker in _BRACES:
             self.source.at -= 1
@@ -174,13 +176,13 @@ class ProseReader:
         elif marker in _FOREIGN:
             if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
                 return
-            behind = yield from self._held_blanks()
+            behind = yield from self.held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
                 yield from self._held(blanks + marker + behind)
             else:  # the marker is only mentioned
-                self.emit(self._say(blanks + marker + behind))
+                self.emit(self.say(blanks + marker + behind))
         else:
-            self.emit(self._say(blanks + marker))
+            self.emit(self.say(blanks + marker))
 
     def _foreign_calls(self, opening: str, dialects: Sequence[str]) -> Parse[bool]:
         """Read calls in another family's markup, and what follows them. False, and nothing is read, if there are
@@ -207,10 +209,10 @@ class ProseReader:
             self.markup(opening[: len(opening) - len(opening.lstrip())])
             self._emit_counted(found.events)
             if found.behind:
-                self.emit(self._say(found.behind))
+                self.emit(self.say(found.behind))
             return True
         self._shows = True
-        self._replay(opening + held)
+        self.replay(opening + held)
         self._shows = False
         for problem in doubts(found.events, self.tools) if meant == "ambiguous" else ():
             self.emit(problem)
@@ -224,17 +226,17 @@ class ProseReader:
                 event = msgspec.structs.replace(event, index=first + event.index)
                 self.calls = max(self.calls, event.index + 1)
             self.emit(event)
-        self._call_begins()
+        self.call_begins()
 
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
-        behind = yield from self._held_blanks()
+        behind = yield from self.held_blanks()
         mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
-        self.emit(self._say(token + behind) if mentioned else Markup(token + behind))
+        self.emit(self.say(token + behind) if mentioned else Markup(token + behind))
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """Read what follows an opening tag; for formats that have one."""
-        self.emit(self._say(blanks + tag))
+        self.emit(self.say(blanks + tag))
         yield from ()
 
     # --- own tags ---
@@ -242,36 +244,52 @@ class ProseReader:
     def _own_tag(self, blanks: str, tag: str) -> Parse[None]:
         """A tag of the format itself: read at once where it is certain, else with all that follows it."""
         if _BROKEN.search(self._before):
-            self.emit(self._say(blanks + tag))  # a text that the prompt has broken is repeated
-        elif self._is_certain(blanks, tag):
-            source, trial, calls = self.source, self._trial, self.calls
-            begin, first = source.at - len(tag), len(trial.events) if trial else 0
-            yield from self._marked(blanks, tag)
-            if trial and trial.source is source and self.calls > calls:
-                trial.spans.append(TrialSpan(begin, source.at, trial.events[first:]))
+            self.emit(self.say(blanks + tag))  # a text that the prompt has broken is repeated
+        elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
+            return
         else:
-            yield from self._doubtful(blanks + tag)
+            yield from self._judge(blanks, tag, self._marked(blanks, tag))
 
-    def _is_certain(self, blanks: str, tag: str) -> bool:
-        """Whether a tag begins a call, whatever follows."""
+    def _judge(self, blanks: str, opening: str, read: Parse[None], *, own: bool = True) -> Parse[None]:
+        """Read a call behind its `opening` where it is certain, else judge it with all that follows. `own`: it is
+        marked.
+        """
+        if not self._is_certain(blanks, own=own):
+            yield from self._doubtful(blanks + opening, own=own)
+            return
+        source, trial, calls = self.source, self._trial, self.calls
+        begin, first = source.at - len(opening), len(trial.events) if trial else 0
+        yield from read
+        if trial and trial.source is source and self.calls > calls:
+            trial.spans.append(TrialSpan(begin, source.at, first, len(trial.events)))
+
+    def _is_foreign(self, blanks: str, tag: str) -> Parse[bool]:
+        """Whether an own tag goes on as another family's that looks the same; then its calls are read."""
+        inner = yield from self.held_blanks()
+        own = yield from self._may_begin_call(tag)
+        self.source.unread(inner)
+        return not own and (yield from self._foreign_calls(blanks + tag, OPENINGS[tag]))
+
+    def _is_certain(self, blanks: str, *, own: bool) -> bool:
+        """Whether what may begin a call here does, whatever follows."""
         return (
             self._trial is not None
             or self._apart
             or not self.tools.ordered
             or self.tools.choice != "auto"
-            or _CONTROL(tag) is not None
+            or (own and self._control)
             or not self._before.strip()
             or is_announcement(self._before + blanks, self.tools.names())
         )
 
-    def _doubtful(self, opening: str) -> Parse[None]:
+    def _doubtful(self, opening: str, *, own: bool) -> Parse[None]:
         """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = opening + held
         before = (self.calls, self._apart, self._before, copy(self._code))
         trial = self._try(text)
-        found = find_runs(text, [(span.begin, span.end) for span in trial.spans], before[2])
-        meant = not trial.spans or verdict(found, own=True) == "certain"
+        found = find_runs(text, trial.places(len(text)), before[2])
+        meant = not trial.spans or verdict(found, own=own) == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
@@ -279,14 +297,14 @@ class ProseReader:
             return
         self.calls, self._apart, self._before, self._code = before
         self._shows = True
-        self._replay(text[:begin] if meant else text)
+        self.replay(text[:begin] if meant else text)
         self._shows = False
         if meant:
             for event in self._try(text[begin:]).events:
                 self.emit(event)
             return
         for number in (number for run in found.runs for number in run):
-            for problem in doubts(trial.spans[number].events, self.tools):
+            for problem in trial.doubts(number, self.tools):
                 self.emit(problem)
 
     def _try(self, text: str) -> Trial:
@@ -294,13 +312,13 @@ class ProseReader:
         emit, markup, outer = self.emit, self.markup, self._trial
         self._trial = trial = Trial([], [])
         self.emit = trial.events.append
-        self._replay(text)
+        self.replay(text)
         self.emit, self.markup, self._trial = emit, markup, outer
         return trial
 
     # --- text ---
 
-    def _say(self, text: str) -> Event:
+    def say(self, text: str) -> Event:
         """The event for a text. Content before and behind a call is separated by a blank line."""
         if self._apart:
             if text.isspace():
@@ -314,17 +332,17 @@ class ProseReader:
         self._before = (self._before + text)[-_REMEMBERED:]
         return self._make(text)
 
-    def _at_line_start(self, blanks: str) -> bool:
+    def at_line_start(self, blanks: str) -> bool:
         return "\n" in blanks or self._code.at_line_start
 
-    def _call_begins(self) -> None:
+    def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
         self._apart = True
 
-    def _skip_blanks(self) -> Parse[None]:
-        self.markup((yield from self._held_blanks()))
+    def skip_blanks(self) -> Parse[None]:
+        self.markup((yield from self.held_blanks()))
 
-    def _held_blanks(self) -> Parse[str]:
+    def held_blanks(self) -> Parse[str]:
         """Read white space, up to something else or the end."""
         blanks = ""
         while True:
@@ -333,13 +351,13 @@ class ProseReader:
                 return blanks
             yield
 
-    def _skip(self, literal: str) -> Parse[None]:
+    def skip(self, literal: str) -> Parse[None]:
         while self.source.more(len(literal)) and literal.startswith(self.source.text[self.source.at :]):
             yield
         if self.source.text.startswith(literal, self.source.at):
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
 
-    def _comes(self, literal: str) -> Parse[bool]:
+    def comes(self, literal: str) -> Parse[bool]:
         """Whether a literal comes next."""
         source = self.source
         while not source.text.startswith(literal, source.at):
@@ -348,18 +366,18 @@ class ProseReader:
             yield
         return True
 
-    def _empty_call(self, opening: str, closer: str) -> None:
+    def empty_call(self, opening: str, closer: str) -> None:
         """A call's `opening` with its `closer` right behind it: nothing to show."""
         self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
         self.emit(Problem("malformed_call", "a call with nothing in it"))
 
-    def _lone_end(self, written: str) -> Parse[None]:
+    def lone_end(self, written: str) -> Parse[None]:
         """A closing tag without its opening one: the rest of a call if one came before, else a mention."""
         if not self._apart:
-            self.emit(self._say(written))
+            self.emit(self.say(written))
             return
         self.emit(Markup(written))
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _json_block(
         self,
@@ -376,22 +394,22 @@ class ProseReader:
         Answers whether there was a call. For `ends_itself` and `keyed` see `MarkedJson`.
         """
         apart = self._apart
-        self._call_begins()
+        self.call_begins()
         block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
         stop, rest = yield from block.read()
         self.calls = block.calls
         closing = stop if stop in closers else ""
         if block.refused:
             self._apart = apart
-            self.emit(self._say(opening + block.refused + closing))
+            self.emit(self.say(opening + block.refused + closing))
         else:
             self.markup(opening)
             self.markup(closing)
         if rest:
-            self._replay(rest)
+            self.replay(rest)
         if stop and not closing:
             self.source.unread(stop)
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         return not block.refused
 
     # --- thoughts ---
@@ -399,12 +417,12 @@ class ProseReader:
     def _thought(self, blanks: str, opening: str) -> Parse[None]:
         """What may open a thought. Within a line it does only if it is closed."""
         close = self._thoughts[opening]
-        if not (self._apart or self._at_line_start(blanks)):
+        if not (self._apart or self.at_line_start(blanks)):
             if not (yield from self._is_closed(close)):
-                self.emit(self._say(blanks + opening))
+                self.emit(self.say(blanks + opening))
                 return
             if blanks:
-                self.emit(self._say(blanks))
+                self.emit(self.say(blanks))
             blanks = ""
         self.emit(Markup(blanks + opening))
         yield from self._think(close)
@@ -421,18 +439,18 @@ class ProseReader:
 
     def _think(self, close: str) -> Parse[None]:
         """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
         before, self._before, self._apart = self._before, "", False
         while not self.source.done:
-            blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self._say)
+            blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self.say)
             if marker == close or marker in self._ends:
                 self.emit(Markup(blanks + marker))
                 break
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
         self._make, self._code, self._before = ContentDelta, code, before
-        yield from self._skip_blanks()
+        yield from self.skip_blanks()
 
     def _draft(self, opening: str, close: str) -> Parse[bool]:
         """Hold what may be a call inside reasoning, until the reasoning is closed or the answer ends. True if it is
@@ -443,23 +461,27 @@ class ProseReader:
             self.source.at -= 1
             opening = opening.removesuffix(marker)
             if (yield from self._first_key()) not in self._keys:
-                self.emit(self._say(opening + self.source.take(self.source.at + 1)))
+                self.emit(self.say(opening + self.source.take(self.source.at + 1)))
                 return False
         elif marker in self._tags:
-            opening += yield from self._held_blanks()
+            opening += yield from self.held_blanks()
             if not (yield from self._may_begin_call(marker)):
-                self.emit(self._say(opening))
+                self.emit(self.say(opening))
                 return False
         held, end = yield from read_until(self.source, Markers(close, *self._ends), _MAX_HELD)
         text = opening + held
         at = len(text) if end == close else self._last_call(text)
         thought = text[:at].rstrip()
+        doubts = recover(text, self.tools, before=self._before) if end != close and at == len(text) else ()
         if thought:
-            self.emit(self._say(thought))
+            self.emit(self.say(thought))
         self.markup(text[len(thought) : at])
+        for piece in doubts:
+            if isinstance(piece, TextSegment) and piece.problem:
+                self.emit(piece.problem)
         if at < len(text):
             self._make, self._code, self._before = ContentDelta, CodeContext(), ""
-            self._replay(text[at:])
+            self.replay(text[at:])
         self.markup(end)
         return True
 
@@ -478,7 +500,7 @@ class ProseReader:
             at = text.rfind(piece.text, 0, at) if piece.text else at
         return at
 
-    def _lone_close(self, written: str) -> None:
+    def lone_close(self, written: str) -> None:
         """A closing tag of reasoning without an opening one: all text before it was reasoning, unless a call came
         first.
         """
@@ -524,7 +546,7 @@ class ProseReader:
             else:
                 yield from self._held(opening)
         else:
-            self.emit(self._say(blanks + ticks))
+            self.emit(self.say(blanks + ticks))
 
     def _may_open_call(self, tag: str, inside: str) -> bool:
         if inside.startswith(_BRACES):
@@ -533,18 +555,18 @@ class ProseReader:
 
     def _value(self, lead: str) -> Parse[None]:
         """A brace or bracket behind `lead`: the begin of a call, of data, or of text."""
-        key = yield from self._first_key(in_line=not self._at_line_start(lead))
+        key = yield from self._first_key(in_line=not self.at_line_start(lead))
         asked_for = key is None and not self._before and isinstance(self.tools.choice, NamedTool)
         if key in self._keys or asked_for:
             yield from self._held(lead)
             return
         if lead:
-            self.emit(self._say(lead))
+            self.emit(self.say(lead))
         if key is None:
-            self.emit(self._say(self.source.take(self.source.at + 1)))
+            self.emit(self.say(self.source.take(self.source.at + 1)))
         else:
             # Data, even if something inside looks like a call.
-            yield from pass_json(self.source, _NO_STOPS, self._say)
+            yield from pass_json(self.source, _NO_STOPS, self.say)
 
     def _first_key(self, *, in_line: bool = False) -> Parse[str | None]:
         """The first key of the object that begins here, None if none does.
@@ -573,15 +595,15 @@ class ProseReader:
         if closes:
             at, tag = min(closes)
             said = text[:at].rstrip()
-            self.emit(self._say(said))
-            self._lone_close(text[len(said) : at + len(tag)])
+            self.emit(self.say(said))
+            self.lone_close(text[len(said) : at + len(tag)])
             rest = text[at + len(tag) :]
             if self._replays and self.source.done:
                 self._rest = rest  # it is parsed after this text, not inside
             else:
-                self._replay(rest)
+                self.replay(rest)
         elif (inner := self._unwrapped(text)) is not None:
-            self._replay(inner)
+            self.replay(inner)
         else:
             self._tell(recover(text, self.tools, before=self._before))
 
@@ -624,7 +646,7 @@ class ProseReader:
             match piece:
                 case TextSegment(words, problem):
                     if not has_calls:
-                        self.emit(self._say(words))
+                        self.emit(self.say(words))
                     else:
                         self._trimmed(words)
                     if problem:
@@ -640,21 +662,21 @@ class ProseReader:
         lead = len(words) - len(words.lstrip())
         self.markup(words[:lead])
         if said:
-            self.emit(self._say(said))
+            self.emit(self.say(said))
         self.markup(words[lead + len(said) :])
 
     def _whole_call(self, found: RecoveredCall) -> None:
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
         for problem in found.problems:
             self.emit(msgspec.structs.replace(problem, call=index))
         self.emit(CallStarted(index, found.name))
         self.emit(ArgumentsDelta(index, found.arguments))
-        self.emit(CallEnded(index))
+        self.emit(CallEnded(index, complete=found.complete))
         self.markup(found.text)
 
-    def _replay(self, text: str) -> None:
+    def replay(self, text: str) -> None:
         """Parse held text again, as what it turned out to be, then what was left over from it."""
         outer, markup, replays, self._replays = self.source, self.markup, self._replays, True
         while text:

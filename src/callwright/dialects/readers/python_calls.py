@@ -14,30 +14,36 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
 from callwright.dialects.prompts.chat_messages import arguments_object
-from callwright.dialects.readers.literals import LiteralReader
+from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.dialects.readers.prose import Marks, ProseReader
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup
-from callwright.free_text.intent import in_a_sentence, introduces_no_call
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["PythonForm", "PythonReader", "python_call"]
 
 _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
+_MAX_BETWEEN: Final = 400
+_NAME_ONLY: Final = r"(?P<name>[^\W\d][\w./-]*+)"
 _NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++)*+"
 _KEY: Final = r"""(?:[\w.$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
 _CALL = re.compile(rf"(?P<name>{_NAME})\s*+\(\s*+(?P<named>\)|{_KEY})?")
 _MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
 _IDENTIFIER = re.compile(r"[\w.$-]+\Z")
 _LINE = Markers("\n")
+# Words between two calls, before the name of one, the end of the list or a marker.
+_WORDS = re.compile(rf"(?P<words>[^()\[\]{{}}\"'<]*?)(?:(?<![\w./-])(?={_NAME_ONLY}\s*+\()|(?=[\]<]))")
 
 
 class PythonForm(Struct, frozen=True):
-    """The pairs of markers around the calls of one format; a closing one may be `""`. `ends` are stop tokens."""
+    """The pairs of markers around the calls of one format; a closing one may be `""`. `ends` are stop tokens;
+    `control`: the markers are tokens of their own, which nobody types.
+    """
 
     blocks: tuple[tuple[str, str], ...]
     ends: tuple[str, ...] = ()
+    control: bool = True
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
@@ -72,58 +78,53 @@ class PythonReader(ProseReader):
     def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
         self._blocks = dict(form.blocks)
         self._block_ends = tuple(filter(None, self._blocks.values()))
-        super().__init__(source, tools, Marks((*self._blocks, *self._block_ends), ends=form.ends))
+        super().__init__(source, tools, Marks((*self._blocks, *self._block_ends), ends=form.ends, control=form.control))
         self._stops = (*self._block_ends, *self._blocks, *self._ends)
         self._json_stops = JsonTerminators(*self._stops, then=self._stops)
+        self._call_ends = Ends(self._block_ends, tuple(self._blocks), self._ends)
 
     # --- where calls begin ---
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag not in self._blocks:  # without its opener: the rest of a block when a call came before, else a mention
-            yield from self._lone_end(blanks + tag)
+            yield from self.lone_end(blanks + tag)
             return
-        opening = blanks + tag + (yield from self._held_blanks())
+        opening = blanks + tag + (yield from self.held_blanks())
         source = self.source
         bracket = source.take(source.at + 1) if source.text.startswith("[", source.at) else ""
-        inner = yield from self._held_blanks()
+        inner = yield from self.held_blanks()
         if (yield from self._call_comes()):
             self.emit(Markup(opening + bracket + inner))
-            yield from self._calls()
+            yield from self._calls(bracket, self._blocks[tag])
         elif source.text.startswith(("{", '"'), source.at):
             source.unread(bracket + inner)
             yield from self._json_block(opening, self._json_stops, self._block_ends)
-        elif bracket and (yield from self._comes("]")):
-            self._empty_call(opening + bracket + inner, "]")
-            self._call_begins()  # so that the end of the block belongs to it
-        elif not bracket and (end := self._blocks[tag]) and (yield from self._comes(end)):
-            self._empty_call(opening, end)
-        elif not bracket and (yield from self._comes(tag)):
+        elif bracket and (yield from self.comes("]")):
+            self.empty_call(opening + bracket + inner, "]")
+            self.call_begins()  # so that the end of the block belongs to it
+        elif not bracket and (end := self._blocks[tag]) and (yield from self.comes(end)):
+            self.empty_call(opening, end)
+        elif not bracket and (yield from self.comes(tag)):
             self.emit(Markup(opening))
         else:
             source.unread(bracket + inner)
-            self.emit(self._say(opening))
+            self.emit(self.say(opening))
 
     def _value(self, lead: str) -> Parse[None]:
         """See `ProseReader`; a bracket may open a list of calls."""
         source = self.source
         if source.text.startswith("[", source.at):
-            bracket = source.take(source.at + 1) + (yield from self._held_blanks())
-            called = (yield from self._call_comes(known=True)) and not introduces_no_call(self._before + lead)
-            if called and not (yield from self._in_sentence(lead)):
-                self.markup(lead + bracket)
-                yield from self._calls()
+            bracket = source.take(source.at + 1) + (yield from self.held_blanks())
+            if (yield from self._call_comes(known=True)):
+                yield from self._judge(lead, bracket, self._list(lead + bracket), own=False)
                 return
             source.unread(bracket)
         yield from super()._value(lead)
 
-    def _in_sentence(self, lead: str) -> Parse[bool]:
-        """Whether a list stands in the middle of a sentence: then it is quoted, and becomes text."""
-        before = (self._before + lead).rpartition("\n")[2]
-        if not before.strip():
-            return False
-        line, end = yield from read_until(self.source, _LINE, _MAX_LINE)
-        self.source.unread(line + end)
-        return in_a_sentence(before, line[line.rfind(")]") + 2 :])
+    def _list(self, opening: str) -> Parse[None]:
+        """Read a list of calls without markers, behind its bracket."""
+        self.markup(opening)
+        yield from self._calls(opening.strip(), "")
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
@@ -131,7 +132,7 @@ class PythonReader(ProseReader):
             return False
         bracket = ""
         if self.source.text.startswith("[", self.source.at):
-            bracket = self.source.take(self.source.at + 1) + (yield from self._held_blanks())
+            bracket = self.source.take(self.source.at + 1) + (yield from self.held_blanks())
         comes = yield from self._call_comes()
         self.source.unread(bracket)
         return comes or self.source.text.startswith(("[", "{"), self.source.at)
@@ -146,53 +147,97 @@ class PythonReader(ProseReader):
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             found = _CALL.match(ahead)
+            words, name = self._split(found["name"]) if found else ("", "")
+            is_known = name in self.tools and not (known and words)
+            if words and not is_known:
+                return False
             if found and found["named"]:
-                return not known or self.tools.resolve_name(found["name"]) in self.tools
+                return is_known or not known
             if not self.source.more(_MAX_HEAD) or not _MAY_BE_CALL.match(ahead):
-                return found is not None and not known and self.tools.resolve_name(found["name"]) in self.tools
+                return found is not None and is_known and not known
             yield
+
+    def _split(self, name: str) -> tuple[str, str]:
+        """The words before a tool's name, and the tool that it means. A name may hold blanks: `Sound Lamp`."""
+        known = self.tools.resolve_name(name)
+        if known in self.tools or " " not in name:
+            return "", known
+        last = name.rpartition(" ")[2]
+        return name.removesuffix(last), self.tools.resolve_name(last)
 
     # --- calls ---
 
-    def _calls(self) -> Parse[None]:
-        """Read calls, one after the other, to the end of their block."""
+    def _calls(self, bracket: str, end: str) -> Parse[None]:
+        """Read calls, one after the other, to the end of their block: the closer of a `bracket`, then `end`."""
         while True:
-            yield from self._call()
-            if (yield from self._list_ends()) or not (yield from self._call_comes()):
+            whole = yield from self._call()
+            listed = yield from self._list_ends(bracket)
+            if listed or not (yield from self._next_comes(bracket)):
                 break
-        for end in self._block_ends:
-            if (yield from self._comes(end)):
-                self.emit(Markup(self.source.take(self.source.at + len(end))))
-        yield from self._skip_blanks()
+        if bracket and not listed:
+            listed = yield from self._list_ends(bracket)
+        ended = False
+        for marker in self._block_ends:
+            if (yield from self.comes(marker)):
+                self.emit(Markup(self.source.take(self.source.at + len(marker))))
+                ended = True
+        if whole and ((bracket and not listed) or (end and not ended)):
+            self.emit(Problem("markup_repaired", "the end of the calls is missing", call=self.calls - 1))
+        yield from self.skip_blanks()
 
-    def _list_ends(self) -> Parse[bool]:
+    def _list_ends(self, bracket: str) -> Parse[bool]:
         """Read what stands between calls; answers whether the list was closed."""
         while True:
-            self.markup((yield from self._held_blanks()))
+            self.markup((yield from self.held_blanks()))
             mark = self.source.ahead(1)
             if not mark or mark not in ",;)]":
                 return False
             self.emit(Markup(self.source.take(self.source.at + 1)))
+            if mark == ")" or (mark == "]" and not bracket):
+                self.emit(Problem("markup_repaired", "a closing bracket too many", call=self.calls - 1))
             if mark == "]":
-                yield from self._skip_blanks()
+                yield from self.skip_blanks()
                 return True
 
-    def _call(self) -> Parse[None]:
-        """Read one call, from its name on."""
+    def _next_comes(self, bracket: str) -> Parse[bool]:
+        """Whether another call comes in this block; words before it, or before the end of the block, are read."""
+        if (yield from self._call_comes()):
+            return True
+        if not (bracket or self._block_ends):
+            return False
+        source = self.source
+        while True:
+            ahead = source.ahead(_MAX_BETWEEN)
+            found = _WORDS.match(ahead)
+            if found and found["name"] and self.tools.resolve_name(found["name"]) not in self.tools:
+                found = None
+            more = source.more(_MAX_BETWEEN)
+            if not more or (found and found.end() < len(ahead)):
+                break
+            yield
+        words = found["words"] if found else ""
+        if not words.strip():
+            return False
+        text = source.take(source.at + len(words))
+        self.emit(Problem("arguments_trailing_text", "text between calls", call=self.calls - 1, text=text))
+        return (yield from self._call_comes())
+
+    def _call(self) -> Parse[bool]:
+        """Read one call, from its name on; answers whether it is whole."""
         source = self.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it
-        self._call_begins()
+        self.call_begins()
         index = self.calls
         self.calls += 1
-        self.emit(CallStarted(index, head["name"]))
+        words, _ = self._split(head["name"])
+        self.emit(CallStarted(index, head["name"].removeprefix(words)))
+        if words:
+            self.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
         self.emit(Markup(source.take(source.at + head.string.index("(") + 1)))
         reader = LiteralReader(
-            source,
-            lambda text: self.emit(ArgumentsDelta(index, text)),
-            ends=self._stops,
-            begins=tuple(self._blocks),
-            call=index,
+            source, lambda text: self.emit(ArgumentsDelta(index, text)), ends=self._call_ends, call=index
         )
         whole = yield from reader.arguments(")", "=")
         self.emit(CallEnded(index, complete=whole))
+        return whole

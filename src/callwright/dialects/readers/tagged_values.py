@@ -30,7 +30,8 @@ class ParameterTags(Struct, frozen=True):
     """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
 
     `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
-    `inner` are further tags between the name of a parameter and its value.
+    `inner` are further tags between the name of a parameter and its value. `control`: the tags are tokens of their own,
+    which nobody types.
     """
 
     call: str
@@ -41,6 +42,7 @@ class ParameterTags(Struct, frozen=True):
     lines: bool = False
     end: str = ">"
     inner: tuple[str, ...] = ()
+    control: bool = True
 
 
 class Ending(Enum):

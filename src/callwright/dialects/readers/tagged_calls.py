@@ -1,0 +1,367 @@
+"""Parses calls whose values stand between tags that are marks with names, each a token of its own: read tag by tag.
+
+A value ends at its closer, if a tag follows, or other text and then no further closer before the opening of the next
+value or the end of what holds it. An opening in a value is text if it is closed before. Without a closer the value ends
+at its first tag. A piece of a mark between tags, behind a closer, or in a value without one, was a tag that broke: then
+nobody knows what was meant, and the call is not complete.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from msgspec import Struct
+
+from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
+from callwright.schema.keywords import properties
+from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
+from callwright.tolerant_json.codec import encode
+from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
+
+__all__ = ["HeldText", "Tag", "TaggedForm", "TaggedReader"]
+
+
+class Tag(Struct, frozen=True):
+    """A tag as it is written, mark and all: its name, and whether it closes."""
+
+    text: str
+    head: str
+    closes: bool
+
+
+class HeldText:
+    """What is held of a text from its first tag on, until its end is known.
+
+    `name` is the text's own tag, `around` are the tags of what holds it, `siblings` those of the values that may follow
+    it (none: any may).
+    """
+
+    def __init__(self, name: str, around: tuple[str, ...], siblings: frozenset[str]) -> None:
+        self._name = name
+        self._around = around
+        self._siblings = siblings
+        self._pieces: list[str] = []
+        self._open: list[str] = []
+        self._opened: Counter[str] = Counter()
+        self._end = 0  # how many pieces belong to the value
+        self.closer = ""
+        self._behind = 0  # how many pieces came up to its first closer
+
+    @property
+    def text(self) -> str:
+        """All that is held."""
+        return "".join(self._pieces)
+
+    def is_over(self, text: str, tag: Tag | None, *, guess: bool) -> bool:
+        """Take a tag and the text before it; answers whether the end of the value is known. `guess`: an opening is
+        taken for the next value, without a look at what closes it.
+        """
+        if tag is None:
+            self._pieces.append(text)
+            return True
+        self._pieces += (text, tag.text)
+        follows = bool(self.closer) and not text.strip() and self._end == len(self._pieces) - 3
+        if not tag.closes:
+            is_next = follows or not self._siblings or tag.head in self._siblings
+            self._open.append(tag.head.partition(" ")[0])
+            self._opened[self._open[-1]] += 1
+            return guess or (bool(self.closer) and is_next)
+        if self._opened[tag.head]:
+            last = ""
+            while last != tag.head:
+                last = self._open.pop()
+                self._opened[last] -= 1
+            return False
+        if tag.head != self._name:
+            return tag.head in self._around
+        if self._open or follows:  # not balanced; twice
+            return True
+        self._end, self.closer = len(self._pieces) - 1, tag.text
+        self._behind = self._behind or len(self._pieces)
+        return False
+
+    def behind_closer(self) -> str:
+        """What belongs to the value behind its first closer."""
+        return "".join(self._pieces[self._behind : self._end : 2])
+
+    def value(self) -> tuple[str, str]:
+        """What belongs to the value, without its closer, and what does not."""
+        rest = self._pieces[self._end + 1 :] if self.closer else self._pieces
+        return "".join(self._pieces[: self._end]), "".join(rest)
+
+
+class TaggedForm(Struct, frozen=True):
+    """The marks that begin tags, what matches a piece of one, and the names of the tags of a call and of what holds it.
+    `around_json` are tags that may stand around arguments in JSON.
+    """
+
+    marks: tuple[str, ...]
+    piece: re.Pattern[str]
+    calls: tuple[str, ...]
+    around_json: tuple[str, ...] = ()
+
+
+class TaggedReader(ParameterReader):
+    """Prose, and calls of tags. Subclasses read a tag (`_tag`), say which ends a call (`_is_end`) and which value a
+    tag begins (`_value_tag`).
+    """
+
+    def __init__(
+        self,
+        source: StreamReader,
+        tools: Toolset,
+        tags: ParameterTags,
+        form: TaggedForm,
+        *,
+        thoughts: tuple[tuple[str, str], ...],
+        ends: tuple[str, ...],
+        also: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also)
+        self._marks = Markers(*form.marks)
+        self._in_json = JsonTerminators(*form.marks)
+        self._begins = form.marks
+        self._piece = form.piece
+        self._call_tags = form.calls
+        self._around_json = form.around_json
+        self._index = 0
+        self._certain = True  # nothing in the call was broken so that its values are a guess
+        self._guesses = False  # a value was found to end before what was held: no other is held as long
+        self._siblings: frozenset[str] = frozenset()  # the names of tags that begin a value
+
+    def _tag(self, mark: str) -> Parse[Tag | None]:
+        """Read the tag behind a mark; None when there is none."""
+        raise NotImplementedError
+
+    def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
+        """Whether a tag ends a call: its own, or what comes next to it."""
+        raise NotImplementedError
+
+    def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
+        """The name of the tag that ends a value, the value's name, and its schema."""
+        raise NotImplementedError
+
+    def _names_of_values(self, tool: str) -> frozenset[str]:
+        """The names of the tags that begin a value of this tool; none if any may."""
+        found = self.tools.get(self.tools.resolve_name(tool))
+        return frozenset(properties(found.parameters if found else None))
+
+    def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
+        """The JSON of a value, from behind its tag on; None when the output was cut in it. `names` are the elements
+        around it and, last, its own.
+        """
+        pieces: list[str] = []
+        whole = yield from self._text(names[-1], pieces.append, names[:-1])
+        text = "".join(pieces)
+        if not whole:
+            writer.cut(text)
+            return None
+        value = writer.cast_to_schema(text, schema)
+        self.markup(unwritten(text, value))
+        if value[0] in "{[" and value != text.strip():
+            self.emit(Problem("json_repaired", f"the JSON of {names[-1]!r} was repaired", call=self._index))
+        return value
+
+    def call_begins(self) -> None:
+        """See `ProseReader`."""
+        super().call_begins()
+        self._index, self._certain = self.calls, True
+
+    # --- calls ---
+
+    def _arguments(self, index: int, name: str) -> Parse[None]:
+        """See `ParameterReader`: the values of a call, to its end."""
+        source = self.source
+        self._guesses = False
+        self._siblings = self._names_of_values(name)
+        yield from self.skip_blanks()
+        if source.text.startswith("{", source.at):
+            yield from self._json(index)
+            return
+        writer = ArgumentsWriter(self.emit, index, name, self.tools)
+        given: dict[str, str] = {}
+        last = ""
+        while True:
+            text, tag = yield from self._read_tag()
+            self._between(text)
+            if tag is None:
+                whole = False
+                break
+            if self._is_end(tag, writer):
+                whole = True
+                self._close_call(tag)
+                break
+            self.emit(Markup(tag.text))
+            if not tag.closes:
+                last = tag.head
+                if not (yield from self._parameter_of(tag, writer, given)):
+                    whole = False
+                    break
+            elif text.strip() or tag.head != last:  # what opened it is missing, or broken
+                self._doubt(f"{tag.text} closes nothing")
+            else:
+                self._repaired(f"{tag.text} twice")
+        self._whole = whole and self._certain
+        if self._whole:
+            writer.close()
+        self.emit(CallEnded(index, complete=self._whole))
+
+    def _close_call(self, tag: Tag) -> None:
+        """The tag that ends a call: its own, or what comes next."""
+        if tag.closes and tag.head == self._call_tags[0]:
+            self.emit(Markup(tag.text))
+        else:
+            self.source.unread(tag.text)
+            self._repaired("the end of the call is missing")
+
+    def _json(self, index: int) -> Parse[None]:
+        """Read a JSON object in place of values: its bytes are the arguments."""
+        _, mark = yield from pass_json(self.source, self._in_json, partial(ArgumentsDelta, index))
+        self.source.unread(mark)
+        while True:
+            text, tag = yield from self._read_tag()
+            self._between(text)
+            if tag is None or self._is_end(tag, None):
+                break
+            if tag.text in self._around_json:
+                self.emit(Markup(tag.text))
+            else:
+                self._certain = False
+                self._between(tag.text)
+        if tag is not None:
+            self._close_call(tag)
+        self._whole = tag is not None and self._certain
+        self.emit(CallEnded(index, complete=self._whole))
+
+    def _parameter_of(self, tag: Tag, writer: ArgumentsWriter, given: dict[str, str]) -> Parse[bool]:
+        """Read one value of a call, behind its tag; False if the output ended in it. A text flows, the rest is held.
+
+        `given` are the values before, by their names.
+        """
+        name, key, schema = self._value_tag(tag, writer)
+        pieces: list[str] = []
+        if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
+
+            def put(text: str) -> None:
+                writer.text(text)
+                pieces.append(text)
+
+            writer.key(key)
+            writer.open_text()
+            if not (yield from self._text(name, put)):
+                return False
+            writer.close_text()
+            given[key] = encode("".join(pieces)).decode()
+            return True
+        value = yield from self._value_of((name,), schema, writer)
+        if value is None:
+            return False
+        if value[0] == '"' and not writer.allows_text(key) and ("{" in value or "[" in value):
+            self._certain = False
+            self.emit(Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=self._index))
+        if key not in given:
+            given[key] = value
+            writer.key(key)
+            writer.json(value)
+        elif given[key] == value:
+            self.emit(Problem("argument_dropped", f"{key!r} twice", call=self._index, text=value))
+        else:
+            self._certain = False
+            self.emit(Problem("argument_repeated", f"{key!r} with another value", call=self._index, text=value))
+        return True
+
+    # --- tags, and what stands between them ---
+
+    def _read_tag(self) -> Parse[tuple[str, Tag | None]]:
+        """Read up to and past the next tag; answers the text before it. A mark without a tag is text."""
+        source = self.source
+        pieces: list[str] = []
+        while True:
+            text, mark = source.scan(self._marks)
+            pieces.append(text)
+            if mark:
+                if tag := (yield from self._tag(mark)):
+                    return "".join(pieces), tag
+                pieces.append(mark)
+            elif source.done:
+                return "".join(pieces), None
+            else:
+                yield
+
+    def _between(self, text: str) -> None:
+        """What stands between two tags: white space, or else a problem. A piece of a mark in it was a tag."""
+        if not text.strip():
+            self.markup(text)
+            return
+        self._certain = self._certain and not self._piece.search(text)
+        self.emit(Problem("arguments_trailing_text", "text between tags", call=self._index, text=text))
+
+    def _repaired(self, detail: str) -> None:
+        self.emit(Problem("markup_repaired", detail, call=self._index))
+
+    def _doubt(self, detail: str) -> None:
+        """Name what leaves open which values were meant."""
+        self._certain = False
+        self._repaired(detail)
+
+    # --- texts ---
+
+    def _text(self, name: str, put: Callable[[str], object], around: tuple[str, ...] = ()) -> Parse[bool]:
+        """Read a text in pieces for `put`, to its end; False if the output ended in it. `around` are the elements that
+        hold it.
+
+        A tag behind its closer shows that it is one. What else holds a tag is held until it is known where it ends.
+        """
+        source = self.source
+        written: list[str] = []
+
+        def flow(text: str) -> None:
+            written.append(text)
+            put(text)
+
+        fast_path = fast_path_of(self._marks, flow)
+        while True:
+            text, mark = source.scan(self._marks)
+            if text:
+                flow(text)
+            if mark:
+                if found := (yield from self._tag(mark)):
+                    break
+                flow(mark)
+            elif source.done:
+                return False
+            else:
+                source.set_fast_path(fast_path)
+                yield
+        held = HeldText(name, (*around, *self._call_tags), self._siblings if not around else frozenset())
+        tag: Tag | None = found
+        text = ""
+        while not held.is_over(text, tag, guess=self._guesses):
+            text, tag = yield from self._read_tag()
+        if tag is None and not held.closer:
+            self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
+            return False
+        value, rest = held.value()
+        if value:
+            put(value)
+            self.emit(Problem("markers_in_value", f"tags in {name!r}", call=self._index))
+            self._certain = self._certain and not self._piece.search(held.behind_closer())
+        if held.closer:
+            self.emit(Markup(held.closer))
+        else:
+            self._missing(name, "".join(written))
+        self._guesses = self._guesses or not held.closer or not rest.lstrip().startswith(self._begins)
+        source.unread(rest)
+        return True
+
+    def _missing(self, name: str, text: str) -> None:
+        """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""
+        detail = f"the end of {name!r} is missing"
+        if self._piece.search(text) or f"</{name}" in text:
+            self._doubt(detail)
+        else:
+            self._repaired(detail)

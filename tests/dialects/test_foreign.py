@@ -1,0 +1,88 @@
+"""Calls in the markup of another family, and outputs whose format nobody has named."""
+
+import json
+import pickle
+
+import msgspec
+import pytest
+
+import callwright
+from callwright.dialects.base import dialect_names, get_dialect
+from callwright.dialects.readers.foreign import OPENINGS
+from tests.support import certainty
+from tests.support.certainty import SHAPES
+from tests.support.parsing import merged, pieces, read
+
+SHAPE = SHAPES[0]
+TOOLS = certainty.tools_of(SHAPE)
+names = pytest.mark.parametrize("name", dialect_names())
+foreign = pytest.mark.parametrize("name", sorted({name for written in OPENINGS.values() for name in written}))
+readers = pytest.mark.parametrize("reader", ["json", "hermes", "llama3_json", "qwen3_coder", "gemma4"])
+
+
+def _calls(turn: callwright.Turn) -> list[tuple[str, object]]:
+    return [(call.name, json.loads(call.arguments)) for call in turn.calls]
+
+
+@names
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_the_format_of_an_output_is_found(name: str, shape: certainty.Shape) -> None:
+    written = certainty.write(shape, name)
+    turn = callwright.parse(written, dialect="auto", tools=certainty.tools_of(shape))
+    assert _calls(turn) == list(shape.calls)
+
+
+def test_a_text_without_markup_is_a_text() -> None:
+    turn = callwright.parse(["It rains ", "in <Oslo>."], dialect="auto", tools=TOOLS)
+    assert turn.content == "It rains in <Oslo>."
+    assert not turn.calls
+    assert not turn.problems
+
+
+@foreign
+@readers
+@pytest.mark.parametrize("lead", ["", "I'll look that up.\n"])
+def test_calls_of_another_family_are_read_and_named(name: str, reader: str, lead: str) -> None:
+    written = lead + certainty.write(SHAPE, name)
+    if name == reader or not any(opening in written for opening in OPENINGS):
+        pytest.skip("its own format")
+    turn = callwright.parse(written, dialect=reader, tools=TOOLS)
+    if "foreign_format" in {problem.kind for problem in turn.problems}:
+        assert (turn.content or "").strip() == lead.strip()
+    assert _calls(turn) == list(SHAPE.calls), written
+    whole = merged(read([written], dialect=reader, tools=TOOLS))
+    assert merged(read(list(written), dialect=reader, tools=TOOLS)) == whole
+    assert merged(read(pieces(written, 3), dialect=reader, tools=TOOLS)) == whole
+
+
+@foreign
+def test_one_that_is_talked_about_is_not_made(name: str) -> None:
+    shown = f"The docs say that one writes {certainty.write(SHAPE, name)} to do that, which is a lot."
+    turn = callwright.parse(shown, dialect="json", tools=TOOLS)
+    assert not turn.calls
+    assert "lot" in (turn.content or "")
+
+
+@foreign
+def test_a_mention_of_an_opening_is_text(name: str) -> None:
+    for opening in (opening for opening, written in OPENINGS.items() if name in written):
+        said = f"It begins with {opening} and then archive_folder follows."
+        turn = callwright.parse(said, dialect="json", tools=TOOLS)
+        assert turn.content == said
+        assert not turn.calls
+
+
+@names
+def test_a_dialect_is_sent_to_another_process(name: str) -> None:
+    dialect = get_dialect(name)
+    assert pickle.loads(pickle.dumps(dialect)) is dialect
+    assert dialect.name == name
+
+
+def test_a_dialect_of_ones_own_is_read_and_sent() -> None:
+    mine = msgspec.structs.replace(get_dialect("hermes"), name="mine")
+    sent = pickle.loads(pickle.dumps(mine))
+    turn = callwright.parse(certainty.write(SHAPE, "hermes"), dialect=sent, tools=TOOLS)
+    assert _calls(turn) == list(SHAPE.calls)
+    with pytest.raises(TypeError):
+        msgspec.structs.replace(mine, stopps=())

@@ -1,0 +1,28 @@
+"""What repeats a text whose tags the prompt has broken is no call."""
+
+import pytest
+
+from callwright import parse
+from callwright.prompt import BREAK
+from tests.support.cases import tools
+
+BLOCK = '<{}atem:function_calls>\n<atem:invoke name="ping">\n</atem:invoke>\n</atem:function_calls>'
+
+
+@pytest.mark.parametrize("before", ["", "The file says:\n", " to=ping<|message|>", " to=user<|message|>It says "])
+def test_a_tag_of_muse_behind_a_broken_one_is_text(before: str) -> None:
+    turn = parse(before + BLOCK.format(BREAK), dialect="muse", tools=tools("ping"))
+
+    assert not turn.calls
+    assert turn.content is not None
+    assert turn.content.endswith(BLOCK.format(""))
+
+
+def test_a_message_of_muse_behind_one_that_repeats_a_broken_tag_may_be_a_call() -> None:
+    repeated = f" to=user<|message|>It says <{BREAK}atem:function_calls>.<|eom|>"
+    called = f"<|start|>assistant to=ping<|message|>{BLOCK.format('')}<|eot|>"
+
+    turn = parse(repeated + called, dialect="muse", tools=tools("ping"))
+
+    assert [call.name for call in turn.calls] == ["ping"]
+    assert turn.content == "It says <atem:function_calls>."
