@@ -79,8 +79,10 @@ class KeyValueReader(ParameterReader):
             opening = blanks + tag + (yield from self.held_blanks())
             if (yield from self.comes(self._form.call_end)):
                 self.empty_call(opening, self._form.call_end)
+            elif (yield from self.comes(tag)):
+                self.emit(Markup(opening))
             else:
-                self.emit(Markup(opening) if (yield from self.comes(tag)) else self.say(opening))
+                self._becomes_text(blanks, opening)
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         if tag not in self._also:
@@ -111,6 +113,7 @@ class KeyValueReader(ParameterReader):
         for state in ("calls", "_make", "_code", "before", "_apart"):
             setattr(other, state, getattr(self, state))
         yield from other._marked(blanks, opener + rest)
+        other._missing_ends()
         for state in ("calls", "_code", "before", "_apart"):
             setattr(self, state, getattr(other, state))
 
@@ -129,7 +132,7 @@ class KeyValueReader(ParameterReader):
                 # GLM 5.3 Flash writes `f>{"k": "v"}`, too.
                 behind = _LONE_END.sub("", self._behind_blanks(ahead[found.end() :]))
                 if behind.startswith(tuple(self._follows)):
-                    return known or " " not in found["name"]
+                    return known or " " not in found["name"] or bool(self._name_in(found["name"]))
                 waits = any(literal.startswith(behind) for literal in (*self._follows, self._form.call))
                 if not waits or not source.more(_MAX_HEAD):
                     return known and ((not behind and source.ended) or behind.startswith(self._form.call))
@@ -181,7 +184,16 @@ class KeyValueReader(ParameterReader):
         elif marker:
             self.source.unread(marker)
         name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip().removesuffix(">")
+        if self.tools.resolve_name(name) not in self.tools and (first := self._name_in(name)):
+            text = name[len(first) :]
+            self._odd("text behind the name", self.calls, "arguments_trailing_text", text)
+            return first, head
         return name, head
+
+    def _name_in(self, text: str) -> str:
+        """The tool's name that a text begins with, before other words; `""` if there is none."""
+        first = next(iter(text.split()), "")
+        return first if len(first) < len(text) and first in self.tools else ""
 
     def _arguments(self, index: int, name: str) -> Parse[None]:
         self.markup((yield from self._gap()))
@@ -248,12 +260,13 @@ class KeyValueReader(ParameterReader):
 
     def _key_ahead(self, ahead: str) -> str | None:
         head, closed, _ = ahead.partition(self._form.end)
-        known = [key for key in self._declared if key.startswith(head.strip())]
-        if known and (not closed or head.strip() in known):
-            return head.strip() if closed else None
-        if "\n" in head.strip() or "<" in (head if closed else head[: self._tag_end.partial_match_start(head, 0)]):
+        if not closed:
+            head = head[: self._tag_end.partial_match_start(head, 0)]
+        name = head.strip()
+        known = [key for key in self._declared if key.startswith(name)]
+        if not (known and (not closed or name in known)) and ("\n" in name or "<" in name):
             return ""
-        return head.strip() if closed else None
+        return name if closed else None
 
     def _name_ahead(self, ahead: str) -> str:
         found = _NAME.match(ahead)

@@ -160,6 +160,9 @@ class ParameterReader(ProseReader):
         if tag in self._open:
             if not self._apart:
                 self.emit(Problem("markup_repaired", f"text stands between a call and {tag}"))
+                if blanks:
+                    self.emit(self.say(blanks))
+                blanks = ""
             self._open.remove(tag)
             self.emit(Markup(blanks + tag))
             yield from self.skip_blanks()
@@ -298,15 +301,19 @@ class ParameterReader(ProseReader):
             if not (yield from self._parameter(writer)):
                 marker, self._sure = "", False
                 break
-        if self._ends_call(marker):
-            self.emit(Markup(marker))
-        elif marker:
-            source.unread(marker)
-            self._odd(f"{form.call_end} is missing", index)
+        self._end(marker, index)
         self._whole = self._sure and bool(marker)
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _end(self, marker: str, index: int) -> None:
+        """Read what ends a call, or name that it is missing."""
+        if self._ends_call(marker):
+            self.emit(Markup(marker))
+        elif marker:
+            self.source.unread(marker)
+            self._odd(f"{self._form.call_end} is missing", index)
 
     def _opens_call(self, marker: str) -> Parse[bool]:
         """Whether an opening tag, which was just read, opens a call."""
@@ -348,11 +355,7 @@ class ParameterReader(ProseReader):
         closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index))
         if closed:
             marker = yield from self._next_tag(index)
-        if self._ends_call(marker):
-            self.emit(Markup(marker))
-        else:
-            source.unread(marker)
-            self._odd(f"{self._form.call_end} is missing", index)
+        self._end(marker, index)
         self._whole = self._sure and (closed or marker not in ("", *self._ends))
         self.emit(CallEnded(index, complete=self._whole))
 
