@@ -1,8 +1,8 @@
 """Hermes: `<tool_call>` around `{"name": …, "arguments": {…}}`.
 
 The format of Qwen2.5, QwQ, Qwen3, Hermes 2 to 4, Granite 4, SmolLM3 and most fine-tunes. Prompts follow Qwen's
-template: the tools stand as JSON lines in the system turn, outputs come back in a user turn. Source: the chat
-templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
+template, or that of Granite 4: the tools stand as JSON lines in the system turn, outputs come back in a user turn.
+Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
+from callwright.dialects import _granite4
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.marked import CallMarks
@@ -22,8 +23,9 @@ __all__ = ["DIALECT"]
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
+_END_OF_GRANITE: Final = "<|end_of_text|>"
 # The tags are words to most of the tokenizers: they may stand in any text.
-_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False)
+_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False, ends=(_END_OF_GRANITE,))
 _CONTROLS: Final = (
     *("<|im_start|>", *_ENDS, _OPEN, _CLOSE, "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     *("<think>", "</think>"),
@@ -32,9 +34,11 @@ _CONTROLS: Final = (
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `default_system`: the system text of a conversation that has none.
+    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turn tokens; Granite 4 has
+    its own, and does not think.
     """
 
+    flavour: Literal["qwen", "granite4"] = "qwen"
     thinking: Literal["model", "open", "off"] = "model"
     default_system: str = ""
 
@@ -43,7 +47,9 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
+    """The whole prompt, up to the assistant's header."""
+    if options.flavour == "granite4":
+        return _granite4.FRAME.render(conversation, options)
     out = PromptBuilder()
     instructions, items = split_instructions(conversation.items)
     instructions += format_note(conversation)
@@ -174,7 +180,7 @@ DIALECT = Dialect(
     ),
     template_markers=('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>"),
     source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
-    stops=("<|im_end|>",),
+    stops=("<|im_end|>", _END_OF_GRANITE),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),
     calls=_MARKS,

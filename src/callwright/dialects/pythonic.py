@@ -2,11 +2,11 @@
 
 The format of Llama 3.2 and Llama 4. The tools stand as JSON in the system turn. Source: the chat templates of
 Llama-3.2-3B-Instruct and Llama-4-Scout, and Meta's prompt guide for zero-shot function calling. Outputs come back in
-the role `ipython`. The models do not think.
+the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 """
 
 import json
-from typing import Any, Final, assert_never
+from typing import Any, Final, Literal, NamedTuple, assert_never
 
 import msgspec
 
@@ -24,7 +24,7 @@ _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 _BLOCKS: Final = (("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", ""), ("<tool_code>", "</tool_code>"))
 _FORM: Final = PythonForm(_BLOCKS, ends=_STOPS)
 _CONTROLS: Final = (
-    *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", *_STOPS),
+    *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|header_start|>", "<|header_end|>", *_STOPS),
     *("<|python_start|>", "<|python_end|>", "<|python_tag|>"),
 )
 _HOW_TO: Final = """If you decide to invoke any of the functions, put them in the format of
@@ -37,33 +37,52 @@ Here is a list of functions in JSON format that you can invoke.
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """Nothing of its own."""
+    """`flavour`: whose turn tokens."""
+
+    flavour: Literal["llama3.2", "llama4"] = "llama3.2"
+
+
+class _Turns(NamedTuple):
+    """The tokens around the role of a turn, and at its end."""
+
+    begin: str
+    role_end: str
+    end: str
+
+    def put(self, out: PromptBuilder, role: str) -> PromptBuilder:
+        return out.control(self.begin).text(role).control(self.role_end).text("\n\n")
+
+
+_TURNS: Final = {
+    "llama3.2": _Turns("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+    "llama4": _Turns("<|header_start|>", "<|header_end|>", "<|eot|>"),
+}
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to the assistant's header."""
-    out = PromptBuilder().control("<|begin_of_text|>")
+    out, turns = PromptBuilder().control("<|begin_of_text|>"), _TURNS[options.flavour]
     instructions, items = split_instructions(conversation.items)
     instructions += [_tools(conversation)] if conversation.tools else []
     instructions += format_note(conversation)
     if instructions:
-        _begin(out, "system").text("\n\n".join(instructions)).control("<|eot_id|>")
+        turns.put(out, "system").text("\n\n".join(instructions)).control(turns.end)
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
             case Message(role, parts):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
+                turns.put(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
             case AssistantTurn():
-                _begin(out, "assistant").text(write(turn))
+                turns.put(out, "assistant").text(write(turn))
             case ToolTurn(outputs):
                 for count, (_, output) in enumerate(outputs):
                     if count:
-                        out.control("<|eot_id|>")
-                    _begin(out, "ipython").text(plain_text(output.parts, number))
+                        out.control(turns.end)
+                    turns.put(out, "ipython").text(plain_text(output.parts, number))
             case _:
                 assert_never(turn)
-        out.control("<|eot_id|>")
+        out.control(turns.end)
     if options.add_generation_prompt:
-        _begin(out, "assistant")
+        turns.put(out, "assistant")
     return Prompt(out.pieces(), _CONTROLS)
 
 
@@ -93,10 +112,6 @@ def _tools(conversation: Conversation) -> str:
     return _HOW_TO + json.dumps(
         [tool.as_openai()["function"] for tool in conversation.tools], ensure_ascii=False, indent=4
     )
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<|start_header_id|>").text(role).control("<|end_header_id|>").text("\n\n")
 
 
 DIALECT = Dialect(

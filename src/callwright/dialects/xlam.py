@@ -1,20 +1,29 @@
 """xLAM: an answer that is a list of `{"name": …, "arguments": {…}}`; also in a fence or between tags.
 
 The format of xLAM and models like ToolACE. An answer that begins with the call of a known tool is one; JSON between
-words is weighed as in any text. Source: the chat template of xLAM-2: the form is told in the system turn.
+words is weighed as in any text. Source: the chat template of xLAM-2: the form is told in the system turn. Those that
+come of Llama have its turns; source: their handler in the Berkeley Function Calling Leaderboard.
 """
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from callwright.conversation import Call, Conversation
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
+
+
+class Options(ThinkingOptions, frozen=True, kw_only=True):
+    """`flavour`: whose turns; xLAM-2 comes of Qwen or of Llama."""
+
+    flavour: Literal["qwen", "llama"] = "qwen"
 
 
 _MARKS: Final = CallMarks(opens=("<tool_call>", "[TOOL_CALLS]"), around=("</tool_call>",), bare=True, special=False)
@@ -25,6 +34,14 @@ def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    _put_tools(out, conversation, None)
+
+
+def _tools_of_llama(out: PromptBuilder, conversation: Conversation) -> None:
+    _put_tools(out, conversation, 4)
+
+
+def _put_tools(out: PromptBuilder, conversation: Conversation, indent: int | None) -> None:
     out.text(
         "You have access to a set of tools. When using tools, make calls in a single JSON array: \n\n"
         '[{"name": "tool_call_name", "arguments": {"arg1": "value1", "arg2": "value2"}}, ... (additional parallel tool '
@@ -34,7 +51,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         "casual conversation or general advice, respond directly in plain text. The available tools are:\n\n"
     )
     for tool in conversation.tools:
-        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n\n")
+        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False, indent=indent), "\n\n")
 
 
 def _turn(role: str) -> tuple[str, str]:
@@ -54,14 +71,37 @@ _FRAME: Final = Frame(
 )
 
 
+def _llama(role: str) -> tuple[str, str]:
+    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
+
+
+_FRAME_OF_LLAMA: Final = msgspec.structs.replace(
+    _FRAME,
+    controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<think>", "</think>"),
+    begin="<|begin_of_text|>",
+    system=_llama("system"),
+    user=_llama("user"),
+    assistant=_llama("assistant"),
+    tool=_llama("ipython"),
+    default_system="You are a helpful assistant that can use tools. You are developed by Salesforce xLAM team.",
+    seam="\n",
+    tools=_tools_of_llama,
+)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_FRAME_OF_LLAMA if options.flavour == "llama" else _FRAME).render(conversation, options)
+
+
 DIALECT = Dialect(
     name="xlam",
     aliases=("toolace",),
     model_families="xLAM, ToolACE and their kin",
     model_globs=("*xlam*", "toolace*"),
     source="chat template of xLAM-2",
-    stops=("<|im_end|>",),
-    options=ThinkingOptions,
-    prompt=_FRAME,
+    stops=("<|im_end|>", "<|eot_id|>"),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
     calls=_MARKS,
 )

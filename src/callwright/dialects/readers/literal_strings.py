@@ -150,6 +150,7 @@ class StringReader:
         """Read a string to its end; False if it has none."""
         source, held, markers = self._source, "", self._in_string[quote]
         said: list[str] = []  # what was read of it
+        plain = 0  # from where on it holds no escape
         quotes, odd = 0, False  # quotes in its text, and whether a quotation in it is open
 
         def fast_path(text: str) -> bool:
@@ -170,14 +171,14 @@ class StringReader:
                 escape = yield from self._escape()
                 self._text(escape)
                 said += (held + text, escape)
-                held = ""
+                plain, held = len(said), ""
                 continue
             text, held = held + text, ""
             if marker == quote:
                 said.append(text)
                 inner = False
                 if not (yield from self._closes(quote, odd=odd)):
-                    before = "".join(said[-_MAX_BEFORE:])[-_MAX_BEFORE:]
+                    before = "".join(said[max(plain, len(said) - _MAX_BEFORE) :])[-_MAX_BEFORE:]
                     if not odd and (opening := self._opening(before)):
                         # Its closer is missing: what it opens is the next value.
                         self._text(text)

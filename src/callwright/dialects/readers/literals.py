@@ -60,11 +60,11 @@ class LiteralReader(StringReader):
         self._put("{")
         while self._levels:
             self._source.markup((yield from self._blanks()))
-            if self._source.done:
+            if self._source.done or (yield from self._at(self._stops)):
+                if self._repeats is not None:
+                    self._tell_again(self._repeats)
                 return False
             if (yield from self._at(self._ends)):
-                if (yield from self._at(self._stops)):
-                    return False
                 self._supply(len(self._levels))
                 break
             yield from self._entry(self._levels[-1])
@@ -134,13 +134,19 @@ class LiteralReader(StringReader):
         if self._repeats is not level:
             level.given.setdefault(level.key, span)
         else:
-            first, again = ("".join(self._log[slice(*each)]) for each in (level.given[level.key], span))
-            if first == again:
-                self._tell("argument_dropped", f"{level.key!r} was given twice", again, doubt=False)
-            else:
-                self._tell("argument_repeated", f"{level.key!r} was given twice", again)
-            self._repeats, self._silent = None, False
+            self._tell_again(level)
         level.key = None
+
+    def _tell_again(self, level: Level) -> None:
+        """Report the member of a level that was given before."""
+        assert level.key is not None  # it is being read
+        first = "".join(self._log[slice(*level.given[level.key])])
+        again = "".join(self._log[level.begin :])
+        if first == again:
+            self._tell("argument_dropped", f"{level.key!r} was given twice", again, doubt=False)
+        else:
+            self._tell("argument_repeated", f"{level.key!r} was given twice", again)
+        self._repeats, self._silent = None, False
 
     def _foreign(self, level: Level, text: str = "") -> Parse[None]:
         """Read text that is no part of the notation, behind `text`: up to a comma or closer, or the next name."""
@@ -276,6 +282,7 @@ class LiteralReader(StringReader):
             return
         word = text.strip()
         if word and marker in (*self._verbatim, '"', "'") and (yield from self._closes(marker, odd=False)):
+            source.markup(text if text != word else "")
             source.emit(Markup(marker))
             self._put(encode(word).decode(), lead)
             # It may be an expression, or begin with a quote that was broken.
