@@ -54,11 +54,16 @@ def answer(conversation: Conversation) -> AssistantTurn:
         return AssistantTurn(reasoning=reasoning, calls=calls)
     if outputs:
         told = " ".join(f"{name or 'The tool'} says: {output.text}." for name, output in outputs)
-        return _said(told.replace("..", "."), "The results are in, so I can answer.")
+        return _said(_formed(told.replace("..", "."), conversation, asked), "The results are in, so I can answer.")
     reply = f"You said: {said}" if said else "Hello! How can I help?"
-    if conversation.response_format is not None:
-        reply = encode(value_of(conversation.response_format.schema or {"type": "object"}, asked)).decode()
-    return _said(reply, "No tool is needed here." if conversation.tools else None)
+    return _said(_formed(reply, conversation, asked), "No tool is needed here." if conversation.tools else None)
+
+
+def _formed(reply: str, conversation: Conversation, asked: str) -> str:
+    """An answer in the form that is asked for."""
+    if conversation.response_format is None:
+        return reply
+    return encode(value_of(conversation.response_format.schema or {"type": "object"}, asked)).decode()
 
 
 def _request(conversation: Conversation) -> tuple[int, str]:
