@@ -605,7 +605,7 @@ FINE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_request_is_not_refused_for(gateway: str, model: ModelServer, title: str, stream: bool) -> None:
     given = {key: value for key, value in FINE[title].items() if key != "stream"}
-    form = given.get("text", {}).get("format", {"type": "text"})["type"]
+    form = ((given.get("text") or {}).get("format") or {"type": "text"})["type"]
     answer = TEXT if form == "text" else '{"city": "Paris"}'
     model.plays(said(answer))
     assert text_of(respond(gateway, stream=stream, **{"model": "native", "input": "Hi", **given})) == answer
