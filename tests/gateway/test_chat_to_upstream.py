@@ -292,7 +292,9 @@ def test_a_server_with_tools_gets_the_response_format(
     gateway: str, model: ModelServer, given: dict[str, Any], tools: Any
 ) -> None:
     model.plays(said("{}"))
-    reply = request(gateway + CHAT, {"model": "native", "messages": [QUESTION], "response_format": given, "tools": tools})
+    reply = request(
+        gateway + CHAT, {"model": "native", "messages": [QUESTION], "response_format": given, "tools": tools}
+    )
     assert reply.status == 200, reply.text
     assert model.body["response_format"] == given
 
