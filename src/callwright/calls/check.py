@@ -183,7 +183,7 @@ class Check:
         if call.told or problems:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
         if not complete:
-            out.append(Problem("incomplete_arguments", f"the output ended in the arguments of {name!r}", call=ours))
+            out.append(Problem("incomplete_arguments", f"the arguments of {name!r} are unfinished or in doubt", call=ours))
         elif call.started.kind == "function":
             if wrong := arguments_problem(name, arguments, self._tools, ours):
                 out.append(wrong)

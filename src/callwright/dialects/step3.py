@@ -123,6 +123,10 @@ class _Reader(ParameterReader):
         yield from self._begins_call()
         yield from self._calls("")
 
+    def call_comes(self) -> Parse[bool | None]:
+        """See `ParameterReader`."""
+        return True if (yield from self._begins_call(peek=True)) else None
+
     def _begins_call(self, *, peek: bool = False) -> Parse[bool]:
         """Whether a call comes next, behind what may stand before it, and reading up to it. `peek`: not reading."""
         source = self.source

@@ -68,7 +68,7 @@ class AmbiguousCalls:
                 self._said.append(event.text)
             elif isinstance(event, CallStarted):
                 self._has_called = True
-            elif at is None and _is_ambiguous(event):
+            elif at is None and isinstance(event, Problem) and event.candidate is not None:
                 at = number
         if self._held:
             self._held += events
@@ -136,10 +136,6 @@ class AmbiguousCalls:
             elif not isinstance(event, ContentDelta | ReasoningDelta) and not any(event is one for one in settled):
                 out.append(event)
         return out
-
-
-def _is_ambiguous(event: Event) -> bool:
-    return isinstance(event, Problem) and event.kind == "ambiguous_call" and event.candidate is not None
 
 
 def _said(text: str) -> list[Event]:

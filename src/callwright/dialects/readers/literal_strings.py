@@ -23,6 +23,8 @@ __all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
 
 CLOSERS: Final = frozenset("}])")
 QUOTES: Final = ('"""', "'''", '"', "'")
+# Characters in which calls that are quoted in a string have to end.
+_MAX_CALLS: Final = 65_536
 # Characters of look-ahead behind a possible end of a string, and of the text before it.
 _MAX_AHEAD: Final = 1_000
 _MAX_BEFORE: Final = 400
@@ -90,6 +92,7 @@ class StringReader:
         self._verbatim = verbatim
         self._closes_call = ends.closes
         self._begins = ends.begins
+        self._calls_in = re.compile("|".join(map(re.escape, (*ends.begins, *ends.closes))) or "(?!)").finditer
         self._stops = ends.stops
         self._ends = ends.all
         self._levels: list[Level] = []
@@ -196,6 +199,12 @@ class StringReader:
                         self._quoted("".join(said), odd=odd)
                     return True
                 quotes += 1
+            elif marker in self._begins and quote in self._verbatim and (size := (yield from self._whole_calls(quote))):
+                # Calls of this format, from their opening to their closer, are quoted in the text.
+                self._tell("markers_in_value", "a call in a text", doubt=False)
+                said.append(text + marker + source.take(source.at + size))
+                self._text(said[-1])
+                continue
             elif marker and (yield from self._ends_call(marker, quote)):
                 source.unread(marker)
                 self._swallowed(text, said, quotes)
@@ -332,6 +341,29 @@ class StringReader:
                     return rest[:1] not in (",", "}", "]", ")")
             elif full:
                 return True
+            yield
+
+    def _whole_calls(self, quote: str) -> Parse[int]:
+        """How much of what follows an opening inside a string belongs to whole calls, up to a quote that ends the
+        string; 0 where they are not closed before, so that the opening is no text.
+        """
+        source = self._source
+        while True:
+            ahead = source.ahead(_MAX_CALLS)
+            depth, at = 1, 0
+            for found in self._calls_in(ahead):
+                if depth == 0 and quote in ahead[at : found.start()]:
+                    break
+                depth += 1 if found.group() in self._begins else -1
+                at = found.end()
+                if depth < 0:
+                    return 0
+            _, ends, rest = ahead[at:].partition(quote)
+            rest = rest.lstrip()
+            if depth == 0 and ends and rest:
+                return at if rest[0] in ",}])" else 0
+            if not source.more(_MAX_CALLS):
+                return 0
             yield
 
     def _escape(self) -> Parse[str]:
