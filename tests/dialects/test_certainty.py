@@ -69,3 +69,20 @@ def test_what_is_disturbed_is_read_alike_however_it_is_cut(name: str, shape: Sha
             whole = merged(read([disturbed.output], dialect=name, tools=tools))
             assert merged(read(list(disturbed.output), dialect=name, tools=tools)) == whole, disturbed
             assert merged(read(pieces(disturbed.output, 5), dialect=name, tools=tools)) == whole, disturbed
+
+
+@names
+@pytest.mark.parametrize("quoted", ["{own}", "see {own} there", "{own}{own}"])
+def test_a_call_of_the_format_in_a_value_is_never_misread_in_silence(name: str, quoted: str) -> None:
+    shape = SHAPES[3]
+    own = certainty.write(SHAPES[0], name)
+    calls = [("save_note", {"title": "on calls", "body": quoted.format(own=own)}), shape.calls[1]]
+    held = Shape("calls in a value", (calls[0], calls[1]), shape.schemas)
+    written = certainty.write(held, name)
+    tools = certainty.tools_of(held)
+    turn = callwright.parse(written, dialect=name, tools=tools)
+    if not turn.problems:
+        assert not certainty.violation(turn, held, Disturbed(written, 0, ""), name)
+        assert len(turn.calls) == len(calls)
+    whole = merged(read([written], dialect=name, tools=tools))
+    assert merged(read(list(written), dialect=name, tools=tools)) == whole
