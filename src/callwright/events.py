@@ -34,6 +34,7 @@ __all__ = [
     "ReasoningDelta",
     "RefusalDelta",
     "Usage",
+    "finished",
 ]
 
 CallKind = Literal["function", "custom"]
@@ -210,9 +211,21 @@ class Problem(Struct, frozen=True, gc=False):
 
 
 class Finished(Struct, frozen=True, gc=False):
-    """The last event of a turn."""
+    """The last event of a turn. `unfinished`: the reason is `length` because a call was not written to its end, though
+    the model was not said to be cut off.
+    """
 
     reason: FinishReason
+    unfinished: bool = False
+
+
+def finished(reason: FinishReason, *, calls: bool, unfinished: bool) -> Finished:
+    """The end of a turn that an upstream ended for this reason. `calls`: calls went out; `unfinished`: one of them was
+    not written to its end.
+    """
+    if reason != "stop":
+        return Finished(reason)
+    return Finished("length", unfinished=True) if unfinished else Finished("tool_calls" if calls else "stop")
 
 
 class Usage(Struct, frozen=True):

@@ -12,12 +12,13 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.events import (
     ArgumentsDelta,
+    CallEnded,
     CallStarted,
     ContentDelta,
     Event,
-    Finished,
     FinishReason,
     ReasoningDelta,
+    finished,
 )
 from callwright.prompt import BREAK, restored
 from callwright.stream_reader import Parse, StreamReader
@@ -50,16 +51,18 @@ class PassThrough:
 
     def __init__(self) -> None:
         self._called = False
+        self._unfinished = False
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Pass the events on."""
         for event in events:
             self._called = self._called or isinstance(event, CallStarted)
+            self._unfinished = self._unfinished or (isinstance(event, CallEnded) and not event.complete)
             out.append(event)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
         """Append `Finished`; a stop behind a call has the finish reason `tool_calls`."""
-        out.append(Finished("tool_calls" if reason == "stop" and self._called else reason))
+        out.append(finished(reason, calls=self._called, unfinished=self._unfinished))
 
 
 class OutputParser:

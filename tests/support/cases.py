@@ -41,7 +41,9 @@ class Case(Struct, frozen=True):
 
     def misread(self, turn: Turn) -> str:
         """What is wrong with a turn; empty when it is what the case says."""
-        expected_finish = self.ends or ("tool_calls" if self.calls and self.finish == "stop" else self.finish)
+        whole = all(complete for _, _, complete in self.calls)
+        stopped = ("tool_calls" if whole else "length") if self.calls else "stop"
+        expected_finish = self.ends or (stopped if self.finish == "stop" else self.finish)
         pairs: tuple[tuple[str, object, object], ...] = (
             ("content", turn.content, self.content),
             ("reasoning", turn.reasoning, self.reasoning),

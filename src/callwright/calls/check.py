@@ -19,11 +19,11 @@ from callwright.events import (
     CallStarted,
     ContentDelta,
     Event,
-    Finished,
     FinishReason,
     Markup,
     Problem,
     ReasoningDelta,
+    finished,
 )
 from callwright.tolerant_json.codec import NotJsonError, decode
 
@@ -62,6 +62,7 @@ class Check:
         self._choice = tools.choice
         self._parallel = tools.parallel
         self._calls = 0
+        self._unfinished = False  # a call that went out was not written to its end
         self._open: dict[int, _Open] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> the consumer's, None if the call is withheld
         self._early: list[Problem] = []  # problems that came before the begin of their call
@@ -115,7 +116,7 @@ class Check:
             self._tell_early(None, out)
         if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
             out.append(Problem("call_missing", "the request asks for a call and the model made none"))
-        out.append(Finished("tool_calls" if reason == "stop" and self._calls else reason))
+        out.append(finished(reason, calls=bool(self._calls), unfinished=self._unfinished))
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
         name = self._tools.resolve_name(started.name)
@@ -183,7 +184,10 @@ class Check:
         if call.told or problems:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
         if not complete:
-            out.append(Problem("incomplete_arguments", f"the arguments of {name!r} are unfinished or in doubt", call=ours))
+            self._unfinished = True
+            out.append(
+                Problem("incomplete_arguments", f"the arguments of {name!r} are unfinished or in doubt", call=ours)
+            )
         elif call.started.kind == "function":
             if wrong := arguments_problem(name, arguments, self._tools, ours):
                 out.append(wrong)

@@ -90,8 +90,8 @@ class Attempt(msgspec.Struct):
                     self.calls[index].wrong.append(event)
             case Problem():
                 self.problems.append(event)
-            case Finished(reason):
-                self.reason = reason
+            case Finished(reason, unfinished):
+                self.reason = "stop" if unfinished else reason
             case ContentDelta(text):
                 self.content.append(event)
                 self.begun = self.begun or bool(text.strip())

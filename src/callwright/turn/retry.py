@@ -21,11 +21,11 @@ from callwright.events import (
     ContentDelta,
     Event,
     Finished,
-    FinishReason,
     Problem,
     ProblemKind,
     ReasoningDelta,
     RefusalDelta,
+    finished,
 )
 from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall
 from callwright.turn.retry_items import retry_items
@@ -149,11 +149,11 @@ class RetryPolicy:
         problems = [*self._retried, *attempt.problems]
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
         self._check_demands(attempt, unmet, problems)
-        ended = any(call.complete for call in self._kept)
-        reason: FinishReason = attempt.reason if attempt.is_cut else "tool_calls" if ended else "stop"
+        unfinished = not all(call.complete for call in self._kept)
+        end = finished(attempt.reason if attempt.is_cut else "stop", calls=bool(self._kept), unfinished=unfinished)
         if not self._earlier and len(self._kept) == len(attempt.calls):
-            return [*_with_own_ids(attempt.held), Finished(reason)]
-        return [*self._text(), *_numbered(self._kept), *problems, Finished(reason)]
+            return [*_with_own_ids(attempt.held), end]
+        return [*self._text(), *_numbered(self._kept), *problems, end]
 
     def _check_demands(self, attempt: Attempt, unmet: Sequence[AttemptedCall], problems: Iterable[Problem]) -> None:
         """Raise `DemandNotMet` where nothing of what would leave may. A refusal may. Behind text that went out, a call
