@@ -244,7 +244,10 @@ def test_a_patch_is_applied_in_every_dialect(
     ("way", "text"),
     [
         ("raw-harmony-vllm", f"<|channel|>commentary to=functions.apply_patch<|message|>{PATCH}<|call|>"),
-        ("raw-harmony-vllm", f"<|channel|>commentary to=functions.apply_patch <|constrain|>json<|message|>{PATCH}"),
+        (
+            "raw-harmony-vllm",
+            f"<|channel|>commentary to=functions.apply_patch <|constrain|>json<|message|>{PATCH}<|call|>",
+        ),
         ("raw-hermes-vllm", f'<tool_call>\n{{"name": "apply_patch", "arguments": {json_of(PATCH)}}}\n</tool_call>'),
         ("raw-hermes-vllm", f'<tool_call>\n{{"name": "apply_patch", "input": {json_of(PATCH)}}}\n</tool_call>'),
     ],

@@ -124,7 +124,9 @@ def test_llama_cpp_takes_the_grammar_and_what_it_makes_is_read(llama: TinyLlama,
         answered = llama.complete(**asked, seed=seed)
         assert "error" not in answered, answered
         text = answered["content"]
-        if answered["stop_type"] == "limit" or "<think>" in text or "\N{REPLACEMENT CHARACTER}" in text:
+        # Of random text: half an inline code hides what follows on its line.
+        broken = any(mark in text for mark in ("<think>", "`", "\N{REPLACEMENT CHARACTER}"))
+        if answered["stop_type"] == "limit" or broken:
             continue
         turn = callwright.parse(given.prefill + text, dialect=name, tools=[tool.as_openai() for tool in TOOLS])
         assert turn.calls, text

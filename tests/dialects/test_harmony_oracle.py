@@ -577,5 +577,9 @@ def test_a_legal_output_reads_as_the_library_reads_it(pieces: Pieces) -> None:
     turn: Turn = parse("".join(pieces), dialect="harmony", tools=tools("roll_dice", "garden.water", "ping"))
     ours = (turn.content, turn.reasoning, [(call.name, call.arguments) for call in turn.calls])
     assert ours == read_by_library(pieces)
-    assert all(call.complete for call in turn.calls)
-    assert {problem.kind for problem in turn.problems} <= {"unknown_tool", "invalid_arguments", "non_json_arguments"}
+    # Arguments that are no JSON have their end in the stop token alone.
+    assert all(call.complete for call in turn.calls[:-1])
+    ended = pieces[-1] in ("<|call|>", "<|end|>", "<|return|>")
+    assert not turn.calls or turn.calls[-1].complete or not (ended or turn.calls[-1].arguments.endswith("}"))
+    kinds = {"unknown_tool", "invalid_arguments", "non_json_arguments", "incomplete_arguments"}
+    assert {problem.kind for problem in turn.problems} <= kinds

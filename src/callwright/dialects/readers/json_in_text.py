@@ -42,12 +42,12 @@ _EVERYTHING = Markers()
 _NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
 _FIRST_KEY = re.compile(
-    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
+    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\\n]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
     r"""|(?P<word>[\w$.-]+)["']?\s*[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
 _BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
-    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
+    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\\n]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
 )
 
 
