@@ -188,6 +188,7 @@ class _LlamaChunk(Struct):
     content: str | None = None
     stop: bool = False
     stop_type: str | None = None
+    stopping_word: str = ""
     tokens_evaluated: int | None = None
     tokens_predicted: int | None = None
     timings: _LlamaTimings | None = None
@@ -200,6 +201,9 @@ def _read_llamacpp(chunk: _LlamaChunk, deltas: list[Delta]) -> bool:
     if chunk.content:
         deltas.append(TextDelta(chunk.content))
     if chunk.stop:
+        # It leaves the stop out of the text, which may be all that ends a call. A client's own is no control token.
+        if chunk.stopping_word.startswith(("<|", "<｜")):
+            deltas.append(TextDelta(chunk.stopping_word))
         cached = (chunk.timings and chunk.timings.cache_n) or 0
         deltas.append(Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached))
         deltas.append(FinishDelta("length" if chunk.stop_type == "limit" else "stop"))
