@@ -7,13 +7,13 @@ import pytest
 
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ModelConfig
+from callwright.limits import Limits
 from callwright.wire.body import decoded
-from callwright.wire.limits import RequestLimits
 from tests.conftest import Served
 from tests.support.http_client import CHAT, request
 from tests.support.responses_client import RESPONSES
 
-LIMITS = RequestLimits(max_depth=9, max_tools=3, max_items=4, max_pattern_size=50)
+LIMITS = Limits(max_depth=9, max_tools=3, max_items=4, max_pattern_size=50)
 
 
 def tool(**schema: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_tools_that_one_gateway_has_taken_may_be_too_much_for_another() -> None:
     body = json.dumps({"tools": [tool()] * 3}).encode()
     decoded(body, LIMITS)
     with pytest.raises(RequestError, match="maximum length 2"):
-        decoded(body, RequestLimits(max_tools=2))
+        decoded(body, Limits(max_tools=2))
 
 
 def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() -> None:
@@ -83,7 +83,7 @@ def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() ->
     body = json.dumps({"tools": [tool()], "response_format": format_})
     tools_alone = len(json.dumps([tool()], separators=(",", ":")))
     with pytest.raises(RequestError, match="schemas too large"):
-        decoded(body, RequestLimits(max_schema_bytes=tools_alone + 5))
+        decoded(body, Limits(max_schema_bytes=tools_alone + 5))
 
 
 def test_tools_are_decoded_once_but_for_those_with_keys() -> None:
@@ -115,5 +115,5 @@ def test_answering_changes_nothing_in_what_is_kept(serve: Served, mode: Any) -> 
         given = {"model": "m", **fields}
         answers = [request(gateway + path, given) for _ in range(3)]
         assert [answer.status for answer in answers] == [200] * 3
-        assert decoded(json.dumps(given).encode(), RequestLimits()) == given
+        assert decoded(json.dumps(given).encode(), Limits()) == given
         assert len({json.dumps(answer.json.get("tools")) for answer in answers}) == 1

@@ -9,15 +9,15 @@ import pytest
 from msgspec import Struct
 
 from callwright.gateway.config.config import Config, ModelConfig
+from callwright.limits import Limits
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
-from callwright.wire.limits import RequestLimits
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import Gateway
 
-LIMITS = RequestLimits(
+LIMITS = Limits(
     max_depth=40,
     max_items=5,
     max_tools=3,

@@ -9,10 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from callwright.errors import RequestError
+from callwright.limits import Limits
 from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.wire.errors import json_fault
-from callwright.wire.limits import RequestLimits, check_depth, check_limits
+from callwright.wire.limits import check_depth, check_limits
 
 __all__ = ["decoded"]
 
@@ -20,7 +21,7 @@ _TOOLS: Final = "tools"
 _SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody keeps
 
 
-def decoded(body: bytes | str, limits: RequestLimits) -> object:
+def decoded(body: bytes | str, limits: Limits) -> object:
     """The value of a body. Raises `RequestError` for one that is no JSON, or holds too much.
 
     Its tools may be those of an earlier body: whoever reads them changes nothing in them.
@@ -29,7 +30,7 @@ def decoded(body: bytes | str, limits: RequestLimits) -> object:
     return _whole(body, limits) if value is None else value
 
 
-def _whole(body: bytes | str, limits: RequestLimits) -> object:
+def _whole(body: bytes | str, limits: Limits) -> object:
     try:
         value = decode(body)
     except NotJsonError as error:
@@ -40,7 +41,7 @@ def _whole(body: bytes | str, limits: RequestLimits) -> object:
     return value
 
 
-def _with_kept_tools(body: bytes | str, limits: RequestLimits) -> dict[str, Any] | None:
+def _with_kept_tools(body: bytes | str, limits: Limits) -> dict[str, Any] | None:
     """The value of a body with tools; None for another, and for one with anything wrong, which is told of the whole.
     Of a field that is given twice, the first is passed over.
     """
@@ -71,7 +72,7 @@ class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
 
 
 @kept_by_text
-def _checked_tools(text: bytes, limits: RequestLimits) -> object:
+def _checked_tools(text: bytes, limits: Limits) -> object:
     if _SECRETIVE in text:
         raise _NotToBeKept
     value = decode(text)

@@ -5,43 +5,21 @@ What has no right shape is passed over here: reading it finds that out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
-
-import msgspec
-from msgspec import Meta
+from typing import Any, Final, NamedTuple
 
 from callwright.errors import RequestError
+from callwright.limits import Limits
 from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["RequestLimits", "check_depth", "check_items", "check_limits"]
+__all__ = ["check_depth", "check_items", "check_limits"]
 
 _BAD_FORMAT: Final = "invalid_json_schema"
 # The words by which a schema can mean more than it says, an escape among them that can hide the others.
 _LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
 # A part of a schema takes no less in a text: `{},`.
 _PART_BYTES: Final = 3
-_AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
-
-
-class RequestLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[limits]`: what one request may hold."""
-
-    max_depth: _AtLeastOne = 800
-    """Levels of the JSON."""
-    max_items: _AtLeastOne = 10_000
-    """Messages or items, those that it continues from included."""
-    max_tools: _AtLeastOne = 128
-    """Tools in one list; a namespace counts once, deferred tools do not."""
-    max_schema_bytes: _AtLeastOne = 4_194_304
-    """All tools together, and the schema of the answer, as JSON."""
-    max_schema_parts: _AtLeastOne = 20_000
-    """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
-    max_pattern_size: _AtLeastOne = 100_000
-    """Characters of all patterns in one schema, with counted repetitions written out."""
-    max_grammar_chars: _AtLeastOne = 100_000
-    """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
 
 
 class _Schema(NamedTuple):
@@ -70,13 +48,13 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
 
 
-def check_items(number: int, limits: RequestLimits, param: str) -> None:
+def check_items(number: int, limits: Limits, param: str) -> None:
     """Raises `RequestError` for too many messages or items."""
     if number > limits.max_items:
         raise _too_long(param, limits.max_items, number)
 
 
-def check_limits(given: object, text: bytes | str, limits: RequestLimits) -> None:
+def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
     if not isinstance(given, dict):
         return
@@ -168,7 +146,7 @@ def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
 # --- what each may be ---
 
 
-def _check_bytes(parts: Sequence[object], limits: RequestLimits) -> None:
+def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
     size = sum(len(encode(part)) for part in parts)
     if size > limits.max_schema_bytes:
         raise RequestError(
@@ -180,7 +158,7 @@ def _check_bytes(parts: Sequence[object], limits: RequestLimits) -> None:
 
 
 @kept_by_text
-def _fault(schema: bytes, limits: RequestLimits) -> str | None:
+def _fault(schema: bytes, limits: Limits) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
     value = decode(schema)
     if has_more_parts(value, limits.max_schema_parts):
@@ -194,7 +172,7 @@ def _fault(schema: bytes, limits: RequestLimits) -> str | None:
     return None
 
 
-def _check_grammar(tool: Mapping[str, Any], path: str, limits: RequestLimits) -> None:
+def _check_grammar(tool: Mapping[str, Any], path: str, limits: Limits) -> None:
     format_ = tool.get("format")
     inner = format_.get("grammar") if isinstance(format_, dict) else None
     where = f"{path}.format.grammar" if isinstance(inner, dict) else f"{path}.format"

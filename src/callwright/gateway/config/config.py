@@ -14,12 +14,12 @@ from msgspec import Meta
 
 from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError
+from callwright.limits import Limits
 from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.wire.chat.response import ReasoningField
-from callwright.wire.limits import RequestLimits
 from callwright.wire.responses.response import ApiDialect
 
 __all__ = [
@@ -305,7 +305,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Where responses and conversations are kept."""
     record: RecordConfig | None = None
     """Where turns are written down."""
-    limits: RequestLimits = RequestLimits()
+    limits: Limits = Limits()
     """What one request may hold."""
     keys: tuple[KeyConfig, ...] = ()
     """The clients."""

@@ -28,6 +28,7 @@ from callwright.gateway.http import (
     problems_told,
     read_body,
 )
+from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.run import Events, run_turn
@@ -35,7 +36,6 @@ from callwright.wire.body import decoded
 from callwright.wire.chat.request import ChatRequest, read_request
 from callwright.wire.chat.response import ChatChunks, completion
 from callwright.wire.errors import error_body
-from callwright.wire.limits import RequestLimits
 from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["ChatEndpoint"]
@@ -46,7 +46,7 @@ log = logging.getLogger("callwright.gateway")
 class ChatEndpoint:
     """Answers chat requests."""
 
-    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, limits: RequestLimits) -> None:
+    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, limits: Limits) -> None:
         self._find_model = find_model
         self._server = server
         self._limits = limits

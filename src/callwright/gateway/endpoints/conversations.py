@@ -14,10 +14,10 @@ from callwright.gateway.endpoints.pagination import listed_item, page
 from callwright.gateway.http import json_response, read_body
 from callwright.gateway.responses.service import new_id, with_ids
 from callwright.gateway.store.store import Store, StoredConversation
+from callwright.limits import Limits
 from callwright.openai_format.errors import from_validation
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.body import decoded
-from callwright.wire.limits import RequestLimits
 from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.metadata import check_metadata
 from callwright.wire.responses.types import Conversation, DeletedObject
@@ -49,7 +49,7 @@ class NewItems(msgspec.Struct):
 class ConversationsEndpoint:
     """Answers requests about conversations. `store` None: there is nowhere to keep them."""
 
-    def __init__(self, store: Store | None, server: ServerConfig, limits: RequestLimits) -> None:
+    def __init__(self, store: Store | None, server: ServerConfig, limits: Limits) -> None:
         self._given_store = store
         self._limits = limits
         self._server = server

@@ -27,10 +27,11 @@ from callwright.gateway.responses.server_items import ServerItem, TurnEvent, Tur
 from callwright.gateway.responses.server_tools import run_server_tools
 from callwright.gateway.responses.truncation import with_truncation
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
+from callwright.limits import Limits
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.errors import error_body
-from callwright.wire.limits import RequestLimits, check_items
+from callwright.wire.limits import check_items
 from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
 from callwright.wire.responses.request import ParsedRequest, ResponsesRequest, decode_request, read_request
@@ -149,7 +150,7 @@ class ResponseService:
         servers: McpServers,
         *,
         mend: bool,
-        limits: RequestLimits,
+        limits: Limits,
     ) -> None:
         self._find_model = find_model
         self._servers = servers

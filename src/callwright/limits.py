@@ -1,0 +1,33 @@
+"""Every bound on what others send, in one place: `[limits]` of the configuration, and the defaults of the library.
+
+Counts are of things, sizes are in bytes unless their name says characters. Who enforces a bound takes it from here.
+Times that somebody may take stand in `[server]`.
+"""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+__all__ = ["Limits"]
+
+_AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[limits]`: what a client, a model's server and a model may send."""
+
+    max_depth: _AtLeastOne = 800
+    """Levels of the JSON."""
+    max_items: _AtLeastOne = 10_000
+    """Messages or items, those that it continues from included."""
+    max_tools: _AtLeastOne = 128
+    """Tools in one list; a namespace counts once, deferred tools do not."""
+    max_schema_bytes: _AtLeastOne = 4_194_304
+    """All tools together, and the schema of the answer, as JSON."""
+    max_schema_parts: _AtLeastOne = 20_000
+    """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
+    max_pattern_size: _AtLeastOne = 100_000
+    """Characters of all patterns in one schema, with counted repetitions written out."""
+    max_grammar_chars: _AtLeastOne = 100_000
+    """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
