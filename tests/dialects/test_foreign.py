@@ -86,3 +86,14 @@ def test_a_dialect_of_ones_own_is_read_and_sent() -> None:
     assert _calls(turn) == list(SHAPE.calls)
     with pytest.raises(TypeError):
         msgspec.structs.replace(mine, stopps=())
+
+
+def test_an_unknown_format_is_read_however_long_the_answer_is_and_however_it_is_cut() -> None:
+    block = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>\n'
+    text = "line of a log\n" * 340_000  # more than any reader holds
+    streamed = [block, *(text[at : at + 500_000] for at in range(0, len(text), 500_000))]
+    offered = [{"type": "function", "function": {"name": "ping"}}]
+    for output in (streamed, "".join(streamed)):
+        turn = callwright.parse(output, dialect="auto", tools=offered)
+        assert [call.name for call in turn.calls] == ["ping"]
+        assert (turn.content or "").strip() == text.strip()

@@ -105,18 +105,15 @@ def test_what_was_said_before_counts() -> None:
     assert asked(recover(f"I'll open it.\n{FENCE}", toolset(), before="This was in the log.\n"))
 
 
-def test_what_stands_word_for_word_in_an_earlier_message_is_repeated() -> None:
-    assert recover(FENCE, toolset(), seen=f"the file says: {BARE} and more") == [TextSegment(FENCE)]
-    assert called(recover(FENCE, toolset(), seen="open valve 3"))
-
-
-def test_the_own_tags_of_a_dialect_need_no_announcement() -> None:
-    block = f"<tool_call>\n{BARE}\n</tool_call>"
-    said = f"The valve is shut. It has to be open.\n{block}"
-    assert called(recover(said, toolset(), own=("<tool_call>",)))
-    assert asked(recover(said, toolset()))
-    assert asked(recover(f"{said}\nThat is the form.", toolset(), own=("<tool_call>",)))
-    assert asked(recover(f"{block}\nor\n{block}", toolset(), own=("<tool_call>",)))
+def test_what_the_request_knows_as_text_is_no_call() -> None:
+    given = toolset()
+    given.is_text = lambda text: text in f"the file says: {BARE} and more"
+    assert recover(FENCE, given) == [TextSegment(FENCE)]
+    given.is_text = lambda text: text in "open valve 3"
+    assert called(recover(FENCE, given))
+    demanded = toolset("required")
+    demanded.is_text = lambda _: True
+    assert called(recover(FENCE, demanded))
 
 
 @pytest.mark.parametrize("value", ["...", "<bed>", "[bed]", "YOUR_BED"])

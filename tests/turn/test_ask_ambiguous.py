@@ -60,6 +60,31 @@ def test_anything_else_leaves_it_text(gateway: str, model: ModelServer, way: str
 
 
 @both
+@ways
+def test_what_a_message_shows_is_repeated_and_nobody_asks(
+    gateway: str, model: ModelServer, way: str, stream: bool
+) -> None:
+    model.plays(*answers(way, AMBIGUOUS))
+    shows = {"role": "user", "content": f"The log has this line: {CANDIDATE} What is it?"}
+    answer = ask(gateway, body(way, messages=[shows]), stream=stream)
+    assert (answer.message["content"], answer.finish_reason, answer.calls) == (AMBIGUOUS, "stop", [])
+    assert len(model.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("way", ["prompt-json", "raw-json-vllm"])
+def test_a_text_that_has_the_form_of_the_answer_is_the_answer(
+    gateway: str, model: ModelServer, way: str, stream: bool
+) -> None:
+    places = {"name": {"type": "string"}, "arguments": {"type": "object"}}
+    form = {"name": "record", "strict": True, "schema": {"type": "object", "properties": places, "required": ["name"]}}
+    model.plays(*answers(way, CANDIDATE))
+    wanted = {"type": "json_schema", "json_schema": {**form, "strict": False}}
+    answer = ask(gateway, body(way, response_format=wanted), stream=stream)
+    assert (answer.message["content"], answer.finish_reason, answer.calls) == (CANDIDATE, "stop", [])
+
+
+@both
 @pytest.mark.parametrize(
     "failing",
     [

@@ -247,6 +247,21 @@ def test_an_answer_of_a_completion_server_that_does_not_stream_is_read(gateway: 
 
 
 @both
+@pytest.mark.parametrize("stop", [None, "STOP", ["<END>", "STOP"]], ids=["none", "one", "several"])
+def test_the_word_at_which_llamacpp_stopped_is_part_of_the_answer_but_a_clients_own_is_not(
+    gateway: str, model: ModelServer, stop: object, stream: bool
+) -> None:
+    written = f"<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{ARGUMENTS}"
+    end = {"content": "", "stop": True, "stop_type": "word", "tokens_predicted": 5, "tokens_evaluated": 9}
+    asked = body("raw-harmony-llamacpp") | ({"stop": stop} if stop else {})
+    model.plays(Answer(sse({"content": written, "stop": False}, {**end, "stopping_word": "<|call|>"})))
+    assert ask(gateway, asked, stream=stream).calls == [PARIS_CALL]
+    if stop:
+        model.plays(Answer(sse({"content": "Well, ", "stop": False}, {**end, "stopping_word": "STOP"})))
+        assert ask(gateway, asked, stream=stream).message["content"] == "Well, "
+
+
+@both
 @pytest.mark.parametrize("way", ["prompt-hermes", "prompt-json"])
 def test_in_prompt_mode_calls_that_the_server_has_read_count_too(
     gateway: str, model: ModelServer, way: str, stream: bool

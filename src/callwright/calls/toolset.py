@@ -1,6 +1,6 @@
 """The tools of one request: looked up by name, validated against, with what the request says about their use."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
@@ -42,7 +42,7 @@ class Toolset:
 
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
-    if it fits one tool.
+    if it fits one tool. `is_text` says of what may be a call whether it is only text, such as one that a message shows.
 
     Of two tools with one name the first counts; the gateway refuses such requests before.
     """
@@ -55,6 +55,7 @@ class Toolset:
         "choice",
         "hints",
         "infer_bare_arguments",
+        "is_text",
         "ordered",
         "parallel",
     )
@@ -68,12 +69,14 @@ class Toolset:
         allowed: Collection[str] | None = None,
         hints: ParameterAliases = NO_HINTS,
         infer_bare_arguments: bool = True,
+        is_text: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
         self.parallel = parallel
         self.hints = hints
         self.infer_bare_arguments = infer_bare_arguments
+        self.is_text = is_text
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._spellings: _Spellings | None = None

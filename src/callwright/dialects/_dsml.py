@@ -278,11 +278,11 @@ class DsmlReader(ParameterReader):
             self.emit(self.say(blanks + tag + inner))
             return
         self.call_begins()
-        self._kin.calls = self.calls
+        self._kin.go_on_from(self)
         opens_block = tag != self._kin._form.call
         self.markup(blanks + tag + inner if opens_block else blanks)
         yield from self._kin._calls("" if opens_block else tag)
-        self.calls = self._kin.calls
+        self.go_on_from(self._kin)
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """See `ParameterReader`."""

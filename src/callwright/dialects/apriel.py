@@ -6,21 +6,15 @@ Apriel-1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
 
 import json
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from callwright.conversation import Call, Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.template import Frame, OpenThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
-
-
-class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: the answer begins in reasoning unless told otherwise, as in the template."""
-
-    thinking: Literal["model", "open", "off"] = "open"
 
 
 _OPEN: Final = "<tool_calls>"
@@ -80,7 +74,7 @@ DIALECT = Dialect(
     template_markers=("[BEGIN FINAL RESPONSE]",),
     source="chat template of Apriel-1.6-15b-Thinker",
     stops=("<|end|>",),
-    options=Options,
+    options=OpenThinkingOptions,
     prompt=_FRAME,
     calls=_MARKS,
 )

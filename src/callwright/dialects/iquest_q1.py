@@ -6,15 +6,15 @@ in the system turn, outputs in a turn of the user.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.conversation import Call
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
+from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
 from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -28,30 +28,7 @@ _CONTROLS: Final = (
 )
 
 
-class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `model` leaves it to the model, `off` begins it with a closed,
-    empty one.
-    """
-
-    thinking: Literal["model", "open", "off"] = "open"
-
-
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<|iquest_assistant|>` and the begin of its thought."""
-    return _FRAME.render(conversation, options)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
 
 
 def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
@@ -92,7 +69,7 @@ DIALECT = Dialect(
     template_markers=("<iquest_tool_call>",),
     source="SGLang's parser iquest_q1",
     stops=(_END,),
-    options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
+    options=OpenThinkingOptions,
+    prompt=_FRAME,
     calls=ReadBy(parse),
 )

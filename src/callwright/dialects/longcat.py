@@ -28,8 +28,6 @@ _THINK: Final = ("<longcat_think>", "</longcat_think>")
 _MARKS: Final = CallMarks(
     opens=(_OPEN,), closes=(_CLOSE,), special=False, thoughts=(_THINK, ("<think>", "</think>")), ends=(_END,)
 )
-# What a reader knows of the answer so far.
-_STATE: Final = ("calls", "_make", "_code", "before", "_apart")
 _TAGS: Final = KeyValueTags(
     call=_OPEN,
     call_end=_CLOSE,
@@ -70,11 +68,9 @@ class _Reader(MarkedReader):
             self.source.unread(inner)
             elements = KeyValueReader(self.source, self.tools, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)
             if not is_json and (yield from elements._names_call()):
-                for state in _STATE:
-                    setattr(elements, state, getattr(self, state))
+                elements.go_on_from(self)
                 yield from elements._marked(blanks, tag)
-                for state in _STATE:
-                    setattr(self, state, getattr(elements, state))
+                self.go_on_from(elements)
                 return
         yield from super()._marked(blanks, tag)
 

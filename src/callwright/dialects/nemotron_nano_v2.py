@@ -6,21 +6,15 @@ in a user turn.
 
 import json
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from callwright.conversation import Call, Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_list
+from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result, call_list
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
-
-
-class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: the answer begins in reasoning unless told otherwise, as in the template."""
-
-    thinking: Literal["model", "open", "off"] = "open"
 
 
 _OPEN: Final = "<TOOLCALL>"
@@ -75,7 +69,7 @@ DIALECT = Dialect(
     template_markers=("<TOOLCALL>",),
     source="chat template of NVIDIA-Nemotron-Nano-9B-v2",
     stops=("<SPECIAL_12>",),
-    options=Options,
+    options=OpenThinkingOptions,
     prompt=_FRAME,
     calls=_MARKS,
 )

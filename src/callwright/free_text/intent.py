@@ -5,7 +5,7 @@ announcement, such as `I'll look that up.` What is ambiguous is not guessed: it 
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
@@ -40,8 +40,16 @@ class Runs(msgspec.Struct, frozen=True):
     behind: str = ""
 
 
-def find_runs(text: str, spans: Sequence[tuple[int, int]], before: str = "") -> Runs:
-    """The runs of what stands at `spans` in a text, without what is only shown. `before` was said before the text."""
+def find_runs(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    before: str = "",
+    is_text: Callable[[str], bool] = lambda _: False,
+) -> Runs:
+    """The runs of what stands at `spans` in a text, without what is only shown, and what `is_text` says of it.
+
+    `before` was said before the text.
+    """
     found: list[tuple[int, ...]] = []
     standings: list[Standing] = []
     first = 0
@@ -49,6 +57,8 @@ def find_runs(text: str, spans: Sequence[tuple[int, int]], before: str = "") -> 
         if number + 1 < len(spans) and is_blank(text[end : spans[number + 1][0]]):
             continue
         standing = stands(text, spans[first][0], end, before)
+        if is_text(text[spans[first][0] : end]):
+            standing = "shown"
         if standing != "shown":
             found.append(tuple(range(first, number + 1)))
             standings.append(standing)

@@ -76,25 +76,23 @@ class _Candidate(msgspec.Struct):
     refused: list[Problem]
 
 
-def recover(text: str, tools: Toolset, *, before: str = "", seen: str = "", own: Sequence[str] = ()) -> list[Segment]:
+def recover(text: str, tools: Toolset, *, before: str = "") -> list[Segment]:
     """The calls of a reply and the text around them, white space included, in order.
 
     Without a call the texts of the segments together are the whole text: the first holds all of it, and each segment
     one problem, an `ambiguous_call` for each call that may be meant.
 
-    `before` is what was said already, `seen` the text of earlier messages: what is written there word for word is
-    repeated, not meant. `own` are the opening tags of the dialect. What the model did not close is unfinished, however
-    the reply ended.
+    `before` is what was said already. What the model did not close is unfinished, however the reply ended.
     """
     if tools.choice == "none" or not len(tools):
         return [TextSegment(text)]
     alone = is_blank(before)
+    demanded = tools.choice == "required" or isinstance(tools.choice, NamedTool)
     candidates: list[_Candidate] = []
     for place in json_places(text, whole=alone, names=tools.names()):
         candidate = _candidate(place, tools, alone=alone and _is_all(text, place))
-        if (candidate.calls or candidate.refused) and not (seen and all(it.strip() in seen for it in place.texts)):
+        if (candidate.calls or candidate.refused) and (demanded or not all(map(tools.is_text, place.texts))):
             candidates.append(candidate)
-    demanded = tools.choice == "required" or isinstance(tools.choice, NamedTool)
     if not (alone and _is_nothing_else(text, [candidate.place for candidate in candidates])):
         candidates = [kept for candidate in candidates if (kept := _in_text(candidate, respelled=demanded))]
     found = find_runs(text, [(it.place.begin, it.place.end) for it in candidates], before)
@@ -103,7 +101,6 @@ def recover(text: str, tools: Toolset, *, before: str = "", seen: str = "", own:
     decided = verdict(
         found,
         demanded=demanded,
-        own=bool(own) and all(text.startswith(tuple(own), candidate.place.begin) for candidate in meant),
         names={call.form.name for call in calls},
     )
     if decided == "certain" and calls:

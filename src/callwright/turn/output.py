@@ -21,6 +21,7 @@ from callwright.events import (
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover_arguments
 from callwright.parser import OutputParser
+from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
 from callwright.turn.observe import Raw
@@ -115,6 +116,7 @@ class GenerationReader:
             parallel=conversation.parallel_tool_calls,
             allowed=conversation.allowed_tools,
             hints=model.hints,
+            is_text=KnownTexts(conversation),
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
@@ -180,7 +182,9 @@ class GenerationReader:
         """Start to look for calls in the text: servers whose own parser fails leave them there."""
         self._may_print = False
         tools = self._tools
-        printed = Toolset(tools.ordered, tools.choice, hints=tools.hints, infer_bare_arguments=False)
+        printed = Toolset(
+            tools.ordered, tools.choice, hints=tools.hints, infer_bare_arguments=False, is_text=tools.is_text
+        )
         self._parser = OutputParser(
             get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native, is_leak=True)
         )

@@ -58,24 +58,31 @@ class CompletionsUpstream(ConstrainedUpstream):
         if generation.timings is not None:
             generation.timings.dropped = CHAT_ONLY.intersection(generation.fields)
         body = {**way.body(generation), **constraining}
-        return self.events(way.path, body, _Pieces(way), generation.headers)
+        return self.events(way.path, body, _Pieces(way, generation), generation.headers)
 
 
 class _Pieces:
     """Reads the events of one completion; an `EventReader`."""
 
-    def __init__(self, way: "_Way") -> None:
+    def __init__(self, way: "_Way", generation: GenerationRequest) -> None:
         self.kind: type[Any] = way.chunk
         self.has_stopped = False
         self._read = way.read
+        self._generation = generation
         self._of_answer = SaidOnce()
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
         """See `EventReader`."""
         if isinstance(event, AnswerFields):
             self._of_answer.read(event, deltas)
-        if self._read(event, deltas):
+        if self._read(event, deltas, self._generation):
             self.has_stopped = True
+
+
+def _own_stops(generation: GenerationRequest) -> list[str]:
+    """The client's own stop strings."""
+    given = generation.fields.get("stop") or ()
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _fields(generation: GenerationRequest) -> dict[str, Any]:
@@ -83,8 +90,7 @@ def _fields(generation: GenerationRequest) -> dict[str, Any]:
     fields = {key: value for key, value in generation.fields.items() if key not in CHAT_ONLY}
     if (limit := fields.pop("max_completion_tokens", None)) is not None:
         fields["max_tokens"] = limit
-    given = fields.get("stop") or ()
-    stops = [given] if isinstance(given, str) else list(given)
+    stops = _own_stops(generation)
     stops += [stop for stop in generation.stops if stop not in stops]
     if stops:
         fields["stop"] = stops
@@ -109,7 +115,7 @@ def _shows_stops(generation: GenerationRequest) -> bool:
     """Whether to keep the stop string in the output, where it helps the parser. Not if the client has its own stop
     strings, which must not show up in its answer.
     """
-    return not generation.fields.get("stop")
+    return not _own_stops(generation)
 
 
 def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
@@ -163,7 +169,7 @@ class _Chunk(AnswerFields, kw_only=True):
     usage: CountedTokens | None = None
 
 
-def _read_openai(chunk: _Chunk, deltas: list[Delta]) -> bool:
+def _read_openai(chunk: _Chunk, deltas: list[Delta], _: GenerationRequest) -> bool:
     """Append the deltas of a chunk; answers whether the answer is over."""
     stopped = False
     for choice in chunk.choices or ():
@@ -194,15 +200,15 @@ class _LlamaChunk(Struct):
     timings: _LlamaTimings | None = None
 
 
-def _read_llamacpp(chunk: _LlamaChunk, deltas: list[Delta]) -> bool:
+def _read_llamacpp(chunk: _LlamaChunk, deltas: list[Delta], generation: GenerationRequest) -> bool:
     """The same for llama.cpp's own endpoint."""
     if chunk.index:
         return False
     if chunk.content:
         deltas.append(TextDelta(chunk.content))
     if chunk.stop:
-        # It leaves the stop out of the text, which may be all that ends a call. A client's own is no control token.
-        if chunk.stopping_word.startswith(("<|", "<｜")):
+        # It leaves the stop out of the text, which may be all that ends a call.
+        if chunk.stopping_word and chunk.stopping_word not in _own_stops(generation):
             deltas.append(TextDelta(chunk.stopping_word))
         cached = (chunk.timings and chunk.timings.cache_n) or 0
         deltas.append(Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached))
@@ -216,7 +222,7 @@ class _Way(Struct, frozen=True):
     path: str
     body: Callable[[GenerationRequest], dict[str, Any]]
     chunk: type[Any]
-    read: Callable[[Any, list[Delta]], bool]
+    read: Callable[[Any, list[Delta], GenerationRequest], bool]
     spelling: ConstraintEncoding | None = None
 
 

@@ -26,6 +26,7 @@ from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = [
     "Frame",
+    "OpenThinkingOptions",
     "Place",
     "Result",
     "ThinkingOptions",
@@ -52,6 +53,12 @@ class ThinkingOptions(RenderOptions, frozen=True, kw_only=True):
     """
 
     thinking: Literal["model", "open", "off"] = "model"
+
+
+class OpenThinkingOptions(ThinkingOptions, frozen=True, kw_only=True):
+    """The same for templates that begin the answer inside reasoning unless told otherwise."""
+
+    thinking: Literal["model", "open", "off"] = "open"
 
 
 class Result(Struct, frozen=True):

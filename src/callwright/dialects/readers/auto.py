@@ -8,12 +8,10 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.foreign import OPENINGS, read_as, valid_calls
 from callwright.events import Event, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["AutoReader"]
 
-_EVERYTHING: Final = Markers()
-_MAX_HELD: Final = 4_194_304
 # What tells a format but may mean other things, too, so that it is looked for only where none is named.
 _HINTS: Final = {
     "<rfl:": "beam",
@@ -34,11 +32,16 @@ class AutoReader(msgspec.Struct, frozen=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
-        held, _ = yield from read_until(source, _EVERYTHING, _MAX_HELD)
-        rest = source.take(len(source.text))
+        pieces: list[str] = []
+        while True:
+            pieces.append(source.take(len(source.text)))
+            if source.ended:
+                break
+            yield
+        text = "".join(pieces)
         best: list[Event] = []
-        for name in _candidates(held):
-            events = read_as(held + rest, name, start, tools)
+        for name in _candidates(text):
+            events = read_as(text, name, start, tools)
             if not best or _worth(events, tools) > _worth(best, tools):
                 best = events
         for event in best:

@@ -9,13 +9,12 @@ from typing import Final
 
 import msgspec
 
-from callwright.calls.fit import repair_and_validate
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import get_dialect
+from callwright.dialects.readers.trial import fitted_calls
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Problem
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.markers import MARKS
-from callwright.tolerant_json.reader import read_json
 
 __all__ = ["FOREIGN", "OPENINGS", "ForeignCalls", "WholeText", "counted_from", "read_as", "read_foreign", "valid_calls"]
 
@@ -117,14 +116,6 @@ def counted_from(events: Iterable[Event], first: int) -> Iterator[Event]:
             yield event
 
 
-def valid_calls(events: Sequence[Event], tools: Toolset) -> list[int]:
+def valid_calls(events: Iterable[Event], tools: Toolset) -> list[int]:
     """The indices of the calls that are whole, of offered tools by their exact names, and valid after repair."""
-    whole = {event.index for event in events if isinstance(event, CallEnded) and event.complete}
-    found: list[int] = []
-    for call in events:
-        if isinstance(call, CallStarted) and call.index in whole and call.name in tools:
-            written = "".join(e.text for e in events if isinstance(e, ArgumentsDelta) and e.index == call.index)
-            node = read_json(written)
-            if node is not None and not repair_and_validate(node, call.name, tools).faults:
-                found.append(call.index)
-    return found
+    return [index for index, _, fitted in fitted_calls(events, tools) if fitted and not fitted.faults]

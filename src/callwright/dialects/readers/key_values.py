@@ -110,12 +110,10 @@ class KeyValueReader(ParameterReader):
         rest, tags = spelled
         self.source.take(self.source.at + len(rest))
         other = KeyValueReader(self.source, self.tools, tags, ends=self._ends)
-        for state in ("calls", "_make", "_code", "before", "_apart"):
-            setattr(other, state, getattr(self, state))
+        other.go_on_from(self)
         yield from other._marked(blanks, opener + rest)
         other._missing_ends()
-        for state in ("calls", "_code", "before", "_apart"):
-            setattr(self, state, getattr(other, state))
+        self.go_on_from(other)
 
     def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: a name and what belongs to a call follow the tag, or a JSON object."""

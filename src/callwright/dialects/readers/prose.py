@@ -173,7 +173,7 @@ class ProseReader:
         if found is None:
             source.unread(held)
             return False
-        runs = find_runs(written, [(0, len(written) - len(found.behind))], self.before)
+        runs = find_runs(written, [(0, len(written) - len(found.behind))], self.before, self.tools.is_text)
         meant = verdict(runs, demanded=self.tools.choice != "auto", names=self.tools.names())
         if meant == "certain":
             detail = f"a call as {found.dialect} writes it"
@@ -257,7 +257,7 @@ class ProseReader:
         text = opening + held
         before = (self.calls, self._apart, self.before, copy(self._code))
         trial = self._try(text)
-        found = find_runs(text, trial.places(len(text)), before[2])
+        found = find_runs(text, trial.places(len(text)), before[2], self.tools.is_text)
         meant = not trial.spans or verdict(found, own=own) == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
@@ -303,6 +303,12 @@ class ProseReader:
 
     def at_line_start(self, blanks: str) -> bool:
         return "\n" in blanks or self._code.at_line_start
+
+    def go_on_from(self, other: "ProseReader") -> None:
+        """Take over the answer where another reader is, with all that it knows of it."""
+        self.source, self.emit, self.markup = other.source, other.emit, other.markup
+        self.calls, self.before = other.calls, other.before
+        self._apart, self._code, self._make = other._apart, other._code, other._make
 
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
@@ -441,11 +447,11 @@ class ProseReader:
         text = opening + held
         at = len(text) if end == close else self._last_call(text)
         thought = text[:at].rstrip()
-        doubts = recover(text, self.tools, before=self.before) if end != close and at == len(text) else ()
+        shown = recover(text, self.tools, before=self.before) if end != close and at == len(text) else ()
         if thought:
             self.emit(self.say(thought))
         self.markup(text[len(thought) : at])
-        for piece in doubts:
+        for piece in shown:
             if isinstance(piece, TextSegment) and piece.problem:
                 self.emit(piece.problem)
         if at < len(text):

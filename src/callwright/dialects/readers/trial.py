@@ -1,16 +1,16 @@
 """Text that is read on trial: what it would mean if its tags were meant, before it is known whether they are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from callwright.calls.fit import repair_and_validate
+from callwright.calls.fit import RepairedArguments, repair_and_validate
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, Call, CallEnded, CallStarted, ContentDelta, Event, Problem
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["Trial", "TrialSpan", "doubts"]
+__all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls"]
 
 
 class TrialSpan(msgspec.Struct):
@@ -48,18 +48,33 @@ def has_words(events: Sequence[Event]) -> bool:
     return any(isinstance(event, ContentDelta) and event.text.strip() for event in events)
 
 
-def doubts(events: Sequence[Event], tools: Toolset) -> list[Problem]:
+def fitted_calls(events: Iterable[Event], tools: Toolset) -> Iterator[tuple[int, str, RepairedArguments | None]]:
+    """The calls among these events: their indices, names and arguments as they may go out; None for one that is not
+    whole, or of no offered tool.
+    """
+    names: dict[int, str] = {}
+    written: dict[int, list[str]] = {}
+    whole: set[int] = set()
+    for event in events:
+        match event:
+            case CallStarted(index, name):
+                names[index], written[index] = name, []
+            case ArgumentsDelta(index, text):
+                written[index].append(text)
+            case CallEnded(index, complete=True):
+                whole.add(index)
+    for index, name in names.items():
+        node = read_json("".join(written[index])) if index in whole and name in tools else None
+        yield index, name, repair_and_validate(node, name, tools) if node else None
+
+
+def doubts(events: Iterable[Event], tools: Toolset) -> list[Problem]:
     """What is said of calls that stay text: each could be meant, or does not even hold."""
-    started = [event for event in events if isinstance(event, CallStarted)]
-    whole = {event.index for event in events if isinstance(event, CallEnded) and event.complete}
     problems: list[Problem] = []
-    for call in started:
-        written = "".join(e.text for e in events if isinstance(e, ArgumentsDelta) and e.index == call.index)
-        node = read_json(written) if call.index in whole and call.name in tools else None
-        fitted = repair_and_validate(node, call.name, tools) if node else None
+    for _, name, fitted in fitted_calls(events, tools):
         if fitted is None or fitted.faults:
-            problems.append(Problem("incomplete_arguments", f"what may be a call of {call.name!r} does not hold"))
+            problems.append(Problem("incomplete_arguments", f"what may be a call of {name!r} does not hold"))
         else:
-            detail = f"a call of {call.name!r} that may only be shown"
-            problems.append(Problem("ambiguous_call", detail, candidate=Call(call.name, fitted.text)))
+            detail = f"a call of {name!r} that may only be shown"
+            problems.append(Problem("ambiguous_call", detail, candidate=Call(name, fitted.text)))
     return problems

@@ -151,7 +151,7 @@ class EmbeddedUpstream:
                 if failure := decode(piece, _Piece).error:
                     raise self._failed(failure)
                 deltas: list[Delta] = []
-                stopped = IN_PROCESS.read(decode(piece, IN_PROCESS.chunk), deltas) or stopped
+                stopped = IN_PROCESS.read(decode(piece, IN_PROCESS.chunk), deltas, generation) or stopped
                 if deltas:
                     yield deltas
         if not stopped:

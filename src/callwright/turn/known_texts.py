@@ -1,0 +1,48 @@
+"""What is text in an answer, whatever it looks like: what a message has said before, word for word, and what has the
+form that the request asks the answer to have.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from callwright.conversation import CallOutput, Conversation, Item, Message, parts_text
+from callwright.schema.keywords import properties
+from callwright.schema.validate import is_valid
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = ["KnownTexts"]
+
+
+class KnownTexts:
+    """The texts of one conversation; called with one that may be a call."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._items = conversation.items
+        form = conversation.response_format
+        self._schema = form.schema if form is not None else None
+
+    def __call__(self, text: str) -> bool:
+        """Whether this is no call, but text."""
+        text = text.strip()
+        return any(text in said for said in self._said) or self._is_answer(text)
+
+    @cached_property
+    def _said(self) -> tuple[str, ...]:
+        return tuple(text for item in self._items for text in _texts(item))
+
+    def _is_answer(self, text: str) -> bool:
+        """Whether it fits the schema of the answer, which declares all that it holds: an open one fits every call."""
+        if self._schema is None:
+            return False
+        try:
+            value = decode(text)
+        except NotJsonError:
+            return False
+        declared = properties(self._schema)
+        return isinstance(value, dict) and value.keys() <= declared.keys() and is_valid(self._schema, value)
+
+
+def _texts(item: Item) -> Iterator[str]:
+    """What an item says; instructions may show how calls are written, and mean it."""
+    if isinstance(item, CallOutput) or (isinstance(item, Message) and item.role in ("user", "assistant")):
+        yield parts_text(item.parts)
