@@ -12,7 +12,18 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["BREAK", "Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise", "neutralise_json", "restored"]
+__all__ = [
+    "BREAK",
+    "Control",
+    "Piece",
+    "Prompt",
+    "PromptBuilder",
+    "Text",
+    "neutralise",
+    "neutralise_json",
+    "own_words",
+    "restored",
+]
 
 # WORD JOINER: zero width, no line break, part of no known control token.
 BREAK = "\u2060"
@@ -135,6 +146,21 @@ class PromptBuilder:
                 runs.append((make, []))
             runs[-1][1].append(text)
         return tuple([make("".join(texts)) for make, texts in runs])
+
+
+def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
+    """Append text of the dialect itself, in which the strings `controls` are control tokens."""
+    for words, control in _cut_at_controls(text, tuple(controls)):
+        out.text(words).control(control)
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _cut_at_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Pairs of plain text and the control token behind it, `""` in the last."""
+    found = "|".join(map(re.escape, sorted(controls, key=len, reverse=True))) or "(?!)"
+    pieces = re.split(f"({found})", text)
+    return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
 
 
 def neutralise(text: str, controls: Sequence[str]) -> str:

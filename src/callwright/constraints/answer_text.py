@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from callwright.constraints.constraint import AnswerForm, Constraint
-from callwright.constraints.format import answer_span, written
+from callwright.constraints.format import Delimited, delimited, splitter_of
 from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text
 from callwright.constraints.shape import sentence, shape_of
 from callwright.constraints.tree import (
@@ -15,14 +15,10 @@ from callwright.constraints.tree import (
     Optional,
     TextUntil,
 )
-from callwright.conversation import Conversation, Message, TextPart
-from callwright.dialects.base import Dialect, get_dialect
+from callwright.dialects.base import get_dialect
 from callwright.prompt import Text
 
 __all__ = ["answer_sentence"]
-
-_THOUGHT = "sentinel thought"
-_SAID = "sentinel said"
 
 
 def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lexes: bool) -> GrammarNode | None:
@@ -45,23 +41,19 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
     answer = _form(form)
     if constraint.start != "message":
         dialect = get_dialect(constraint.dialect)
-        cut = Splitter(_controls(dialect))
-        if (span := answer_span(dialect, cut)) is not None:
+        marks, cut = dialect.prompt.marks, splitter_of(dialect)
+        if (span := delimited(marks.answer, cut)) is not None:
             answer = Concatenation((Literal(span.begin), answer, *_fixed(span.end)))
-        thought = _reasoning(dialect, cut)
+        thought = _stripped(marks.thought, cut)
         if constraint.start == "reasoning" and thought is None:
             return None
         if thought is not None:
-            begin, end = thought
-            inner = _until(end)
-            head = inner if constraint.start == "reasoning" else Optional(Concatenation((Literal(begin), inner)))
+            inner = _until(thought.end)
+            head = (
+                inner if constraint.start == "reasoning" else Optional(Concatenation((Literal(thought.begin), inner)))
+            )
             answer = Concatenation((head, answer))
     return answer if calls is None else Alternatives((calls, answer))
-
-
-def _controls(dialect: Dialect) -> tuple[str, ...]:
-    prompt = dialect.render(Conversation((Message("user", (TextPart("?"),)),)), dialect.options())
-    return tuple(sorted({*prompt.controls, *dialect.stops}))
 
 
 def _form(form: AnswerForm) -> GrammarNode:
@@ -70,13 +62,10 @@ def _form(form: AnswerForm) -> GrammarNode:
     return Alternatives(tuple(Literal((Text(word),)) for word in form.words))
 
 
-def _reasoning(dialect: Dialect, cut: Splitter) -> tuple[Fixed, Fixed] | None:
-    """How reasoning before an answer is marked, in front and behind; None when it is not."""
-    text, answer = written(dialect, reasoning=_THOUGHT, said=_SAID), written(dialect, said=_SAID)
-    begin, found, rest = text.partition(_THOUGHT)
-    if not (begin.strip() and found and rest.endswith(answer) and rest.removesuffix(answer).strip()):
-        return None
-    return cut.fixed(cut.atoms(begin.rstrip())), cut.fixed(cut.atoms(rest.removesuffix(answer).strip()))
+def _stripped(marks: tuple[str, str] | None, cut: Splitter) -> Delimited | None:
+    """How reasoning before an answer is marked, without the blanks around; None when it is not."""
+    begin, end = marks or ("", "")
+    return delimited((begin.rstrip(), end.strip()), cut) if begin.strip() and end.strip() else None
 
 
 def _until(end: Fixed) -> GrammarNode:

@@ -4,7 +4,7 @@ Formats are compared atom by atom, so that no cut goes through a control token o
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -17,9 +17,6 @@ __all__ = [
     "Number",
     "Splitter",
     "fixed_text",
-    "shared_end",
-    "shared_start",
-    "with_counters",
     "without_start",
 ]
 
@@ -63,36 +60,6 @@ class Splitter:
         return tuple(out)
 
 
-def with_counters(one: Sequence[str | Number], other: Sequence[str | Number]) -> Atoms | None:
-    """What two texts have in common that differ in nothing but numbers; None when they differ in more."""
-    if len(one) != len(other):
-        return None
-    out: list[str | Number] = []
-    for a, b in zip(one, other, strict=True):
-        if a == b or isinstance(a, Number):
-            if not _same(a, b):
-                return None
-            out.append(a)
-        elif isinstance(a, str) and isinstance(b, str) and a.isdigit() and b.isdigit():
-            out.append(Number(len(a) if len(a) == len(b) > 1 else 0))
-        else:
-            return None
-    return tuple(out)
-
-
-def shared_start(one: Sequence[str | Number], other: Sequence[str | Number]) -> int:
-    """How many atoms both begin with."""
-    for at, (a, b) in enumerate(zip(one, other, strict=False)):
-        if not _same(a, b):
-            return at
-    return min(len(one), len(other))
-
-
-def shared_end(one: Sequence[str | Number], other: Sequence[str | Number]) -> int:
-    """How many atoms both end with."""
-    return shared_start(one[::-1], other[::-1])
-
-
 def fixed_text(fixed: Fixed) -> str | None:
     """The pieces as one text; None when a number is among them."""
     texts = [piece.text for piece in fixed if not isinstance(piece, Number)]
@@ -115,11 +82,3 @@ def without_start(fixed: Fixed, start: str) -> Fixed | None:
         else:
             return None
     return tuple(rest)
-
-
-def _same(a: str | Number, b: str | Number) -> bool:
-    if isinstance(a, Number) and isinstance(b, str):
-        return b.isdigit()
-    if isinstance(b, Number) and isinstance(a, str):
-        return a.isdigit()
-    return a == b

@@ -1,6 +1,6 @@
 """Arguments that look like a program: `city="Paris", days=[1, True]`, `city:<|"|>Paris<|"|>,days:[1,true]`.
 
-Which one a dialect has is found out from what it writes. A string in quotation marks escapes them; one between
+A string in quotation marks escapes them; one between
 delimiters cannot hold them. Both are wider than a schema: the order of members is held, of other members than the
 declared ones any key goes, numbers are bounded as in GBNF, and a pattern that may read what has to be escaped is left
 out.
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
 from callwright.calls.custom_tools import INPUT
-from callwright.constraints.format import written
 from callwright.constraints.format_pieces import Fixed, Splitter
 from callwright.constraints.gbnf.regex import may_read
 from callwright.constraints.gbnf.schema import integers
@@ -32,8 +31,9 @@ from callwright.constraints.tree import (
     TextUntil,
     Values,
 )
-from callwright.conversation import Call, FunctionTool, JsonObject
-from callwright.dialects.base import Dialect
+from callwright.conversation import FunctionTool, JsonObject
+from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.prompts.literal_arguments import DelimitedArguments, PythonArguments
 from callwright.prompt import Text
 
 __all__ = ["Notation", "notation_of"]
@@ -306,27 +306,14 @@ class _Arguments:
         return found
 
 
-def notation_of(dialect: Dialect, cut: Splitter) -> Notation | None:
-    """The notation in which a dialect writes arguments; None where it is another one."""
-    plain, string, nested = (_inner(dialect, {"k": value}) for value in (7, "v", [True, {"m": None}]))
-    if plain is None or string is None or nested is None:
-        return None
-    found = re.fullmatch(r"k(?P<end>[=:])(?P<quote>.+)v(?P=quote)", string)
-    if found is None or plain != f"k{found['end']}7":
-        return None
-    if found["end"] == "=" and nested in ('k=[True, {"m": None}]', "k=[True, {'m': None}]"):
-        return _Python()
-    if found["end"] == ":" and nested == "k:[true,{m:null}]":
-        return _Delimited(cut.fixed(cut.atoms(found["quote"])))
+def notation_of(layout: CallLayout, cut: Splitter) -> Notation | None:
+    """The notation in which arguments are written; None where it is another one."""
+    match layout.arguments:
+        case PythonArguments():
+            return _Python()
+        case DelimitedArguments(quote):
+            return _Delimited(cut.fixed(cut.atoms(quote)))
     return None
-
-
-def _inner(dialect: Dialect, arguments: JsonObject) -> str | None:
-    """What of a written call are its arguments."""
-    empty, whole = (written(dialect, Call("f", json.dumps(given))) for given in ({}, arguments))
-    at = next((n for n, (a, b) in enumerate(zip(empty, whole, strict=False)) if a != b), min(len(empty), len(whole)))
-    behind = empty[at:]
-    return whole[at : len(whole) - len(behind)] if len(whole) >= len(empty) and whole.endswith(behind) else None
 
 
 def _pattern(schema: _Schema, words: TextRule | None) -> str | None:

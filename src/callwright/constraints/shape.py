@@ -1,25 +1,16 @@
 """What an answer may look like that has to call a tool, or may: one shape for all engines.
 
-A dialect may say it itself, as `shape(constraint) -> AnswerShape | None`; for all others it is derived from what they
-write. Not every format has a shape: then there is no constraint, and the check alone holds.
+It follows from what the dialect declares: the layout of its calls and the marks of its turns. Where arguments are
+written in a way that no engine holds, they are free text up to their end.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from callwright.constraints.constraint import Constraint
-from callwright.constraints.format import (
-    MARK,
-    CallFormat,
-    Delimited,
-    answer_span,
-    call_format_of,
-    preamble_span,
-    reasoning_span,
-)
+from callwright.constraints.format import Delimited, delimited, frame_of, splitter_of
 from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text, without_start
 from callwright.constraints.literal_values import Notation, notation_of
 from callwright.constraints.text_values import TextCalls, input_words
@@ -35,8 +26,9 @@ from callwright.constraints.tree import (
     Triggered,
 )
 from callwright.constraints.tree import Text as FreeText
-from callwright.conversation import Call, Conversation, FunctionTool, JsonObject, Message, TextPart
-from callwright.dialects.base import Dialect, get_dialect
+from callwright.conversation import FunctionTool, JsonObject
+from callwright.dialects.base import get_dialect
+from callwright.dialects.call_layout import CallLayout, ElementArguments, JsonArguments, TaggedArguments
 from callwright.prompt import Control, Text
 
 __all__ = ["AnswerShape", "CallShape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
@@ -79,25 +71,24 @@ class AnswerShape(msgspec.Struct, frozen=True):
 
 def shape_of(constraint: Constraint) -> AnswerShape | None:
     """The shape of the answers that are asked for; None where the format has none."""
-    dialect = get_dialect(constraint.dialect)
     if not constraint.tools:
         return None
-    cut = Splitter(_controls(constraint.dialect))
-    notation = notation_of(dialect, cut)
-    found: list[tuple[CallShape, CallFormat]] = []
+    dialect = get_dialect(constraint.dialect)
+    layout, marks, cut = dialect.calls.layout, dialect.prompt.marks, splitter_of(dialect)
+    notation = notation_of(layout, cut)
+    calls: list[CallShape] = []
     for tool in constraint.tools:
-        call = _call(dialect, cut, tool, notation)
-        if call is None or (found and call[1].outside != found[0][1].outside):
+        call = _call(layout, cut, tool, notation)
+        if call is None:
             return None
-        found.append(call)
-    frame = found[0][1]
-    sample = Call(constraint.tools[0].name, MARK)
-    reasoning = reasoning_span(dialect, cut, sample)
+        calls.append(call)
+    frame = frame_of(layout, cut, "")
+    reasoning = delimited(marks.thought, cut)
     in_reasoning = constraint.start == "reasoning"
     if (in_reasoning and reasoning is None) or (constraint.prefill and not constraint.demanded):
         return None
     shape = AnswerShape(
-        calls=tuple(call for call, _ in found),
+        calls=tuple(calls),
         open=frame.open,
         separator=frame.separator,
         close=frame.close,
@@ -106,29 +97,29 @@ def shape_of(constraint: Constraint) -> AnswerShape | None:
         prefill=constraint.prefill,
         reasoning=reasoning if not constraint.prefill else None,
         in_reasoning=in_reasoning,
-        preamble=preamble_span(dialect, cut, sample) if not constraint.prefill else None,
+        preamble=delimited(marks.said, cut) if not constraint.prefill else None,
         demanded=constraint.demanded,
-        answer=answer_span(dialect, cut) if not constraint.demanded else None,
+        answer=delimited(marks.answer, cut) if not constraint.demanded else None,
     )
     return shape if constraint.demanded or shape.answer or _trigger(shape) else None
 
 
-def _call(
-    dialect: Dialect, cut: Splitter, tool: FunctionTool, notation: Notation | None
-) -> tuple[CallShape, CallFormat] | None:
-    call = Call(tool.name, MARK)
-    frame = call_format_of(dialect, cut, call, MARK)
-    arguments: GrammarNode | None = Json(arguments_schema(tool), input_words(tool))
-    end: Fixed | None = None
-    if frame is None:
-        texts = TextCalls(dialect, cut, tool)
-        frame = call_format_of(dialect, cut, call, texts.mark) if texts.mark else None
-        arguments = notation.arguments(arguments_schema(tool), tool) if notation else texts.arguments()
-        if frame is not None and arguments is None and _closes(frame.end):
-            arguments, end = TextUntil(frame.end), ()
-    if frame is None or arguments is None:
-        return None
-    return CallShape(tool.name, frame.begin, arguments, frame.end if end is None else end), frame
+def _call(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None) -> CallShape | None:
+    frame = frame_of(layout, cut, tool.name)
+    arguments = _arguments(layout, cut, tool, notation)
+    if arguments is not None:
+        return CallShape(tool.name, frame.begin, arguments, frame.end)
+    return CallShape(tool.name, frame.begin, TextUntil(frame.end), ()) if _closes(frame.end) else None
+
+
+def _arguments(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None) -> GrammarNode | None:
+    """The arguments of a tool; None where no engine holds how they are written."""
+    match layout.arguments:
+        case JsonArguments():
+            return Json(arguments_schema(tool), input_words(tool))
+        case TaggedArguments() | ElementArguments() as tagged:
+            return TextCalls(tagged, cut, tool).arguments()
+    return notation.arguments(arguments_schema(tool), tool) if notation else None
 
 
 def _closes(end: Fixed) -> bool:
@@ -143,25 +134,15 @@ def arguments_schema(tool: FunctionTool) -> JsonObject:
     return {**tool.parameters, "type": "object"}
 
 
-@lru_cache(256)
 def marks_answers(name: str) -> bool:
     """Whether a text that is the answer has marks in this dialect: then its messages have headers."""
-    return answer_span(get_dialect(name), Splitter(_controls(name))) is not None
+    return get_dialect(name).prompt.marks.answer is not None
 
 
-@lru_cache(256)
 def reasoning_opener(name: str) -> str:
     """The text with which this dialect begins reasoning; empty where it writes none."""
-    span = reasoning_span(get_dialect(name), Splitter(_controls(name)), Call("f", MARK))
-    return (fixed_text(span.begin) or "") if span is not None else ""
-
-
-@lru_cache(256)
-def _controls(name: str) -> tuple[str, ...]:
-    """The control tokens of a family, as its prompts name them."""
-    dialect = get_dialect(name)
-    asked = Conversation((Message("user", (TextPart("?"),)),))
-    return tuple(sorted({*dialect.render(asked, dialect.options()).controls, *dialect.stops}))
+    thought = get_dialect(name).prompt.marks.thought
+    return thought[0] if thought else ""
 
 
 # --- as a tree ---
@@ -255,9 +236,10 @@ def _calls(shape: AnswerShape) -> GrammarNode | None:
 
 
 def _more(shape: AnswerShape) -> GrammarNode:
-    """The calls behind the first."""
-    again = _choice([_one(call, call.begin) for call in shape.calls])
-    return Repeat(_row([Literal(shape.separator), again]))
+    """The calls behind the first. What separates them is a part of each: engines that cut a text into lexemes would
+    take a line feed alone for the begin of what ends the calls.
+    """
+    return Repeat(_choice([_one(call, shape.separator + call.begin) for call in shape.calls]))
 
 
 def _one(call: CallShape, begin: Fixed) -> GrammarNode:

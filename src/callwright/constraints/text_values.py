@@ -1,20 +1,18 @@
 """Calls whose values are written as texts: `<parameter=city>\\nParis\\n</parameter>`.
 
-A text flows up to what closes it; values of other types are JSON, which is checked by writing one of each. Of a format
-that writes them another way (its own literals, elements in elements), and of a tool that says that it takes any
-parameter, only the envelope is known: what is in it is free text up to its end.
+A text flows up to what closes it; values of other types are JSON. Of a type that a format writes another way (elements
+in elements), and of a tool that says that it takes any parameter, only the envelope is known: what is in it is free
+text up to its end.
 
 Narrower than the schema, on purpose: only declared parameters, in the schema's order.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from callwright.constraints.format import MARK, written
-from callwright.constraints.format_pieces import Atoms, Splitter, shared_start
+from callwright.constraints.format_pieces import Splitter
 from callwright.constraints.rust_regex import whole_pattern, without_anchors
 from callwright.constraints.schema_subset import enumerated, projected
 from callwright.constraints.tree import (
@@ -28,8 +26,8 @@ from callwright.constraints.tree import (
     TextRule,
     TextUntil,
 )
-from callwright.conversation import Call, FunctionTool, JsonObject
-from callwright.dialects.base import Dialect
+from callwright.conversation import FunctionTool, JsonObject
+from callwright.dialects.call_layout import ElementArguments, TaggedArguments, json_type
 from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted
@@ -38,15 +36,6 @@ __all__ = ["MemberShape", "TextCalls", "in_order", "input_words"]
 
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
-_TEXT: Final = 'a "b" \\c/\n\td'  # what a text has to be written as: itself
-_SAMPLES: Final[Mapping[str, Any]] = {
-    "integer": 7391,
-    "number": 7391.5,
-    "boolean": True,
-    "null": None,
-    "array": ["v", 7391],
-    "object": {"k": ["v", True]},
-}
 
 
 def input_words(tool: FunctionTool) -> TextRule | None:
@@ -60,29 +49,22 @@ def input_words(tool: FunctionTool) -> TextRule | None:
 
 
 class TextCalls:
-    """The arguments of one tool, as texts. `mark` is how `MARK` is written; None when it is not written so at all."""
+    """The arguments of one tool, as texts."""
 
-    def __init__(self, dialect: Dialect, cut: Splitter, tool: FunctionTool) -> None:
-        self._dialect = dialect
+    def __init__(self, layout: TaggedArguments | ElementArguments, cut: Splitter, tool: FunctionTool) -> None:
+        self._layout = layout
         self._cut = cut
         self._tool = tool
-        self._empty = cut.atoms(self._write({}))
-        marked = cut.atoms(self._write(json.loads(MARK)))
-        self._start = shared_start(self._empty, marked)
-        self._behind = len(self._empty) - self._start
-        self.mark = self._inner(marked)
 
     def arguments(self) -> GrammarNode | None:
         """The parameters as nodes; None when there is no saying how they are written."""
         schema = self._tool.parameters or {}
         declared = properties(schema)
-        if schema.get("additionalProperties") or schema.get("patternProperties") or self.mark is None:
+        if schema.get("additionalProperties") or schema.get("patternProperties"):
             return None
         if not declared:
             return Literal(()) if self._tool.parameters is None or "properties" in schema else None
-        separator = self._separator([*declared])
-        if separator is None:
-            return None
+        separator = self._layout.between
         found: list[MemberShape] = []
         for name, inner in declared.items():
             first = self._parameter(name, inner, "")
@@ -92,32 +74,12 @@ class TextCalls:
             found.append(MemberShape(first, later, name in required(schema)))
         return in_order(found, separated=bool(separator))
 
-    def _write(self, arguments: Mapping[str, Any]) -> str:
-        return written(self._dialect, Call(self._tool.name, json.dumps(arguments, ensure_ascii=False)))
-
-    def _inner(self, atoms: Atoms) -> str | None:
-        """What of a written call are its arguments."""
-        end = len(atoms) - self._behind
-        start, behind = atoms[: self._start], atoms[end:]
-        if end <= self._start or start != self._empty[: self._start] or behind != self._empty[self._start :]:
-            return None
-        return "".join(map(str, atoms[self._start : end]))
-
-    def _separator(self, names: list[str]) -> str | None:
-        """What stands between two parameters."""
-        names = [*names, "another_key"][:2]
-        one, other = (self._inner(self._cut.atoms(self._write({name: "x"}))) for name in names)
-        both = self._inner(self._cut.atoms(self._write(dict.fromkeys(names, "x"))))
-        if not (one and other and both and both.startswith(one) and both.endswith(other)):
-            return None
-        return both[len(one) : len(both) - len(other)] if len(both) >= len(one) + len(other) else None
-
     def _parameter(self, name: str, schema: object, lead: str) -> GrammarNode | None:
         """One parameter; `lead` stands before it."""
         ways: dict[tuple[str, str], GrammarNode] = {}
         types = list(self._types(schema))
         for type_, branch in types:
-            sides = self._sides(name, type_)
+            sides = self._layout.sides(name, type_)
             if sides is None:
                 return None
             sides = lead + sides[0], sides[1]
@@ -134,30 +96,12 @@ class TextCalls:
         for branch in branches(schema if isinstance(schema, Mapping) else {}, root):
             type_ = wanted(branch)
             if members := enumerated(branch):
-                types = [type_] if type_ in TYPE_NAMES else dict.fromkeys(map(_type_of, members))
+                types = [type_] if type_ in TYPE_NAMES else dict.fromkeys(map(json_type, members))
                 yield from ((kind, _members_of(kind, members)) for kind in types)
                 continue
             kinds = sorted(TYPE_NAMES) if type_ not in TYPE_NAMES else [type_]
             for kind in kinds:
                 yield kind, branch if len(kinds) == 1 else {"type": kind}
-
-    def _sides(self, name: str, type_: str) -> tuple[str, str] | None:
-        """What stands before and behind a value of this type."""
-        if type_ != "string":
-            return self._around(name, _SAMPLES[type_])
-        plain, odd = self._around(name, "words"), self._around(name, _TEXT)
-        if plain and odd and odd[0].startswith(plain[0]) and odd[1].endswith(plain[1]):
-            return plain  # the others have marks of their own in it
-        return None
-
-    def _around(self, name: str, value: object) -> tuple[str, str] | None:
-        inner = self._inner(self._cut.atoms(self._write({name: value})))
-        forms = [json.dumps(value), json.dumps(value, separators=(",", ":"))]
-        for form in [value] if isinstance(value, str) else forms:
-            before, found, behind = (inner or "").rpartition(form)
-            if found and behind:
-                return before, behind
-        return None
 
     def _text(self, sides: tuple[str, str], words: TextRule | None) -> GrammarNode:
         before, behind = (self._cut.fixed(self._cut.atoms(side)) for side in sides)
@@ -187,26 +131,10 @@ class TextCalls:
 _DEFINITIONS: Final = ("$defs", "definitions")
 
 
-def _type_of(value: object) -> str:
-    """The JSON type of a value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-    return "array" if isinstance(value, list) else "object"
-
-
 def _members_of(kind: str, members: Sequence[object]) -> JsonObject:
     """The schema of those members that are of one type; of all its values where there are none."""
     kinds = ("integer", "number") if kind == "number" else (kind,)
-    own = [member for member in members if _type_of(member) in kinds]
+    own = [member for member in members if json_type(member) in kinds]
     return {"type": kind, "enum": own} if own else {"type": kind}
 
 

@@ -7,37 +7,32 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call
-from callwright.dialects.prompts.template import Frame, Result, WriteCalls
+from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
-__all__ = ["MARKS", "SEP", "frame", "write_calls"]
+__all__ = ["SEP", "calls", "frame", "marks"]
 
 SEP: Final = "<｜tool▁sep｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
 
 # V3: `function<｜tool▁sep｜>NAME`, then a fence with the arguments; V3.1: `NAME<｜tool▁sep｜>` and the arguments.
-MARKS: Final = CallMarks(
-    opens=("<｜tool▁call▁begin｜>",),
-    closes=("<｜tool▁call▁end｜>",),
-    around=("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
-    header=re.compile(
-        rf"\s*(?:function\s*{SEP}\s*([^\n<{{`]*?)\s*(?:```(?:json)?\s*|\n|\Z)|([^\n<{{]*?){SEP}\s*(?:```\w*\s*)?)"
-    ),
-    ends=(_END,),
+_HEADER: Final = re.compile(
+    rf"\s*(?:function\s*{SEP}\s*([^\n<{{`]*?)\s*(?:```(?:json)?\s*|\n|\Z)|([^\n<{{]*?){SEP}\s*(?:```\w*\s*)?)"
 )
+_CALL: Final = ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>")
+_CALLS: Final = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 
 
-def write_calls(out: PromptBuilder, calls: Sequence[Call], head: str, tail: str, between: str) -> None:
-    """Calls, the name and the arguments of each between `head` and `tail`."""
-    out.control("<｜tool▁calls▁begin｜>")
-    for count, call in enumerate(calls):
-        out.text(between if count else "").control("<｜tool▁call▁begin｜>")
-        before, sep, after = head.partition(SEP)
-        out.text(before.format(name=call.name)).control(sep).text(after.format(name=call.name))
-        out.json(call.arguments or "{}").text(tail).control("<｜tool▁call▁end｜>")
-    out.control("<｜tool▁calls▁end｜>")
+def calls(head: str, tail: str = "", between: str = "") -> CallLayout:
+    """Calls with the name and the arguments of each between `head` and `tail`."""
+    return CallLayout(open=_CALLS[0], begin=_CALL[0] + head, end=tail + _CALL[1], between=between, close=_CALLS[1])
+
+
+def marks(layout: CallLayout) -> CallMarks:
+    """What is read: each form, whichever is written."""
+    return CallMarks(layout=layout, opens=_CALL[:1], closes=_CALL[1:], around=_CALLS, header=_HEADER, ends=(_END,))
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -46,13 +41,13 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
 
 
 def frame(
-    calls: WriteCalls, tool: tuple[str, str], thought: tuple[str, str], no_thought: str, off: str | None = None
+    layout: CallLayout, tool: tuple[str, str], thought: tuple[str, str], no_thought: str, off: str | None = None
 ) -> Frame:
     """The turns. `tool` stands around the outputs of a turn; the answer to them goes on without a new turn."""
     return Frame(
         controls=(
             *("<｜begin▁of▁sentence｜>", _END, "<｜User｜>", "<｜Assistant｜>", "<think>", "</think>", SEP),
-            *(*MARKS.opens, *MARKS.closes, *MARKS.around, "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+            *(*_CALL, *_CALLS, "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
             *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
         ),
         begin="<｜begin▁of▁sentence｜>",
@@ -60,7 +55,7 @@ def frame(
         user=("<｜User｜>", ""),
         assistant=("<｜Assistant｜>", _END),
         tool=tool,
-        calls=calls,
+        calls=layout,
         results=_results,
         thought=thought,
         no_thought=no_thought,

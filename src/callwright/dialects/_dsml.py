@@ -12,6 +12,7 @@ space in a value is the value's. The versions differ in the names of the tags an
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -19,19 +20,13 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
-from callwright.dialects.prompts.chat_messages import (
-    arguments_object,
-    format_note,
-    own_words,
-    plain_text,
-    split_instructions,
-    told_messages,
-)
+from callwright.dialects.base import RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import NotJsonError, decode
 
@@ -71,6 +66,16 @@ class DsmlForm(Struct, frozen=True):
     keeps: bool = False
     no_arguments: str = ""
     kin: tuple[str, str] | None = None
+
+    @property
+    def layout(self) -> CallLayout:
+        """See `CallFormat`."""
+        return _layout(self.calls, self.lead, self.no_arguments)
+
+    @property
+    def marks(self) -> TurnMarks:
+        """See `PromptFormat`."""
+        return TurnMarks(thought=("<think>", "</think>"), controls=_CONTROLS)
 
     def outputs(self, texts: Iterable[str]) -> str:
         """Outputs of tools as the model is shown them."""
@@ -183,16 +188,29 @@ def v4_form(names: tuple[str, str], kin: tuple[str, str]) -> DsmlForm:
     )
 
 
-def _tags(calls: str, lead: str) -> ParameterTags:
-    """How a version writes its tags. The name in the opening tag of a block may be lost."""
-    end = f"</{_TOKEN}{calls}>"
-    return ParameterTags(
-        call=f"<{_TOKEN}{lead}invoke name=",
-        call_end=f"</{_TOKEN}{lead}invoke>",
-        parameter=f"<{_TOKEN}{lead}parameter name=",
-        parameter_end=f"</{_TOKEN}{lead}parameter>",
-        blocks=((f"<{_TOKEN}{calls}>", end), (f"<{_TOKEN}", end)),
+@cache
+def _layout(calls: str, lead: str, no_arguments: str = "") -> CallLayout:
+    """How a version writes its calls."""
+    gap = "" if no_arguments else "\n"  # what stands behind a parameter, or between two of them
+    return CallLayout(
+        open=f"\n\n<{_TOKEN}{calls}>\n",
+        begin=f'<{_TOKEN}{lead}invoke name="${{name}}">\n',
+        arguments=TaggedArguments(
+            begin=f'<{_TOKEN}{lead}parameter name="${{key}}" string="${{type}}">',
+            end=f"</{_TOKEN}{lead}parameter>{gap}",
+            between=no_arguments,
+            types={"string": "true", "": "false"},
+        ),
+        end=f"{no_arguments}</{_TOKEN}{lead}invoke>\n",
+        close=f"</{_TOKEN}{calls}>",
     )
+
+
+@cache
+def _tags(calls: str, lead: str) -> ParameterTags:
+    """The tags of a version. The name in the opening tag of a block may be lost."""
+    begin, end = f"<{_TOKEN}{calls}>", f"</{_TOKEN}{calls}>"
+    return ParameterTags.of(_layout(calls, lead), blocks=((begin, end), (f"<{_TOKEN}", end)))
 
 
 # --- prompts ---
@@ -224,22 +242,7 @@ def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptB
     """The block that holds these calls, if there are any."""
     if not calls:
         return out
-    _tag(out.text("\n\n"), f"{form.calls}>\n")
-    for call in calls:
-        _tag(out, f'{form.lead}invoke name="{call.name}">\n')
-        arguments = arguments_object(call)
-        out.text("" if arguments else form.no_arguments)
-        for key, value in arguments.items():
-            is_text = isinstance(value, str)
-            _tag(out, f'{form.lead}parameter name="{key}" string="{"true" if is_text else "false"}">')
-            out.text(value if is_text else json.dumps(value, ensure_ascii=False))
-            _tag(out, f"{form.lead}parameter>\n", "</")
-        _tag(out, f"{form.lead}invoke>\n", "</")
-    return _tag(out, f"{form.calls}>", "</")
-
-
-def _tag(out: PromptBuilder, tag: str, bracket: str = "<") -> PromptBuilder:
-    return out.text(bracket).control(_TOKEN).text(tag)
+    return form.layout.put(out, calls, controls=_CONTROLS)
 
 
 # --- output ---

@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from callwright.conversation import FunctionTool
-from callwright.dialects.readers.notation import Notation, put_value
+from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 
 __all__ = ["declare"]
 
 
-def declare(out: PromptBuilder, form: Notation, tool: FunctionTool) -> None:
+def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
     """Write the declaration of a tool."""
     out.text(f"declaration:{tool.name}")
     declared: dict[str, Any] = {"description": tool.description or ""}
     if tool.parameters:
         declared["parameters"] = {**_object(tool.parameters), "type": _kind(tool.parameters)}
-    put_value(out, form, declared)
+    put_value(out, quote, declared)
 
 
 def _shown(schema: object) -> dict[str, Any]:

@@ -7,8 +7,9 @@ in a user turn.
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
-from callwright.dialects.prompts.template import Frame, Result, call_object, tool_lines
+from callwright.conversation import Conversation
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, Result, tool_lines
 from callwright.prompt import PromptBuilder
 
 __all__ = ["FRAME"]
@@ -16,13 +17,6 @@ __all__ = ["FRAME"]
 _CALL: Final = ("<tool_call>", "</tool_call>")
 _RESULT: Final = ("<tool_response>", "</tool_response>")
 _TOOLS: Final = ("<tools>", "</tools>")
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for count, call in enumerate(calls):
-        out.text("\n" if count else "").control(_CALL[0]).text("\n")
-        call_object(out, call)
-        out.text("\n").control(_CALL[1])
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -50,6 +44,8 @@ def _turn(role: str) -> tuple[str, str]:
     return f"<|start_of_role|>{role}<|end_of_role|>", "<|end_of_text|>\n"
 
 
+_CALLS: Final = CallLayout(begin=f"{_CALL[0]}\n" + in_json(), end=f"}}\n{_CALL[1]}", between="\n")
+
 FRAME: Final = Frame(
     controls=("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", *_CALL, *_RESULT, *_TOOLS),
     system=_turn("system"),
@@ -59,6 +55,6 @@ FRAME: Final = Frame(
     gap="\n",
     thoughts="none",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
 )

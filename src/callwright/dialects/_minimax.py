@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from callwright.conversation import Conversation, Message, TextPart
-from callwright.dialects.prompts.chat_messages import own_words
-from callwright.dialects.prompts.template import Frame, Result, WriteCalls
-from callwright.prompt import PromptBuilder
+from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.prompts.template import Frame, Result
+from callwright.prompt import PromptBuilder, own_words
 
 __all__ = ["END", "minimax_frame", "with_system"]
 
@@ -22,10 +22,10 @@ _TOOLS: Final = (
 
 
 def minimax_frame(
-    controls: tuple[str, ...], *, system: str, how_to: str, thought: tuple[str, str], calls: WriteCalls
+    controls: tuple[str, ...], *, system: str, how_to: str, thought: tuple[str, str], calls: CallLayout
 ) -> Frame:
     """The turns of one version. `system` is the role of system texts and tools, `how_to` stands behind the tools,
-    `thought` around reasoning; `calls` appends the block of some calls.
+    `thought` around reasoning; `calls` is the layout of the calls.
     """
     controls = ("]~!b[", "]~b]", END, *controls)
 

@@ -10,18 +10,20 @@ from typing import Final
 
 from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
-from callwright.dialects.prompts.template import Frame, Place, WriteCalls, WriteResults
+from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.prompts.template import Frame, Place, WriteResults
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
-__all__ = ["HISTORY", "MARKS", "call_id", "frame"]
+__all__ = ["HISTORY", "call_id", "frame", "marks"]
 
-MARKS: Final = CallMarks(
-    opens=("[TOOL_CALLS]",),
-    header=re.compile(r"\s*(?:([^\n<{\[]*?)\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?\[ARGS\]\s*|([\w./-]+)\s*\Z)"),
-    thoughts=(("[THINK]", "[/THINK]"), ("<think>", "</think>")),
-    ends=("</s>",),
-)
+_HEADER: Final = re.compile(r"\s*(?:([^\n<{\[]*?)\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?\[ARGS\]\s*|([\w./-]+)\s*\Z)")
+
+
+def marks(layout: CallLayout) -> CallMarks:
+    """What is read: either form, whichever is written."""
+    thoughts = (("[THINK]", "[/THINK]"), ("<think>", "</think>"))
+    return CallMarks(layout=layout, opens=("[TOOL_CALLS]",), header=_HEADER, thoughts=thoughts, ends=("</s>",))
 
 
 def call_id(number: int) -> str:
@@ -33,7 +35,7 @@ HISTORY: Final = HistoryRules(call_id=lambda _, number: call_id(number))
 
 
 def frame(
-    calls: WriteCalls, results: WriteResults, *, system: bool, place: Place, reasons: bool, space: str = ""
+    calls: CallLayout, results: WriteResults, *, system: bool, place: Place, reasons: bool, space: str = ""
 ) -> Frame:
     """The turns; `system`: there are tokens for its turn, `reasons`: such models do, `space`: what stands behind the
     tokens of turns and tools and before an answer.

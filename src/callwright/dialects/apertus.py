@@ -4,12 +4,12 @@ Source: the chat template of Apertus-8B-Instruct: the tools stand as TypeScript 
 the calls as a list in the turn of the assistant, which goes on behind them.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation, FunctionTool
+from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
@@ -21,17 +21,8 @@ __all__ = ["DIALECT"]
 _OPEN: Final = "<|tools_prefix|>"
 _CLOSE: Final = "<|tools_suffix|>"
 _THOUGHT: Final = ("<|inner_prefix|>", "<|inner_suffix|>")
-_MARKS: Final = CallMarks(
-    opens=(_OPEN,), closes=(_CLOSE,), keyed=True, thoughts=(_THOUGHT,), ends=("<|assistant_end|>",)
-)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.control(_OPEN).text("[")
-    for count, call in enumerate(calls):
-        out.text(", {" if count else "{", json.dumps(call.name, ensure_ascii=False), ": ")
-        out.json(call.arguments or "{}").text("}")
-    out.text("]").control(_CLOSE)
+_CALLS: Final = CallLayout(open=f"{_OPEN}[", begin="{${name:json}: ", end="}", between=", ", close=f"]{_CLOSE}")
+_MARKS: Final = CallMarks.of(_CALLS, keyed=True, thoughts=(_THOUGHT,), ends=("<|assistant_end|>",))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -65,7 +56,7 @@ _FRAME: Final = Frame(
     thought=_THOUGHT,
     place="after system",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
     without_tools="<|developer_start|>Deliberation: disabled\nTool Capabilities: disabled<|developer_end|>",
     resumes=True,

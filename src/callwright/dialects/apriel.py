@@ -4,13 +4,12 @@ The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoni
 Apriel-1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
 """
 
-import json
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, put_example
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -20,21 +19,12 @@ __all__ = ["DIALECT"]
 _OPEN: Final = "<tool_calls>"
 _CLOSE: Final = "</tool_calls>"
 _THOUGHT: Final = ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")
-_MARKS: Final = CallMarks(
-    opens=(_OPEN,),
-    closes=(_CLOSE,),
-    special=False,
-    thoughts=(_THOUGHT, ("<think>", "</think>")),
-    ends=("[END FINAL RESPONSE]", "<|end|>"),
+_CALLS: Final = CallLayout(
+    open=f"{_OPEN}[", begin=in_json(), end='${, "id": id:json}}', between=", ", close=f"]{_CLOSE}"
 )
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text(_OPEN, "[")
-    for count, call in enumerate(calls):
-        out.text(", " if count else "", f'{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": ')
-        out.json(call.arguments or "{}").text(f', "id": {json.dumps(call.id)}}}' if call.id else "}")
-    out.text("]", _CLOSE)
+_MARKS: Final = CallMarks.of(
+    _CALLS, special=False, thoughts=(_THOUGHT, ("<think>", "</think>")), ends=("[END FINAL RESPONSE]", "<|end|>")
+)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -45,7 +35,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         "Return all function calls as a list of JSON objects within <tool_calls></tool_calls> XML tags, each with the "
         "name of the function and its arguments:\n"
     )
-    _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
+    put_example(out, _CALLS)
 
 
 _FRAME: Final = Frame(
@@ -62,7 +52,7 @@ _FRAME: Final = Frame(
     gap="\n",
     calls_begin="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

@@ -20,6 +20,7 @@ from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation
+from callwright.dialects.call_layout import CallLayout
 from callwright.errors import RequestError, nearest
 from callwright.prompt import Prompt
 from callwright.stream_reader import Parse, StreamReader
@@ -31,6 +32,7 @@ __all__ = [
     "PromptFormat",
     "ReadBy",
     "RenderOptions",
+    "TurnMarks",
     "dialect_names",
     "get_dialect",
     "read_options",
@@ -43,8 +45,26 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     add_generation_prompt: bool = True
 
 
+class TurnMarks(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands around the parts of an answer, as `write` has it; None where nothing does.
+
+    `thought` stands around reasoning. `said` stands around text before calls, where a control token begins it: then any
+    text can stand there. `answer` stands around text that is the whole answer, without the stop token. `controls` are
+    the texts in a turn that are control tokens.
+    """
+
+    thought: tuple[str, str] | None = None
+    said: tuple[str, str] | None = None
+    answer: tuple[str, str] | None = None
+    controls: tuple[str, ...] = ()
+
+
 class PromptFormat(Protocol):
     """How a conversation is rendered for one family."""
+
+    @property
+    def marks(self) -> TurnMarks:
+        """What stands around the parts of an answer."""
 
     def render(self, conversation: Conversation, options: Any) -> Prompt:
         """The whole prompt, for completion endpoints (mode raw)."""
@@ -59,6 +79,10 @@ class PromptFormat(Protocol):
 class CallFormat(Protocol):
     """How one family writes calls."""
 
+    @property
+    def layout(self) -> CallLayout:
+        """What is written."""
+
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Read one output and emit its events. `start` says where it begins, see `callwright.prompt.Prompt`."""
 
@@ -69,11 +93,13 @@ class PromptBy(msgspec.Struct, frozen=True):
     render: Callable[[Conversation, Any], Prompt]
     messages: Callable[[Conversation, Any], list[dict[str, Any]]]
     write: Callable[[AssistantTurn], str]
+    marks: TurnMarks
 
 
 class ReadBy(msgspec.Struct, frozen=True):
     """A call format that is read by a function of its own."""
 
+    layout: CallLayout
     parse: Callable[[StreamReader, str, Toolset], Parse[None]]
 
 
@@ -130,7 +156,7 @@ def _made(fields: dict[str, Any]) -> Dialect:
 
 
 _ENTRY_POINTS = "callwright.dialects"
-_NOT_DIALECTS = {"base", "detect", "prompts", "readers"}
+_NOT_DIALECTS = {"base", "call_layout", "detect", "prompts", "readers"}
 
 
 @cache

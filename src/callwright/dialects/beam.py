@@ -9,23 +9,21 @@ structure. Source: vLLM's parser for Beam; nothing says how its template shows t
 Harmony, the tools in words.
 """
 
-import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
-from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import CallStarted, Markup, Problem
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["DIALECT"]
@@ -34,46 +32,22 @@ __all__ = ["DIALECT"]
 _TAGS: Final = ParameterTags(
     call=START, call_end=CALL, parameter="<rfl:parameter name=", parameter_end="</rfl:parameter>", lines=True
 )
+_NEXT: Final = f"{END}{START}assistant"
+_CALLS: Final = CallLayout(
+    begin=f" to=${{name}}{CHANNEL}analysis {CONSTRAIN}xml{MESSAGE}",
+    arguments=TaggedArguments(begin='<rfl:parameter name="${key}">\n', end="\n</rfl:parameter>"),
+    between=_NEXT,
+    stop=CALL,
+)
 # What belongs into a header.
 _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|final|xml|json|code)\b")
-_NEXT: Final = f"{END}{START}assistant"
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
 # Text without a header is held so long; what is longer flows as an answer. A header is at most so long.
 _MAX_BARE: Final = 256
 _MAX_HEADER: Final = 2_000
 
 
-class Options(RenderOptions, frozen=True, kw_only=True):
-    """What every dialect can be told."""
-
-
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `<|start|>assistant`."""
-    return _FRAME.render(conversation, options)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: a message for its reasoning, its answer, and each call."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for number, call in enumerate(calls):
-        if number:
-            out.control(END, START).text("assistant")
-        out.text(f" to={call.name}").control(CHANNEL).text("analysis ").control(CONSTRAIN).text("xml").control(MESSAGE)
-        for key, value in arguments_object(call).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            out.text(f'<rfl:parameter name="{key}">\n{text}\n</rfl:parameter>')
-    out.control(CALL)
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -90,7 +64,7 @@ _FRAME: Final = Frame(
     tool=("", ""),
     said=(f"{CHANNEL}final{MESSAGE}", ""),
     gap=_NEXT,
-    calls=_calls,
+    calls=_CALLS,
     calls_end="",
     results=_results,
     thought=(f"{CHANNEL}analysis{MESSAGE}", _NEXT),
@@ -176,7 +150,6 @@ DIALECT = Dialect(
     template_markers=("<rfl:parameter",),
     source="vLLM's parser for Beam",
     stops=(RETURN, CALL),
-    options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=_FRAME,
+    calls=ReadBy(_CALLS, parse),
 )

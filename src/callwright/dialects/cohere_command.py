@@ -11,10 +11,11 @@ from typing import Final, Literal
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, call_object
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, put_example
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
@@ -34,21 +35,19 @@ _ACTION: Final = ("<|START_ACTION|>", "<|END_ACTION|>")
 _THOUGHT: Final = ("<|START_THINKING|>", "<|END_THINKING|>")
 _TEXT: Final = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")
 _RESULT: Final = ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")
-_MARKS: Final = CallMarks(
-    opens=_ACTION[:1],
-    closes=_ACTION[1:],
+_CALLS: Final = CallLayout(
+    open=f"{_ACTION[0]}[",
+    begin="\n    " + in_json("tool_name", "parameters", lead='"tool_call_id": "${number}", '),
+    end="}",
+    between=",",
+    close=f"\n]{_ACTION[1]}",
+)
+_MARKS: Final = CallMarks.of(
+    _CALLS,
     around=(*_TEXT, "<|START_TEXT|>", "<|END_TEXT|>", *CITATIONS),
     thoughts=(_THOUGHT,),
     ends=("<|END_OF_TURN_TOKEN|>",),
 )
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
-    out.control(_ACTION[0]).text("[")
-    for number, call in enumerate(calls, first):
-        out.text(",\n    " if number > first else "\n    ")
-        call_object(out, call, "tool_name", "parameters", lead=f'"tool_call_id": "{number}", ')
-    out.text("\n]").control(_ACTION[1])
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -59,7 +58,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         "their results come in the next turn.\n\n## Available Tools\nHere is the list of tools that you have available "
         f"to you:\n\n```json\n[\n    {lines}\n]\n```\n\nThe form of a call:\n"
     )
-    _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
+    put_example(out, _CALLS, _ACTION)
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -91,7 +90,7 @@ _FRAME: Final = Frame(
     calls_begin="".join(_THOUGHT),
     place="system first",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
 )
 
@@ -126,6 +125,6 @@ DIALECT = Dialect(
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    calls=ReadBy(_CALLS, parse),
 )

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.prompts.template import Frame, Result, call_list
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
@@ -23,16 +24,13 @@ __all__ = ["DIALECT"]
 
 
 _OPEN: Final = "Action:"
-_MARKS: Final = CallMarks(opens=(_OPEN,), around=CITATIONS, special=False, ends=("<|END_OF_TURN_TOKEN|>",))
+_CALLS: Final = CallLayout(
+    open=f"{_OPEN} ```json\n[", begin=in_json("tool_name", "parameters"), end="}", between=", ", close="]\n```"
+)
+_MARKS: Final = CallMarks.of(_CALLS, around=CITATIONS, special=False, ends=("<|END_OF_TURN_TOKEN|>",))
 _MAX_NO_CALL: Final = 200
 _NO_CALL = re.compile(r'\[\s*\{\s*"tool_name"\s*:\s*"directly[-_]answer"\s*,\s*"parameters"\s*:\s*\{\s*\}\s*\}\s*\]')
 _MAY_BE_NO_CALL = re.compile(r'\[[\s\w{}":,-]*\Z')
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text(f"{_OPEN} ```json\n")
-    call_list(out, calls, "tool_name", "parameters")
-    out.text("\n```")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -64,7 +62,7 @@ _FRAME: Final = Frame(
     tool=turn("SYSTEM"),
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
 )
 
@@ -102,5 +100,5 @@ DIALECT = Dialect(
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     prompt=_FRAME,
-    calls=ReadBy(parse),
+    calls=ReadBy(_CALLS, parse),
 )

@@ -6,15 +6,16 @@ which show no tools.
 
 from typing import Final
 
-from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
+from callwright.dialects._deepseek import SEP, calls, frame, marks
 from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import ThinkingOptions
 
 __all__ = ["DIALECT"]
 
 
+_CALLS: Final = calls(f"function{SEP}${{name}}\n```json\n", "\n```", "\n")
 _FRAME: Final = frame(
-    lambda out, calls, _: write_calls(out, calls, f"function{SEP}{{name}}\n```json\n", "\n```", "\n"),
+    _CALLS,
     tool=("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
     thought=("<think>\n", "\n</think>\n\n"),
     no_thought="",
@@ -31,5 +32,5 @@ DIALECT = Dialect(
     stops=("<｜end▁of▁sentence｜>",),
     options=ThinkingOptions,
     prompt=_FRAME,
-    calls=MARKS,
+    calls=marks(_CALLS),
 )

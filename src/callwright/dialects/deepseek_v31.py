@@ -6,7 +6,7 @@ reasoning holds an empty thought; an answer that is not to think begins behind `
 
 from typing import Final, Literal
 
-from callwright.dialects._deepseek import MARKS, SEP, frame, write_calls
+from callwright.dialects._deepseek import SEP, calls, frame, marks
 from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.template import ThinkingOptions
 
@@ -19,8 +19,9 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
     thinking: Literal["model", "open", "off"] = "off"
 
 
+_CALLS: Final = calls(f"${{name}}{SEP}")
 _FRAME: Final = frame(
-    lambda out, calls, _: write_calls(out, calls, f"{{name}}{SEP}", "", ""),
+    _CALLS,
     tool=("", ""),
     thought=("<think>", "</think>"),
     no_thought="<think></think>",
@@ -38,5 +39,5 @@ DIALECT = Dialect(
     stops=("<｜end▁of▁sentence｜>",),
     options=Options,
     prompt=_FRAME,
-    calls=MARKS,
+    calls=marks(_CALLS),
 )

@@ -4,20 +4,19 @@ A line feed on each side of a value is structure. Source: the prompt of dots3 as
 parser.
 """
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.chat_messages import arguments_object, own_words
+from callwright.conversation import Conversation
+from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -27,15 +26,13 @@ __all__ = ["DIALECT"]
 _END: Final = "<|endofassistant|>"
 _OPEN: Final = "<dots_function_call>"
 _CLOSE: Final = "</dots_function_call>"
-_TAGS: Final = ParameterTags(
-    call="<invoke name=",
-    call_end="</invoke>",
-    parameter="<parameter name=",
-    parameter_end="</parameter>",
-    blocks=((_OPEN, _CLOSE),),
-    lines=True,
-    control=False,
+_CALLS: Final = CallLayout(
+    begin=f'{_OPEN}\n<invoke name="${{name}}">\n',
+    arguments=TaggedArguments(begin='<parameter name="${key}">\n', end="\n</parameter>\n"),
+    end=f"</invoke>\n{_CLOSE}",
+    between="\n",
 )
+_TAGS: Final = ParameterTags.of(_CALLS, control=False)
 _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
@@ -66,42 +63,12 @@ param-value-2
 </dots_function_call>"""
 
 
-class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one.
-    """
-
-
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `<|assistant|>`. Outputs of one round stand in one turn of the user."""
-    return _FRAME.render(conversation, options)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: a block for each call."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_TOOLS, tool_lines(conversation))
     own_words(out, _HOW_TO, _CONTROLS)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for number, call in enumerate(calls):
-        out.text("\n" if number else "").control(_OPEN).text(f'\n<invoke name="{call.name}">')
-        for key, value in arguments_object(call).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            out.text(f'\n<parameter name="{key}">\n{text}\n</parameter>')
-        out.text("\n</invoke>\n").control(_CLOSE)
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -117,7 +84,7 @@ _FRAME: Final = Frame(
     assistant=("<|assistant|>", _END),
     tool=("<|user|>", "<|endofuser|>"),
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
     gap="\n",
 )
@@ -177,7 +144,7 @@ DIALECT = Dialect(
     template_markers=("<dots_function_call>",),
     source="prompt of dots3 as engines have written it down; vLLM's parser",
     stops=("<|endofassistant|>",),
-    options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=ReadBy(_CALLS, parse),
 )

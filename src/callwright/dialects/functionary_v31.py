@@ -6,11 +6,11 @@ call stand in the system turn.
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
@@ -18,7 +18,9 @@ from callwright.prompt import PromptBuilder
 __all__ = ["DIALECT"]
 
 
+_CALLS: Final = CallLayout(begin="<function=${name}>", end="</function>")
 _MARKS: Final = CallMarks(
+    layout=_CALLS,
     opens=("<function=",),
     closes=("</function>",),
     header=re.compile(r"""["']?([^<>{}"'\n]*?)["']?\s*>\s*"""),
@@ -47,11 +49,6 @@ Reminder:
 """
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for call in calls:
-        out.text(f"<function={call.name}>").json(call.arguments or "{}").text("</function>")
-
-
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text("You have access to the following functions:\n")
     for tool in conversation.tools:
@@ -75,7 +72,7 @@ _FRAME: Final = Frame(
     calls_end="<|eom_id|>",
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

@@ -5,12 +5,12 @@ template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools sta
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
@@ -23,7 +23,8 @@ __all__ = ["DIALECT"]
 
 _NEXT: Final = ">>>"
 _ALL: Final = "all"
-_MARKS: Final = CallMarks(opens=(_NEXT,))
+_CALLS: Final = CallLayout(begin="${name}\n", between=_NEXT)
+_MARKS: Final = CallMarks(layout=_CALLS, opens=(_NEXT,))
 # The line of a recipient is at most so long.
 _MAX_LINE: Final = 200
 _HOW_TO: Final = (
@@ -33,11 +34,6 @@ _HOW_TO: Final = (
 )
 _LINE = re.compile(r"([^\n<>{}]+)\n\s*(?=\S)")
 _MAY_BE_LINE = re.compile(r"[^\n<>{}]*(?:\n\s*)?\Z")
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for count, call in enumerate(calls):
-        out.text(_NEXT if count else "", f"{call.name}\n").json(call.arguments or "{}")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -61,7 +57,7 @@ _FRAME: Final = Frame(
     gap=_NEXT,
     tools=_tools,
     place="system first",
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 
@@ -114,5 +110,5 @@ DIALECT = Dialect(
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     prompt=_FRAME,
-    calls=ReadBy(parse),
+    calls=ReadBy(_CALLS, parse),
 )

@@ -9,14 +9,13 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects._gemma import declare
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
+from callwright.dialects.prompts.literal_arguments import put_value
+from callwright.dialects.readers.notation import Notation
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -47,7 +46,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         _begin(out, "developer").text("\n".join(instructions))
         for tool in conversation.tools:
             out.control(_DECLARE[0])
-            declare(out, _FORM, tool)
+            declare(out, _FORM.quote, tool)
             out.control(_DECLARE[1])
         out.control("<end_of_turn>").text("\n")
     answering = False
@@ -61,15 +60,14 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if not answering:
                     _begin(out, "model")
                 out.text(plain_text(message.parts, number).strip() if message else "")
-                for call in calls:
-                    put_call(out, _FORM, call)
+                _FORM.layout.put(out, calls, controls=_CONTROLS)
                 if not calls:
                     out.control("<end_of_turn>").text("\n")
                 answering = bool(calls)
             case ToolTurn(outputs):
                 for name, output in outputs:
                     out.control(_RESULT[0]).text(f"response:{name}")
-                    put_value(out, _FORM, {"value": plain_text(output.parts, number)})
+                    put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
                     out.control(_RESULT[1])
                 answering = True
             case _:
@@ -84,7 +82,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     out = PromptBuilder().text(_CAN_CALL + "\n")
     for tool in conversation.tools:
         out.control(_DECLARE[0])
-        declare(out, _FORM, tool)
+        declare(out, _FORM.quote, tool)
         out.control(_DECLARE[1])
     return told_messages(
         conversation,
@@ -103,8 +101,7 @@ def write(turn: AssistantTurn) -> str:
 def _said(turn: AssistantTurn) -> Prompt:
     out = PromptBuilder()
     out.text(turn.text)
-    for call in turn.calls:
-        put_call(out, _FORM, call)
+    _FORM.layout.put(out, turn.calls, controls=_CONTROLS)
     return Prompt(out.pieces(), _CONTROLS)
 
 
@@ -116,11 +113,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<start_of_turn>").text(f"{role}\n")
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return NotationReader(source, tools, _FORM, (("<think>", "</think>"),)).read(start)
-
-
 DIALECT = Dialect(
     name="functiongemma",
     aliases=("function_gemma",),
@@ -130,6 +122,6 @@ DIALECT = Dialect(
     source="documentation of FunctionGemma-270m-it",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),
+    calls=_FORM,
 )

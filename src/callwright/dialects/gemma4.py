@@ -12,9 +12,10 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects._gemma import declare
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.notation import Notation, NotationReader, put_call, put_value
+from callwright.dialects.prompts.literal_arguments import put_value
+from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
@@ -24,8 +25,8 @@ __all__ = ["DIALECT"]
 _STOPS: Final = ("<turn|>", "<|tool_response>")
 
 _RESULT: Final = ("<|tool_response>", "<tool_response|>")
-_FORM: Final = Notation("<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=_STOPS)
 _THOUGHT: Final = ("<|channel>", "<channel|>")
+_FORM: Final = Notation("<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=_STOPS, thoughts=(_THOUGHT,))
 _THOUGHT_NAME: Final = "thought\n"
 _TOOL: Final = ("<|tool>", "<tool|>")
 _CONTROLS: Final = (
@@ -71,15 +72,14 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if reasoning and calls and number > asked:
                     out.control(_THOUGHT[0]).text(f"{_THOUGHT_NAME}{reasoning}\n").control(_THOUGHT[1])
                 out.text(plain_text(message.parts, number).strip() if message else "")
-                for call in calls:
-                    put_call(out, _FORM, call)
+                _FORM.layout.put(out, calls, controls=_CONTROLS)
                 if not calls:
                     out.control("<turn|>").text("\n")
                 answering = bool(calls)
             case ToolTurn(outputs):
                 for name, output in outputs:
                     out.control(_RESULT[0]).text(f"response:{name}")
-                    put_value(out, _FORM, {"value": plain_text(output.parts, number)})
+                    put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
                     out.control(_RESULT[1])
                 answering = True
             case _:
@@ -115,15 +115,14 @@ def _said(turn: AssistantTurn) -> Prompt:
     if turn.reasoning:
         out.control(_THOUGHT[0]).text(_THOUGHT_NAME + turn.reasoning).control(_THOUGHT[1])
     out.text(turn.text)
-    for call in turn.calls:
-        put_call(out, _FORM, call)
+    _FORM.layout.put(out, turn.calls, controls=_CONTROLS)
     return Prompt(out.pieces(), _CONTROLS)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     for tool in conversation.tools:
         out.control(_TOOL[0])
-        declare(out, _FORM, tool)
+        declare(out, _FORM.quote, tool)
         out.control(_TOOL[1])
 
 
@@ -147,7 +146,7 @@ class _Reader(NotationReader):
     """The notation, and thoughts in a channel that is named behind its opener."""
 
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _FORM, (_THOUGHT,))
+        super().__init__(source, tools, _FORM)
         self._in_channel_thought = False  # a thought was read
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
@@ -185,6 +184,11 @@ DIALECT = Dialect(
     source="chat template of gemma-4-31B-it",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=(_THOUGHT[0] + _THOUGHT_NAME, _THOUGHT[1]), controls=_CONTROLS),
+    ),
+    calls=ReadBy(_FORM.layout, parse),
 )

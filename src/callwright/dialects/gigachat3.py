@@ -4,15 +4,15 @@ The format of GigaChat 3, 3.1 and 3.5; the last bracket ends a call. Source: the
 tools stand as TypeScript in the system turn. The template shows one call of a turn; all are shown here.
 """
 
-from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from callwright.calls.history import HistoryRules
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, PromptBy
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
@@ -30,19 +30,9 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 
 _ROLE: Final = "<|role_sep|>\n"
 _END: Final = "<|message_sep|>"
-_MARKS: Final = CallMarks(opens=("<|function_call|>", f"{_END}\n\nfunction call{_ROLE}"), ends=(_END,))
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for call in calls:
-        out.control("<|function_call|>")
-        call_object(out, call)
-
-
-def _calls_in_turns(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for call in calls:
-        out.control(_END).text("\n\nfunction call").control("<|role_sep|>").text("\n")
-        call_object(out, call)
+_CALLS: Final = CallLayout(begin="<|function_call|>" + in_json(), end="}")
+_IN_TURNS: Final = CallLayout(begin=f"{_END}\n\nfunction call{_ROLE}" + in_json(), end="}")
+_MARKS: Final = CallMarks.of(_CALLS, opens=(f"{_END}\n\nfunction call{_ROLE}",), ends=(_END,))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -58,11 +48,11 @@ _FRAME: Final = Frame(
     assistant=(f"assistant{_ROLE}", f"{_END}\n\n"),
     tool=(f"function result{_ROLE}", f"{_END}\n\n"),
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 
-_OLDER: Final = msgspec.structs.replace(_FRAME, calls=_calls_in_turns)
+_OLDER: Final = msgspec.structs.replace(_FRAME, calls=_IN_TURNS)
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
@@ -80,6 +70,6 @@ DIALECT = Dialect(
     source="chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
     stops=("<|message_sep|>", "</s>"),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=_MARKS,
 )

@@ -6,14 +6,12 @@ reasoning's tags itself.
 
 from typing import Any, Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation
 from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, said, told
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -50,11 +48,6 @@ def write(turn: AssistantTurn) -> str:
     return said(turn, _TAGS).text
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return KeyValueReader(source, tools, _TAGS, ends=GLM_ENDS).read(start)
-
-
 DIALECT = Dialect(
     name="glm45",
     aliases=("glm", "glm4", "glm46"),
@@ -64,6 +57,11 @@ DIALECT = Dialect(
     source="chat templates of GLM-4.5 and GLM-4.6",
     stops=GLM_ENDS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=CONTROLS),
+    ),
+    calls=KeyValueForm(_TAGS, ends=GLM_ENDS),
 )

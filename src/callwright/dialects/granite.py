@@ -5,24 +5,20 @@ Granite-3.3-2B-Instruct: the tools stand in a turn of their own.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
 
-_MARKS: Final = CallMarks(opens=("<|tool_call|>", "<tool_call>"), ends=("<|end_of_text|>",))
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.control("<|tool_call|>")
-    call_list(out, calls)
+_CALLS: Final = CallLayout(open="<|tool_call|>[", begin=in_json(), end="}", between=", ", close="]")
+_MARKS: Final = CallMarks.of(_CALLS, opens=("<tool_call>",), ends=("<|end_of_text|>",))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -44,7 +40,7 @@ _FRAME: Final = Frame(
     thought=("<think>", "</think>"),
     place="after system",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

@@ -5,25 +5,20 @@ Source: the model's card and vLLM's parser. The last bracket ends a call. Turns 
 """
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, call_object
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
 
-_MARKS: Final = CallMarks(opens=("<function_call>",), around=("</function_call>",), special=False)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for count, call in enumerate(calls):
-        out.text("\n<function_call> " if count else "<function_call> ")
-        call_object(out, call)
+_CALLS: Final = CallLayout(begin="<function_call> " + in_json(), end="}", between="\n")
+_MARKS: Final = CallMarks.of(_CALLS, around=("</function_call>",), special=False)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -42,7 +37,7 @@ _FRAME: Final = Frame(
     tool=("FUNCTION RESPONSE: ", "\n"),
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

@@ -5,17 +5,17 @@ template, or that of Granite 4: the tools stand as JSON lines in the system turn
 Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
 """
 
-import json
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.conversation import AssistantTurn, Call, Conversation, Message, NamedTool, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
 from callwright.dialects import _granite4
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, filled, in_json
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder, neutralise_json
+from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -25,7 +25,8 @@ _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 _END_OF_GRANITE: Final = "<|end_of_text|>"
 # The tags are words to most of the tokenizers: they may stand in any text.
-_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False, ends=(_END_OF_GRANITE,))
+_CALLS: Final = CallLayout(begin=f"{_OPEN}\n" + in_json(), end=f"}}\n{_CLOSE}", between="\n")
+_MARKS: Final = CallMarks.of(_CALLS, special=False, ends=(_END_OF_GRANITE,))
 _CONTROLS: Final = (
     *("<|im_start|>", *_ENDS, _OPEN, _CLOSE, "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     *("<think>", "</think>"),
@@ -72,9 +73,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if reasoning and number > asked:
                     out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
                 out.text(plain_text(message.parts, number) if message else "")
-                for count, call in enumerate(calls):
-                    out.text("\n" if count or turn.text else "").control(_OPEN)
-                    out.text(f"\n{_call_json(_safe(call))}\n").control(_CLOSE)
+                _CALLS.put(out.text("\n" if calls and turn.text else ""), calls, controls=_CONTROLS)
             case ToolTurn(outputs):
                 out.control("<|im_start|>").text("user")
                 for _, output in outputs:
@@ -100,8 +99,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one block for each call."""
     thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    said = [turn.text] if turn.text else []
-    return thought + "\n".join(said + [f"{_OPEN}\n{_call_json(call)}\n{_CLOSE}" for call in turn.calls])
+    return thought + "\n".join(filter(None, (turn.text, _CALLS.text(turn.calls))))
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
@@ -134,20 +132,10 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 def _prefill(conversation: Conversation) -> str:
     match conversation.tool_choice:
         case NamedTool(name):
-            return f'{_OPEN}\n{{"name": "{name}", "arguments": '
+            return filled(_CALLS.begin, {"name": name})
         case "required":
-            return f'{_OPEN}\n{{"name": "'
+            return _CALLS.begin.partition("${")[0] + '"'
     return ""
-
-
-def _call_json(call: Call) -> str:
-    name = json.dumps(call.name, ensure_ascii=False)
-    return f'{{"name": {name}, "arguments": {call.arguments or "{}"}}}'
-
-
-def _safe(call: Call) -> Call:
-    """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
-    return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, _CONTROLS))
 
 
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
@@ -182,6 +170,11 @@ DIALECT = Dialect(
     source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
     stops=("<|im_end|>", _END_OF_GRANITE),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>\n", "\n</think>\n\n"), controls=_CONTROLS),
+    ),
     calls=_MARKS,
 )

@@ -5,16 +5,14 @@ Source: the format as vLLM's parser and tests state it. The template was not see
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -25,7 +23,9 @@ _END: Final = "<|end_message|>"
 _MODEL: Final = "<|message_model|>"
 _TEXT: Final = "<|content_text|>"
 _THINKING: Final = "<|content_thinking|>"
+_CALLS: Final = CallLayout(begin=f"${{name}}{_INVOKE}" + in_json(arguments="args"), end=f"}}{_END}", between=_MODEL)
 _MARKS: Final = CallMarks(
+    layout=_CALLS,
     opens=(_INVOKE,),
     closes=(_END,),
     around=(_MODEL, _TEXT, "<|content_tool_error|>"),
@@ -38,15 +38,6 @@ _NAME = re.compile(rf"([^\n<{{}}]+?)(?={re.escape(_INVOKE)})")
 _WORD = re.compile(r"[\w.:/-]+")
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for count, call in enumerate(calls):
-        if count:
-            out.control(_MODEL)
-        out.text(call.name).control(_INVOKE)
-        call_object(out, call, arguments="args")
-        out.control(_END)
-
-
 _FRAME: Final = Frame(
     controls=("<|message_system|>", "<|message_user|>", "<|message_tool|>", _MODEL, _TEXT, _THINKING, _INVOKE, _END),
     system=(f"<|message_system|>{_TEXT}", _END),
@@ -56,7 +47,7 @@ _FRAME: Final = Frame(
     thought=(_THINKING, f"{_END}{_MODEL}"),
     said=(_TEXT, _END),
     gap=_MODEL,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 
@@ -118,5 +109,5 @@ DIALECT = Dialect(
     stops=("<|content_model_end_sampling|>",),
     options=ThinkingOptions,
     prompt=_FRAME,
-    calls=ReadBy(parse),
+    calls=ReadBy(_CALLS, parse),
 )

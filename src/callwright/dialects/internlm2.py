@@ -5,12 +5,12 @@ system turn of the name `<|plugin|>`, outputs in one of the environment.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -18,17 +18,8 @@ __all__ = ["DIALECT"]
 
 
 _PLUGIN: Final = "<|plugin|>"
-_MARKS: Final = CallMarks(
-    opens=(f"<|action_start|>{_PLUGIN}", f"<|action_start|> {_PLUGIN}", f"<|action_start|>\n{_PLUGIN}"),
-    closes=("<|action_end|>",),
-)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for call in calls:
-        out.control("<|action_start|>", _PLUGIN)
-        call_object(out, call, arguments="parameters")
-        out.control("<|action_end|>")
+_CALLS: Final = CallLayout(begin=f"<|action_start|>{_PLUGIN}" + in_json(arguments="parameters"), end="}<|action_end|>")
+_MARKS: Final = CallMarks.of(_CALLS, opens=(f"<|action_start|> {_PLUGIN}", f"<|action_start|>\n{_PLUGIN}"))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -55,7 +46,7 @@ _FRAME: Final = Frame(
     tool=(f"<|im_start|>environment name={_PLUGIN}\n", "<|im_end|>\n"),
     place="after system",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

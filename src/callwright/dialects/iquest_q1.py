@@ -8,14 +8,11 @@ in the system turn, outputs in a turn of the user.
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.conversation import Call
-from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls
+from callwright.dialects.base import Dialect
+from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -31,10 +28,6 @@ _CONTROLS: Final = (
 # --- prompts ---
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    put_calls(out, _TAGS, calls)
-
-
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
     for result in results:
         out.control("<tool_response>").text(result.text).control("</tool_response>")
@@ -46,19 +39,11 @@ _FRAME: Final = Frame(
     user=("<|iquest_user|>", _END),
     assistant=("<|iquest_assistant|>", _END),
     tool=("<|iquest_user|>", _END),
-    calls=_calls,
+    calls=_TAGS.layout,
     results=_results,
     thought=_THOUGHT,
     no_thought="".join(_THOUGHT),
 )
-
-
-# --- output ---
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return KeyValueReader(source, tools, _TAGS, ends=(_END,)).read(start)
 
 
 DIALECT = Dialect(
@@ -71,5 +56,5 @@ DIALECT = Dialect(
     stops=(_END,),
     options=OpenThinkingOptions,
     prompt=_FRAME,
-    calls=ReadBy(parse),
+    calls=KeyValueForm(_TAGS, ends=(_END,)),
 )

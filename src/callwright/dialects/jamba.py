@@ -4,12 +4,12 @@ The format of Jamba 1.5 to 1.7 and Hunyuan-A13B, which says its answer between `
 template of Jamba-1.5: the tools stand in the system turn.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object, tool_lines
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, ThinkingOptions, put_example, tool_lines
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -18,17 +18,8 @@ __all__ = ["DIALECT"]
 
 _OPEN: Final = "<tool_calls>"
 _CLOSE: Final = "</tool_calls>"
-_MARKS: Final = CallMarks(
-    opens=(_OPEN,), closes=(_CLOSE,), around=("<answer>",), special=False, ends=("</answer>", "<|eom|>")
-)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text(f"{_OPEN}[\n    ")
-    for count, call in enumerate(calls):
-        out.text(",\n    " if count else "")
-        call_object(out, call)
-    out.text(f"\n]{_CLOSE}")
+_CALLS: Final = CallLayout(open=f"{_OPEN}[", begin="\n    " + in_json(), end="}", between=",", close=f"\n]{_CLOSE}")
+_MARKS: Final = CallMarks.of(_CALLS, around=("<answer>",), special=False, ends=("</answer>", "<|eom|>"))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -37,7 +28,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         tool_lines(conversation),
         "\n</tool_definitions>\n\nTo call tools, write a JSON list of their names and arguments:\n",
     )
-    _calls(out, [Call("function_name", '{"parameter_name": "value"}')], 0)
+    put_example(out, _CALLS)
 
 
 def _turn(role: str) -> tuple[str, str]:
@@ -53,7 +44,7 @@ _FRAME: Final = Frame(
     tool=_turn("tool"),
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

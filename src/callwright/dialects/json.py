@@ -6,15 +6,15 @@ on the reply is held, because what follows (a question, a record's output) may s
 docs/dialects.md.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, ToolTurn
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import (
     chat_message,
     choice_note,
@@ -31,6 +31,7 @@ __all__ = ["DIALECT"]
 
 
 _FORM: Final = '```json\n{"tool": "tool_name", "arguments": {"parameter": "value"}}\n```'
+_CALLS: Final = CallLayout(begin="```json\n" + in_json("tool"), end="}\n```", between="\n")
 _HEADINGS: Final = ("### System", "### User", "### Assistant")
 
 
@@ -83,13 +84,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one fenced block for each call."""
     thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    said = [turn.text + "\n" if turn.calls else turn.text] if turn.text else []
-    return thought + "\n".join(said + [_block(call) for call in turn.calls])
-
-
-def _block(call: Call) -> str:
-    name = json.dumps(call.name, ensure_ascii=False)
-    return f'```json\n{{"tool": {name}, "arguments": {call.arguments or "{}"}}}\n```'
+    said = turn.text + "\n\n" if turn.text and turn.calls else turn.text
+    return thought + said + _CALLS.text(turn.calls)
 
 
 def _tool_section(conversation: Conversation) -> list[str]:
@@ -129,6 +125,11 @@ DIALECT = Dialect(
     source="no template: tools and calls are told in words",
     stops=("### User", "### System"),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>\n", "\n</think>\n\n"), controls=_HEADINGS),
+    ),
+    calls=ReadBy(_CALLS, parse),
 )

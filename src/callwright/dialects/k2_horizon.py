@@ -9,14 +9,12 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -37,6 +35,8 @@ _TAGS: Final = KeyValueTags(
 _THINK: Final = "ifm|think"
 _EFFORTS: Final = {"high": _THINK, "medium": "ifm|think_fast", "low": "ifm|think_faster"}
 _THOUGHTS: Final = tuple((f"<{tag}>", f"</{tag}>") for tag in _EFFORTS.values())
+# Which of the thoughts is open is not known: the end of any is the end.
+_ENDS: Final = (*_STOPS, *(end for _, end in _THOUGHTS[1:]))
 _CONTROLS: Final = (
     *("<|im_start|>", "<|im_end|>", *_TAGS.literals, *(tag for pair in _THOUGHTS for tag in pair)),
     *("<tool_response>", "</tool_response>"),
@@ -102,13 +102,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<|im_start|>").text(f"{role}\n")
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    # Which of the thoughts is open is not known: the end of any is the end.
-    ends = (*_STOPS, *(end for _, end in _THOUGHTS[1:]))
-    return KeyValueReader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends).read(start)
-
-
 DIALECT = Dialect(
     name="k2_horizon",
     aliases=("k2_v3", "k2horizon"),
@@ -118,6 +111,11 @@ DIALECT = Dialect(
     source="vLLM's parser k2_horizon; model card of K2-Horizon",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=(f"<{_THINK}>", f"</{_THINK}>\n"), controls=_CONTROLS),
+    ),
+    calls=KeyValueForm(_TAGS, thoughts=_THOUGHTS, ends=_ENDS),
 )

@@ -14,8 +14,9 @@ import msgspec
 
 from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Problem
@@ -35,7 +36,14 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 
 
 _ARGUMENTS: Final = "<|tool_call_argument_begin|>"
+_CALLS: Final = CallLayout(
+    open="<|tool_calls_section_begin|>",
+    begin=f"<|tool_call_begin|>functions.${{name}}:${{number}}{_ARGUMENTS}",
+    end="<|tool_call_end|>",
+    close="<|tool_calls_section_end|>",
+)
 _MARKS: Final = CallMarks(
+    layout=_CALLS,
     opens=("<|tool_call_begin|>",),
     closes=("<|tool_call_end|>",),
     around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
@@ -48,14 +56,6 @@ _PREFIX: Final = "functions."
 _MAX_HEADER: Final = 200
 _BARE_HEADER = re.compile(rf"(?P<name>[\w./-]+):\d+\s*(?:{re.escape(_ARGUMENTS)}\s*)?(?=\{{)").match
 _MAY_BE_HEADER = re.compile(may_come([r"[\w./-]+", ":", r"\d+", r"\s*", *map(re.escape, _ARGUMENTS), r"\s*"])).match
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
-    out.control("<|tool_calls_section_begin|>")
-    for number, call in enumerate(calls, first):
-        out.control("<|tool_call_begin|>").text(_id(call.name, number)).control(_ARGUMENTS)
-        out.json(call.arguments or "{}").control("<|tool_call_end|>")
-    out.control("<|tool_calls_section_end|>")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -83,7 +83,7 @@ _FRAME: Final = Frame(
     no_thought="<think></think>",
     place="before system",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
     each=True,
 )
@@ -148,6 +148,6 @@ DIALECT = Dialect(
     source="chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct",
     stops=("<|im_end|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    calls=ReadBy(_CALLS, parse),
 )

@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
+import msgspec
+
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
-from callwright.dialects.prompts.chat_messages import arguments_object, choice_note, plain_text, told_messages
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.prompts.chat_messages import choice_note, plain_text, told_messages
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterTags
@@ -24,6 +27,12 @@ from callwright.stream_reader import Parse, StreamReader, may_come, read_until
 
 __all__ = ["DIALECT"]
 
+
+def _escaped(text: str) -> str:
+    """A text in an attribute."""
+    return text.replace("&", "&amp;").replace('"', "&quot;")
+
+
 _STOPS: Final = ("<|end_of_msg|>",)
 
 _OPEN: Final = "<|open|>"
@@ -32,7 +41,8 @@ _SEP: Final = "<|sep|>"
 _CONTROLS: Final = (_OPEN, _CLOSE, _SEP, *_STOPS)
 _THINK: Final = (f"{_OPEN}think{_SEP}", f"{_CLOSE}think{_SEP}")
 _RESPONSE: Final = (f"{_OPEN}response{_SEP}", f"{_CLOSE}response{_SEP}")
-_PARTS: Final = (*_RESPONSE, f"{_CLOSE}message{_SEP}", *_STOPS)
+_MESSAGE_END: Final = f"{_CLOSE}message{_SEP}"
+_PARTS: Final = (*_RESPONSE, _MESSAGE_END, *_STOPS)
 _TAGS: Final = ParameterTags(
     call=f"{_OPEN}call",
     call_end=f"{_CLOSE}call{_SEP}",
@@ -40,6 +50,18 @@ _TAGS: Final = ParameterTags(
     parameter_end=f"{_CLOSE}argument{_SEP}",
     blocks=((f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"),),
     end=_SEP,
+)
+_CALLS: Final = CallLayout(
+    open=_TAGS.blocks[0][0],
+    begin=f'{_OPEN}call tool="${{name}}" index="${{index}}"{_SEP}',
+    arguments=TaggedArguments(
+        begin=f'{_OPEN}argument key="${{key}}" type="${{type}}"{_SEP}',
+        end=f"{_CLOSE}argument{_SEP}",
+        types={"integer": "number"},
+        key=_escaped,
+    ),
+    end=f"{_CLOSE}call{_SEP}",
+    close=_TAGS.blocks[0][1],
 )
 # Arguments that were no object of values stand as one JSON text.
 _JSON: Final = f"{_OPEN}json"
@@ -102,7 +124,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if thinks:
                     _close(_open(out, "think").text(reasoning or ""), "think")
                 _close(_open(out, "response").text(plain_text(message.parts, number) if message else ""), "response")
-                _calls(out, turn)
+                _put_calls(out, turn)
                 _close(out, "message").control(*_STOPS)
             case ToolTurn(outputs):
                 for index, (name, output) in enumerate(outputs, 1):
@@ -141,7 +163,7 @@ def _said(turn: AssistantTurn) -> Prompt:
     if turn.reasoning:
         _close(_open(out, "think").text(turn.reasoning), "think")
     _close(_open(out, "response").text(turn.text), "response")
-    _calls(out, turn)
+    _put_calls(out, turn)
     return Prompt(_close(out, "message").pieces(), _CONTROLS)
 
 
@@ -160,30 +182,9 @@ def _shown(conversation: Conversation) -> str:
     return f"{_TOOLS_HEAD}\n\n```json\n{_sorted_json([tool.as_openai() for tool in conversation.tools])}\n```"
 
 
-def _calls(out: PromptBuilder, turn: AssistantTurn) -> None:
-    if not turn.calls:
-        return
-    _open(out, "tools")
-    for index, call in enumerate(turn.calls, 1):
-        _open(out, "call", tool=call.name, index=str(index))
-        for key, value in arguments_object(call).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            _close(_open(out, "argument", key=key, type=_type(value)).text(text), "argument")
-        _close(out, "call")
-    _close(out, "tools")
-
-
-def _type(value: object) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case None:
-            return "null"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-    return "object" if isinstance(value, Mapping) else "array"
+def _put_calls(out: PromptBuilder, turn: AssistantTurn) -> None:
+    if turn.calls:
+        _CALLS.put(out, turn.calls, controls=_CONTROLS)
 
 
 def _message(out: PromptBuilder, text: str, **named: str) -> None:
@@ -191,7 +192,7 @@ def _message(out: PromptBuilder, text: str, **named: str) -> None:
 
 
 def _open(out: PromptBuilder, part: str, **named: str) -> PromptBuilder:
-    shown = (f' {key}="{value.replace("&", "&amp;").replace(chr(34), "&quot;")}"' for key, value in named.items())
+    shown = (f' {key}="{_escaped(value)}"' for key, value in named.items())
     return out.control(_OPEN).text(part + "".join(shown)).control(_SEP)
 
 
@@ -363,6 +364,11 @@ def _attributes(head: str) -> tuple[Mapping[str, str], str]:
     return named, noise
 
 
+# Behind a thought stands a response, if only an empty one; behind the calls ends the message.
+_WRITTEN: Final = msgspec.structs.replace(
+    _CALLS, open="".join(_RESPONSE) + _CALLS.open, close=_CALLS.close + _MESSAGE_END
+)
+
 DIALECT = Dialect(
     name="kimi_k3",
     aliases=("kimi_k3_xtml",),
@@ -372,6 +378,11 @@ DIALECT = Dialect(
     source="chat template of Kimi-K3",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=_THINK, answer=(_RESPONSE[0], f"{_RESPONSE[1]}{_MESSAGE_END}"), controls=_CONTROLS),
+    ),
+    calls=ReadBy(_WRITTEN, parse),
 )

@@ -11,11 +11,11 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
-from callwright.dialects.prompts.chat_messages import format_note, own_words, plain_text, split_instructions
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -138,6 +138,11 @@ DIALECT = Dialect(
     source="chat templates of Laguna-XS.2 and XS-2.1",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
+    ),
+    calls=ReadBy(_TAGS.layout, parse),
 )

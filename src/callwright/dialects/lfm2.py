@@ -6,15 +6,16 @@ they stand as that of LFM2.5 has them.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.python_calls import PythonForm, python_call
+from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
@@ -22,7 +23,16 @@ __all__ = ["DIALECT"]
 
 _OPEN: Final = "<|tool_call_start|>"
 _CLOSE: Final = "<|tool_call_end|>"
-_FORM: Final = PythonForm(((_OPEN, _CLOSE),))
+
+
+def _argument(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else repr(value)
+
+
+_CALLS: Final = CallLayout(
+    open=f"{_OPEN}[", begin="${name}(", arguments=PythonArguments(_argument), end=")", between=", ", close=f"]{_CLOSE}"
+)
+_FORM: Final = PythonForm(_CALLS, ((_OPEN, _CLOSE),))
 _LIST: Final = ("<|tool_list_start|>", "<|tool_list_end|>")
 _RESULT: Final = ("<|tool_response_start|>", "<|tool_response_end|>")
 _CONTROLS: Final = (
@@ -60,7 +70,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if reasoning and number > asked:
                     out.control("<think>").text(reasoning).control("</think>")
                 out.text(plain_text(message.parts, number) if message else "")
-                _calls(out, calls)
+                if calls:
+                    _CALLS.put(out, calls, controls=_CONTROLS)
             case ToolTurn(outputs):
                 for count, (_, output) in enumerate(outputs):
                     if count:
@@ -98,17 +109,9 @@ def _said(turn: AssistantTurn) -> Prompt:
     if turn.reasoning:
         out.control("<think>").text(turn.reasoning).control("</think>")
     out.text(turn.text)
-    _calls(out, turn.calls)
+    if turn.calls:
+        _CALLS.put(out, turn.calls, controls=_CONTROLS)
     return Prompt(out.pieces(), _CONTROLS)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call]) -> None:
-    if calls:
-        out.control(_OPEN).text(f"[{', '.join(python_call(call, _argument) for call in calls)}]").control(_CLOSE)
-
-
-def _argument(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else repr(value)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation, options: Options) -> None:
@@ -138,6 +141,11 @@ DIALECT = Dialect(
     source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B",
     stops=("<|im_end|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>", "</think>"), controls=_CONTROLS),
+    ),
     calls=_FORM,
 )

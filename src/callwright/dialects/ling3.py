@@ -8,14 +8,12 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -91,11 +89,6 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
     return out.control("<role>").text(role).control("</role>")
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return KeyValueReader(source, tools, _TAGS, ends=_STOPS).read(start)
-
-
 DIALECT = Dialect(
     name="ling3",
     aliases=("ling", "bailing"),
@@ -105,6 +98,11 @@ DIALECT = Dialect(
     source="chat template of Ling-3.0",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
+    ),
+    calls=KeyValueForm(_TAGS, ends=_STOPS),
 )

@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 
 from callwright.calls.history import HistoryRules
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
-from callwright.dialects.prompts.template import Frame, Result, call_object
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -27,13 +28,8 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     current_date: str = "26 Jul 2024"
 
 
-_MARKS: Final = CallMarks(opens=("<|python_tag|>",), bare=True)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for count, call in enumerate(calls):
-        out.text("; " if count else "")
-        call_object(out, call, arguments="parameters")
+_CALLS: Final = CallLayout(begin=in_json(arguments="parameters"), end="}", between="; ")
+_MARKS: Final = CallMarks(layout=_CALLS, opens=("<|python_tag|>",), bare=True)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -68,7 +64,7 @@ _FRAME: Final = Frame(
     tool=_turn("ipython"),
     place="in first user",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
     gap="\n",
     each=True,
@@ -101,6 +97,6 @@ DIALECT = Dialect(
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=_MARKS,
 )

@@ -5,17 +5,15 @@ Source: the format as vLLM's parser and tests state it. Turns are written plainl
 template only the markers are known, so the tools are told in words.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call
 from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_object
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -25,9 +23,8 @@ _OPEN: Final = "<longcat_tool_call>"
 _CLOSE: Final = "</longcat_tool_call>"
 _END: Final = "</longcat_s>"
 _THINK: Final = ("<longcat_think>", "</longcat_think>")
-_MARKS: Final = CallMarks(
-    opens=(_OPEN,), closes=(_CLOSE,), special=False, thoughts=(_THINK, ("<think>", "</think>")), ends=(_END,)
-)
+_CALLS: Final = CallLayout(begin=f"{_OPEN}\n" + in_json(), end=f"}}\n{_CLOSE}", between="\n")
+_MARKS: Final = CallMarks.of(_CALLS, special=False, thoughts=(_THINK, ("<think>", "</think>")), ends=(_END,))
 _TAGS: Final = KeyValueTags(
     call=_OPEN,
     call_end=_CLOSE,
@@ -38,13 +35,6 @@ _TAGS: Final = KeyValueTags(
 )
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for count, call in enumerate(calls):
-        out.text("\n" if count else "").control(_OPEN).text("\n")
-        call_object(out, call)
-        out.text("\n").control(_CLOSE)
-
-
 _FRAME: Final = Frame(
     controls=(_OPEN, _CLOSE, _END, *_THINK),
     system=("SYSTEM:", "\n"),
@@ -53,7 +43,7 @@ _FRAME: Final = Frame(
     tool=("TOOL:", "\n"),
     thought=(f"{_THINK[0]}\n", f"\n{_THINK[1]}\n"),
     gap="\n",
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 
@@ -90,5 +80,5 @@ DIALECT = Dialect(
     stops=("</longcat_s>",),
     options=ThinkingOptions,
     prompt=_FRAME,
-    calls=ReadBy(parse),
+    calls=ReadBy(_CALLS, parse),
 )

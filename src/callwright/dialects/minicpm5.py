@@ -4,19 +4,18 @@ Values are text, all of it; no entities are decoded, because the format has none
 template of MiniCPM5-1B.
 """
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.conversation import Conversation
+from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
 from callwright.events import Markup
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of, read_until
 
 __all__ = ["DIALECT"]
@@ -25,13 +24,21 @@ __all__ = ["DIALECT"]
 _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"
 _MAX_VALUE: Final = 4_194_304
-_TAGS: Final = ParameterTags(
-    call="<function name=",
-    call_end="</function>",
-    parameter="<param name=",
-    parameter_end="</param>",
-    control=False,
+
+
+def _in_cdata(text: str) -> str:
+    if not any(mark in text for mark in "<&\n"):
+        return text
+    return f"{_CDATA}{text.replace(_CDATA_END, f']]{_CDATA_END}{_CDATA}>')}{_CDATA_END}"
+
+
+_CALLS: Final = CallLayout(
+    begin='<function name="${name}">',
+    arguments=TaggedArguments(begin='<param name="${key}">', end="</param>", text=_in_cdata),
+    end="</function>",
+    between="\n",
 )
+_TAGS: Final = ParameterTags.of(_CALLS, control=False)
 _CONTROLS: Final = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
 _TOOLS: Final = """# Tools
 
@@ -50,47 +57,11 @@ Tool usage guidelines:
 <param name="param-name"><![CDATA[...multi-line value...]]></param>"""
 
 
-class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one.
-    """
-
-
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt in ChatML, up to `<|im_start|>assistant`. The outputs of one round stand in one turn."""
-    return _FRAME.render(conversation, options)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: a line for each call."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_TOOLS, tool_lines(conversation), _HOW_TO)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for number, call in enumerate(calls):
-        out.text("\n" if number else "", f'<function name="{call.name}">')
-        for key, value in arguments_object(call).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            out.text(f'<param name="{key}">{_in_cdata(text)}</param>')
-        out.text("</function>")
-
-
-def _in_cdata(text: str) -> str:
-    if not any(mark in text for mark in "<&\n"):
-        return text
-    return f"{_CDATA}{text.replace(_CDATA_END, f']]{_CDATA_END}{_CDATA}>')}{_CDATA_END}"
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -105,7 +76,7 @@ _FRAME: Final = Frame(
     assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
     tool=("<|im_start|>user\n", "<|im_end|>\n"),
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
     gap="\n",
 )
@@ -200,7 +171,7 @@ DIALECT = Dialect(
     template_markers=("<param name= + CDATA",),
     source="chat template of MiniCPM5-1B",
     stops=("<|im_end|>",),
-    options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=ReadBy(_CALLS, parse),
 )

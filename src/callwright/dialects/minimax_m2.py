@@ -4,33 +4,30 @@ Values are text, all of it: white space at their ends is theirs. Source: the cha
 mends it, in llama.cpp); M2.1 to M2.7 have the same calls.
 """
 
-import json
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects._minimax import END, minimax_frame, with_system
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
-from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.template import ThinkingOptions
-from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.parameters import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt, PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.prompt import Prompt
 
 __all__ = ["DIALECT"]
 
 
 _OPEN: Final = "<minimax:tool_call>"
 _CLOSE: Final = "</minimax:tool_call>"
-_TAGS: Final = ParameterTags(
-    call="<invoke name=",
-    call_end="</invoke>",
-    parameter="<parameter name=",
-    parameter_end="</parameter>",
-    blocks=((_OPEN, _CLOSE),),
+_CALLS: Final = CallLayout(
+    open=f"\n{_OPEN}\n",
+    begin='<invoke name="${name}">\n',
+    arguments=TaggedArguments(begin='<parameter name="${key}">', end="</parameter>\n"),
+    end="</invoke>\n",
+    close=_CLOSE,
 )
+_TAGS: Final = ParameterTags.of(_CALLS)
 _HOW_TO: Final = """When making tool calls, use XML format to invoke tools and pass parameters:
 
 <minimax:tool_call>
@@ -59,42 +56,13 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return _FRAME.render(with_system(conversation), frame_options)
 
 
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for all calls."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text("\n").control(_OPEN).text("\n")
-    for call in calls:
-        out.text(f'<invoke name="{call.name}">\n')
-        for key, value in arguments_object(call).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            out.text(f'<parameter name="{key}">{text}</parameter>\n')
-        out.text("</invoke>\n")
-    out.control(_CLOSE)
-
-
 _FRAME: Final = minimax_frame(
     (_OPEN, _CLOSE, "<think>", "</think>"),
     system="system",
     how_to=_HOW_TO,
     thought=("<think>\n", "\n</think>\n\n"),
-    calls=_calls,
+    calls=_CALLS,
 )
-
-
-# --- output ---
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return ParameterReader(source, tools, _TAGS, ends=(END,)).read(start)
 
 
 DIALECT = Dialect(
@@ -106,6 +74,6 @@ DIALECT = Dialect(
     source="chat template of MiniMax-M2 (llama.cpp models/templates/unsloth-MiniMax-M2.jinja)",
     stops=(END,),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    calls=ParameterForm(_CALLS, _TAGS, ends=(END,)),
 )

@@ -9,23 +9,22 @@ says which of the two, and what a text is. Read as vLLM's and llama.cpp's parser
 model's chat template.
 """
 
-import json
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects._minimax import END, minimax_frame, with_system
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.call_layout import CallLayout, ElementArguments
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.parameters import ParameterTags, attributes
+from callwright.dialects.readers.parameters import ParameterTags
+from callwright.dialects.readers.tag_heads import attributes
 from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode
@@ -36,6 +35,13 @@ __all__ = ["DIALECT"]
 _MARK: Final = "]<]minimax[>["
 _OPEN: Final = f"{_MARK}<tool_call>"
 _CLOSE: Final = f"{_MARK}</tool_call>"
+_CALLS: Final = CallLayout(
+    open=f"{_OPEN}\n",
+    begin=f'{_MARK}<invoke name="${{name}}">',
+    arguments=ElementArguments(begin=f"{_MARK}<${{key}}>", end=f"{_MARK}</${{key}}>"),
+    end=f"{_MARK}</invoke>\n",
+    close=_CLOSE,
+)
 _TAGS: Final = ParameterTags(
     call=f"{_MARK}<invoke name=",
     call_end=f"{_MARK}</invoke>",
@@ -90,42 +96,9 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return msgspec.structs.replace(_FRAME, begin=words).render(with_system(conversation), options)
 
 
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for all calls."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.control(_OPEN).text("\n")
-    for call in calls:
-        out.control(_MARK).text(f'<invoke name="{call.name}">')
-        for key, value in arguments_object(call).items():
-            _put_element(out, key, value)
-        out.control(_MARK).text("</invoke>\n")
-    out.control(_CLOSE)
-
-
-def _put_element(out: PromptBuilder, name: str, value: Any) -> None:
-    out.control(_MARK).text(f"<{name}>")
-    if isinstance(value, dict):
-        for key, member in value.items():
-            _put_element(out, key, member)
-    elif isinstance(value, list):
-        for item in value:
-            _put_element(out, "item", item)
-    else:
-        out.text(value if isinstance(value, str) else json.dumps(value))
-    out.control(_MARK).text(f"</{name}>")
-
-
 _FRAME: Final = msgspec.structs.replace(
     minimax_frame(
-        (_OPEN, _CLOSE, _MARK, *_THOUGHT), system="developer", how_to=_HOW_TO, thought=_THOUGHT, calls=_calls
+        (_OPEN, _CLOSE, _MARK, *_THOUGHT), system="developer", how_to=_HOW_TO, thought=_THOUGHT, calls=_CALLS
     ),
     no_thought=_THOUGHT[1],
     thoughts="all",
@@ -262,6 +235,6 @@ DIALECT = Dialect(
     source="chat template of MiniMax-M3",
     stops=(END,),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    calls=ReadBy(_CALLS, parse),
 )

@@ -8,9 +8,10 @@ Ministral-3-14B-Reasoning-2512.
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from callwright.conversation import Call, Conversation
-from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
+from callwright.conversation import Conversation
+from callwright.dialects._mistral import HISTORY, call_id, frame, marks
 from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Result, ThinkingOptions
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -26,15 +27,8 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
     flavour: Literal["v11", "v13"] = "v11"
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
-    for number, call in enumerate(calls, first):
-        out.control("[TOOL_CALLS]").text(call.name).control("[CALL_ID]").text(call_id(number))
-        out.control("[ARGS]").json(call.arguments or "{}")
-
-
-def _calls_without_ids(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    for call in calls:
-        out.control("[TOOL_CALLS]").text(call.name).control("[ARGS]").json(call.arguments or "{}")
+_CALLS: Final = CallLayout(begin="[TOOL_CALLS]${name}[CALL_ID]call${number:5}[ARGS]")
+_CALLS_WITHOUT_IDS: Final = CallLayout(begin="[TOOL_CALLS]${name}[ARGS]")
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -48,8 +42,8 @@ def _results_without_ids(out: PromptBuilder, results: Sequence[Result]) -> None:
 
 
 _FRAMES: Final = {
-    "v11": frame(_calls, _results, system=True, place="before last user", reasons=True),
-    "v13": frame(_calls_without_ids, _results_without_ids, system=True, place="after system", reasons=True),
+    "v11": frame(_CALLS, _results, system=True, place="before last user", reasons=True),
+    "v13": frame(_CALLS_WITHOUT_IDS, _results_without_ids, system=True, place="after system", reasons=True),
 }
 
 
@@ -69,6 +63,8 @@ DIALECT = Dialect(
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAMES["v11"].messages, write=_FRAMES["v11"].write),
-    calls=MARKS,
+    prompt=PromptBy(
+        render=render, messages=_FRAMES["v11"].messages, write=_FRAMES["v11"].write, marks=_FRAMES["v11"].marks
+    ),
+    calls=marks(_CALLS),
 )

@@ -4,14 +4,14 @@ The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral. The tools stand bef
 with the system text. Checked against the chat templates of Mistral-Nemo-Instruct-2407 and of Mistral's v3 tokenizer.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
-from callwright.dialects._mistral import HISTORY, MARKS, call_id, frame
+from callwright.conversation import Conversation
+from callwright.dialects._mistral import HISTORY, call_id, frame, marks
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
-from callwright.dialects.prompts.template import Result, WriteCalls
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Result
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
@@ -23,16 +23,9 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     spaces: bool = False
 
 
-def _calls(space: str) -> WriteCalls:
-    def write_calls(out: PromptBuilder, calls: Sequence[Call], first: int) -> None:
-        out.control("[TOOL_CALLS]").text(f"{space}[")
-        for number, call in enumerate(calls, first):
-            name = json.dumps(call.name, ensure_ascii=False)
-            out.text(", " if number > first else "", f'{{"name": {name}, "arguments": ').json(call.arguments or "{}")
-            out.text(f', "id": "{call_id(number)}"}}')
-        out.text("]")
-
-    return write_calls
+def _calls(space: str) -> CallLayout:
+    tokens = f"[TOOL_CALLS]{space}["
+    return CallLayout(open=tokens, begin=in_json(), end=', "id": "call${number:5}"}', between=", ", close="]")
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -68,6 +61,6 @@ DIALECT = Dialect(
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
-    calls=MARKS,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    calls=marks(_calls("")),
 )

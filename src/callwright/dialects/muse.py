@@ -19,20 +19,14 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
-from callwright.dialects.prompts.chat_messages import (
-    arguments_object,
-    format_note,
-    own_words,
-    plain_text,
-    split_instructions,
-    told_messages,
-)
+from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Event, Markup, ReasoningDelta
-from callwright.prompt import BREAK, Prompt, PromptBuilder
+from callwright.prompt import BREAK, Prompt, PromptBuilder, own_words
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
@@ -45,13 +39,17 @@ _END: Final = "<|eot|>"
 _ENDS: Final = (_NEXT, _END, "<|end_of_text|>")
 _TO: Final = "to="
 _CONTROLS: Final = ("<|begin_of_text|>", _START, _MESSAGE, *_ENDS)
-_TAGS: Final = ParameterTags(
-    call="<atem:invoke name=",
-    call_end="</atem:invoke>",
-    parameter="<atem:parameter name=",
-    parameter_end="</atem:parameter>",
-    blocks=(("<atem:function_calls>", "</atem:function_calls>"),),
+_ATEM: Final = CallLayout(
+    begin='<atem:function_calls>\n<atem:invoke name="${name}">\n',
+    arguments=TaggedArguments(begin='<atem:parameter name="${key}">', end="</atem:parameter>\n"),
+    end="</atem:invoke>\n</atem:function_calls>",
+    between="\n",
 )
+_NEXT_MESSAGE: Final = f"{_NEXT}{_START}assistant"
+_CALLS: Final = msgspec.structs.replace(
+    _ATEM, begin=f" {_TO}${{name}}{_MESSAGE}{_ATEM.begin}", between=_NEXT_MESSAGE, stop=_END
+)
+_TAGS: Final = ParameterTags.of(_ATEM)
 _KNOWN: Final = {"self": ReasoningDelta, "user": ContentDelta, "commentary": ContentDelta}
 _STRENGTHS: Final = {"none": "low", "minimal": "low", "max": "xhigh"}
 # A header is at most so long.
@@ -158,7 +156,9 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=tools,
-        write=lambda turn: "\n".join([*([turn.text] if turn.text else []), *map(_atem, turn.calls)]),
+        write=lambda turn: "\n".join(
+            [*([turn.text] if turn.text else []), *([_ATEM.text(turn.calls)] if turn.calls else [])]
+        ),
         results=lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
     )
 
@@ -193,20 +193,15 @@ def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
     parts = [("self", turn.reasoning)] if turn.reasoning else []
     if turn.text or not turn.calls:
         parts.append(("user", turn.text))
-    parts += [(call.name, _atem(call)) for call in turn.calls]
     for number, (recipient, text) in enumerate(parts):
         if number:
             out.control(_NEXT, _START).text("assistant")
         out.text(f" {_TO}{recipient}").control(_MESSAGE).text(text)
-    return out.control(_END)
-
-
-def _atem(call: Call) -> str:
-    lines = [f'<atem:function_calls>\n<atem:invoke name="{call.name}">']
-    for key, value in arguments_object(call).items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f'<atem:parameter name="{key}">{text}</atem:parameter>')
-    return "\n".join([*lines, "</atem:invoke>\n</atem:function_calls>"])
+    if not turn.calls:
+        return out.control(_END)
+    if parts:
+        out.control(_NEXT, _START).text("assistant")
+    return _CALLS.put(out, turn.calls, controls=_CONTROLS)
 
 
 def _output(name: str, text: str) -> str:
@@ -322,6 +317,16 @@ DIALECT = Dialect(
     source="chat template of Muse-Glimmer",
     stops=("<|eot|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(
+            thought=(f" {_TO}self{_MESSAGE}", _NEXT_MESSAGE),
+            said=(f" {_TO}user{_MESSAGE}", _NEXT_MESSAGE),
+            answer=(f" {_TO}user{_MESSAGE}", ""),
+            controls=_CONTROLS,
+        ),
+    ),
+    calls=ReadBy(_CALLS, parse),
 )

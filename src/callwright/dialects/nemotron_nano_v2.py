@@ -8,9 +8,10 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result, call_list
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -19,13 +20,8 @@ __all__ = ["DIALECT"]
 
 _OPEN: Final = "<TOOLCALL>"
 _CLOSE: Final = "</TOOLCALL>"
-_MARKS: Final = CallMarks(opens=(_OPEN,), closes=(_CLOSE,), special=False, ends=("<SPECIAL_12>",))
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text(_OPEN)
-    call_list(out, calls)
-    out.text(_CLOSE)
+_CALLS: Final = CallLayout(open=f"{_OPEN}[", begin=in_json(), end="}", between=", ", close=f"]{_CLOSE}")
+_MARKS: Final = CallMarks.of(_CALLS, special=False, ends=("<SPECIAL_12>",))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -56,7 +52,7 @@ _FRAME: Final = Frame(
     off="<think></think>",
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     results=_results,
 )
 

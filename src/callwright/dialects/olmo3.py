@@ -11,9 +11,11 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.python_calls import PythonForm, python_call
+from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
@@ -22,7 +24,10 @@ _STOPS: Final = ("<|im_end|>", "<|endoftext|>")
 
 _OPEN: Final = "<function_calls>"
 _CLOSE: Final = "</function_calls>"
-_FORM: Final = PythonForm(((_OPEN, _CLOSE),), control=False)
+_CALLS: Final = CallLayout(
+    open=_OPEN, begin="${name}(", arguments=PythonArguments(), end=")", between="\n", close=_CLOSE
+)
+_FORM: Final = PythonForm(_CALLS, ((_OPEN, _CLOSE),), control=False)
 _CONTROLS: Final = (*("<|im_start|>", *_STOPS, _OPEN, _CLOSE, "<functions>", "</functions>", "<think>", "</think>"),)
 _IDENTITY: Final = "You are a helpful function-calling AI assistant."
 _WITH_TOOLS: Final = (
@@ -59,7 +64,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 # Reasoning is dropped on purpose: the template shows none.
                 _begin(out, "assistant").text(plain_text(message.parts, number) if message else "")
                 if calls:
-                    out.control(_OPEN).text("\n".join(map(python_call, calls))).control(_CLOSE)
+                    _CALLS.put(out, calls, controls=_CONTROLS)
             case ToolTurn(outputs):
                 for count, (_, output) in enumerate(outputs):
                     if count:
@@ -100,7 +105,7 @@ def _said(turn: AssistantTurn) -> Prompt:
         out.control("<think>").text(turn.reasoning).control("</think>").text("\n")
     out.text(turn.text)
     if turn.calls:
-        out.control(_OPEN).text("\n".join(map(python_call, turn.calls))).control(_CLOSE)
+        _CALLS.put(out, turn.calls, controls=_CONTROLS)
     return Prompt(out.pieces(), _CONTROLS)
 
 
@@ -125,6 +130,11 @@ DIALECT = Dialect(
     source="chat template of Olmo-3-7B-Instruct",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
+    ),
     calls=_FORM,
 )

@@ -5,24 +5,20 @@ system turn, between `<|tool|>` and `<|/tool|>`.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import Frame, call_list
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
 
-_MARKS: Final = CallMarks(opens=("functools",), special=False)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.text("functools")
-    call_list(out, calls)
+_CALLS: Final = CallLayout(open="functools[", begin=in_json(), end="}", between=", ", close="]")
+_MARKS: Final = CallMarks.of(_CALLS, special=False)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -38,7 +34,7 @@ _FRAME: Final = Frame(
     tool=("<|tool|>", "<|end|>"),
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

@@ -5,14 +5,12 @@ Source: the format as vLLM's parser and tests state it. Its template was not see
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call
 from callwright.dialects.base import Dialect
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -27,7 +25,14 @@ _AS_JSON: Final = ("<|plamo:constrain|>", "<|plamo:msg|>")
 _REQUEST: Final = (_token("begin_tool_request"), _token("end_tool_request"))
 _REQUESTS: Final = (_token("begin_tool_requests"), _token("end_tool_requests"))
 _THOUGHT: Final = (_token("begin_think"), _token("end_think"))
+_CALLS: Final = CallLayout(
+    open=_REQUESTS[0],
+    begin=f"{_REQUEST[0]}{_NAME[0]}${{name}}{_NAME[1]}{_ARGUMENTS[0]}{_AS_JSON[0]}json{_AS_JSON[1]}",
+    end=f"{_ARGUMENTS[1]}{_REQUEST[1]}",
+    close=_REQUESTS[1],
+)
 _MARKS: Final = CallMarks(
+    layout=_CALLS,
     opens=(_NAME[0],),
     closes=(_ARGUMENTS[1],),
     around=(*_REQUEST, *_REQUESTS),
@@ -40,14 +45,6 @@ _MARKS: Final = CallMarks(
 )
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.control(_REQUESTS[0])
-    for call in calls:
-        out.control(_REQUEST[0], _NAME[0]).text(call.name).control(_NAME[1], _ARGUMENTS[0], _AS_JSON[0]).text("json")
-        out.control(_AS_JSON[1]).json(call.arguments or "{}").control(_ARGUMENTS[1], _REQUEST[1])
-    out.control(_REQUESTS[1])
-
-
 _ROLES: Final = tuple(_token(f"begin_{role}") for role in ("system", "user", "assistant", "tool"))
 _FRAME: Final = Frame(
     controls=(*_ROLES, "<|plamo:tag|>", *_NAME, *_ARGUMENTS, *_AS_JSON, *_REQUEST, *_REQUESTS, *_THOUGHT),
@@ -56,7 +53,7 @@ _FRAME: Final = Frame(
     assistant=(_ROLES[2], "<|plamo:tag|>"),
     tool=(_ROLES[3], "<|plamo:tag|>"),
     thought=_THOUGHT,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 

@@ -11,9 +11,11 @@ from typing import Any, Final, Literal, NamedTuple, assert_never
 import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.python_calls import PythonForm, python_call
+from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
@@ -22,7 +24,8 @@ _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 
 # Fine-tunes of other families write `<tool_code>` around their calls.
 _BLOCKS: Final = (("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", ""), ("<tool_code>", "</tool_code>"))
-_FORM: Final = PythonForm(_BLOCKS, ends=_STOPS)
+_CALLS: Final = CallLayout(open="[", begin="${name}(", arguments=PythonArguments(), end=")", between=", ", close="]")
+_FORM: Final = PythonForm(_CALLS, _BLOCKS, ends=_STOPS)
 _CONTROLS: Final = (
     *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|header_start|>", "<|header_end|>", *_STOPS),
     *("<|python_start|>", "<|python_end|>", "<|python_tag|>"),
@@ -103,7 +106,7 @@ def write(turn: AssistantTurn) -> str:
 
 
 def _said(turn: AssistantTurn) -> Prompt:
-    calls = f"[{', '.join(map(python_call, turn.calls))}]" if turn.calls else ""
+    calls = _CALLS.text(turn.calls) if turn.calls else ""
     out = PromptBuilder().text("\n".join(filter(None, (turn.text, calls))))
     return Prompt(out.pieces(), _CONTROLS)
 
@@ -123,6 +126,6 @@ DIALECT = Dialect(
     source="chat templates of Llama 3.2 and Llama 4; Meta's prompt guide",
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
+    prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),
     calls=_FORM,
 )

@@ -11,31 +11,21 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
-from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.prompts.chat_messages import told_messages
+from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteResults, WriteTools
+from callwright.dialects.readers.parameters import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
 
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
-_TAGS: Final = ParameterTags(
-    call="<function=",
-    call_end="</function>",
-    parameter="<parameter=",
-    parameter_end="</parameter>",
-    blocks=((_OPEN, _CLOSE),),
-    lines=True,
-    control=False,
-)
 _CONTROLS: Final = (
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", _OPEN, _CLOSE, "<tool_response>", "</tool_response>"),
     *("<tools>", "</tools>", "<think>", "</think>", "<｜begin▁of▁sentence｜>"),
@@ -86,8 +76,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one block for each call."""
     thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    said = [turn.text] if turn.text else []
-    return thought + "\n".join(said + [f"{_OPEN}\n{_function(call)}\n{_CLOSE}" for call in turn.calls])
+    return thought + "\n".join(filter(None, (turn.text, _CALLS.text(turn.calls))))
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
@@ -148,13 +137,18 @@ def _elements(schema: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _calls(between: str, end: str = "") -> WriteCalls:
-    def write_calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-        for number, call in enumerate(calls):
-            out.text(between if number else "").control(_OPEN).text(f"\n{_function(call)}\n").control(_CLOSE)
-        out.text(end)
+def _calls(between: str, end: str = "") -> CallLayout:
+    return CallLayout(
+        begin=f"{_OPEN}\n<function=${{name}}>\n",
+        arguments=TaggedArguments(begin="<parameter=${key}>\n", end="\n</parameter>\n"),
+        end=f"</function>\n{_CLOSE}",
+        between=between,
+        close=end,
+    )
 
-    return write_calls
+
+_CALLS: Final = _calls("\n")
+_TAGS: Final = ParameterTags.of(_CALLS, control=False)
 
 
 def _results(before: str, after: str, between: str, end: str) -> WriteResults:
@@ -170,18 +164,7 @@ def _results(before: str, after: str, between: str, end: str) -> WriteResults:
 def _said(out: PromptBuilder, text: str, calls: Sequence[Call]) -> PromptBuilder:
     """What an assistant said and called: only the tags around a call are live."""
     out.text(text)
-    if calls:
-        _calls("\n")(out.text("\n" if text else ""), calls, 0)
-    return out
-
-
-def _function(call: Call) -> str:
-    """A call as the model writes it."""
-    lines = [f"<function={call.name}>"]
-    for key, value in arguments_object(call).items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"<parameter={key}>\n{text}\n</parameter>")
-    return "\n".join([*lines, "</function>"])
+    return _CALLS.put(out.text("\n" if text else ""), calls, controls=_CONTROLS) if calls else out
 
 
 def _turn(role: str) -> tuple[str, str]:
@@ -206,7 +189,7 @@ _CODER: Final = Frame(
             more=_MORE,
         ),
     ),
-    calls=_calls("\n"),
+    calls=_CALLS,
     gap="\n\n",
     results=_results("\n", "\n", "\n", "\n"),
 )
@@ -264,14 +247,6 @@ _FRAMES: Final = {
 }
 
 
-# --- output ---
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return ParameterReader(source, tools, _TAGS).read(start)
-
-
 DIALECT = Dialect(
     name="qwen3_coder",
     aliases=("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige"),
@@ -291,6 +266,6 @@ DIALECT = Dialect(
     source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
     stops=("<|im_end|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=messages, write=write, marks=_CODER.marks),
+    calls=ParameterForm(_CALLS, _TAGS),
 )

@@ -4,28 +4,19 @@ Values are text, all of it: no white space in them is structure. Source: the cha
 which shows tools as Python functions. It writes objects in history as Python does; here they are JSON.
 """
 
-import json
 from collections.abc import Iterable
 from typing import Any, Final, assert_never
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
-from callwright.dialects.prompts.chat_messages import (
-    arguments_object,
-    format_note,
-    own_words,
-    plain_text,
-    split_instructions,
-    told_messages,
-)
-from callwright.dialects.readers.parameters import ParameterReader
+from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, ToolTurn
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.readers.parameters import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -36,13 +27,13 @@ _OPEN: Final = "<seed:tool_call>"
 _CLOSE: Final = "</seed:tool_call>"
 _THOUGHT: Final = ("<seed:think>", "</seed:think>")
 _BUDGET: Final = "<seed:cot_budget_reflect>"
-_TAGS: Final = ParameterTags(
-    call="<function=",
-    call_end="</function>",
-    parameter="<parameter=",
-    parameter_end="</parameter>",
-    blocks=((_OPEN, _CLOSE),),
+_CALLS: Final = CallLayout(
+    begin=f"{_OPEN}\n<function=${{name}}>\n",
+    arguments=TaggedArguments(begin="<parameter=${key}>", end="</parameter>\n"),
+    end=f"</function>\n{_CLOSE}",
+    between="\n",
 )
+_TAGS: Final = ParameterTags.of(_CALLS)
 _CONTROLS: Final = (_BEGIN, _END, "<seed:pad>", _OPEN, _CLOSE, *_THOUGHT, _BUDGET, "</seed:cot_budget_reflect>")
 _DEFAULT_SYSTEM: Final = (
     "You are Doubao, a helpful AI assistant. You may call one or more functions to assist with the user query."
@@ -170,25 +161,7 @@ def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
     if turn.reasoning:
         out.control(_THOUGHT[0]).text(turn.reasoning.strip()).control(_THOUGHT[1]).text("\n")
     out.text(turn.text + ("\n\n" if turn.text and turn.calls else ""))
-    for number, call in enumerate(turn.calls):
-        out.text("\n" if number else "").control(_OPEN).text(f"\n{_call(call)}\n").control(_CLOSE)
-    return out
-
-
-def _call(call: Call) -> str:
-    lines = [f"<function={call.name}>"]
-    for key, value in arguments_object(call).items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"<parameter={key}>{text}</parameter>")
-    return "\n".join([*lines, "</function>"])
-
-
-# --- output ---
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<seed:think>` open."""
-    return ParameterReader(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)).read(start)
+    return _CALLS.put(out, turn.calls, controls=_CONTROLS) if turn.calls else out
 
 
 DIALECT = Dialect(
@@ -200,6 +173,11 @@ DIALECT = Dialect(
     source="chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)",
     stops=("<seed:eos>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(
+        render=render,
+        messages=messages,
+        write=write,
+        marks=TurnMarks(thought=(_THOUGHT[0], f"{_THOUGHT[1]}\n"), controls=_CONTROLS),
+    ),
+    calls=ParameterForm(_CALLS, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)),
 )

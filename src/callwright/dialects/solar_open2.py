@@ -7,14 +7,11 @@ that serve the model write them. Nothing says how its template shows tools: they
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.conversation import Call
-from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls
+from callwright.dialects.base import Dialect
+from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -40,10 +37,6 @@ _CONTROLS: Final = (
 # --- prompts ---
 
 
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    put_calls(out, _TAGS, calls)
-
-
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
     for result in results:
         out.control(_RESPONSE[0]).text(result.text).control(_RESPONSE[1]).text("\n")
@@ -60,20 +53,12 @@ _FRAME: Final = Frame(
     assistant=_turn("assistant"),
     tool=_turn("tool"),
     preamble="## System Prompt\n\n",
-    calls=_calls,
+    calls=_TAGS.layout,
     results=_results,
     gap="\n",
     thought=_THOUGHT,
     no_thought="".join(_THOUGHT),
 )
-
-
-# --- output ---
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return KeyValueReader(source, tools, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)).read(start)
 
 
 DIALECT = Dialect(
@@ -86,5 +71,5 @@ DIALECT = Dialect(
     stops=(_END,),
     options=OpenThinkingOptions,
     prompt=_FRAME,
-    calls=ReadBy(parse),
+    calls=KeyValueForm(_TAGS, thoughts=(_THOUGHT,), ends=(_END,)),
 )

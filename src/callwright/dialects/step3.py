@@ -8,19 +8,15 @@ Values are text, all of it. Source: the parsers of vLLM and SGLang; turns as vLL
 template shows tools and outputs: they stand in the system text and in a turn `tool`.
 """
 
-import json
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
-from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -34,49 +30,18 @@ _CALL: Final = "<｜tool_call_begin｜>"
 _CALL_END: Final = "<｜tool_call_end｜>"
 _SEP: Final = "<｜tool_sep｜>"
 _HEADER: Final = f"function{_SEP}"
-_TAGS: Final = ParameterTags(
-    call="<steptml:invoke name=",
-    call_end="</steptml:invoke>",
-    parameter="<steptml:parameter name=",
-    parameter_end="</steptml:parameter>",
-    blocks=((_OPEN, _CLOSE), (_CALL, _CALL_END)),
+_CALLS: Final = CallLayout(
+    open=_OPEN,
+    begin=f'{_CALL}{_HEADER}<steptml:invoke name="${{name}}">',
+    arguments=TaggedArguments(begin='<steptml:parameter name="${key}">', end="</steptml:parameter>"),
+    end=f"</steptml:invoke>{_CALL_END}",
+    close=_CLOSE,
 )
+_TAGS: Final = ParameterTags.of(_CALLS, blocks=((_OPEN, _CLOSE), (_CALL, _CALL_END)))
 _CONTROLS: Final = (_BEGIN, "<|BOT|>", _END, _OPEN, _CLOSE, _CALL, _CALL_END, _SEP, "<think>", "</think>")
 
 
-class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `model` leaves it to the model, `off` begins it with a closed,
-    empty one.
-    """
-
-
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `<|BOT|>assistant`."""
-    return _FRAME.render(conversation, options)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for all calls."""
-    return _FRAME.write(turn)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    return _FRAME.messages(conversation, options)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    out.control(_OPEN)
-    for call in calls:
-        out.control(_CALL).text("function").control(_SEP).text(f'<steptml:invoke name="{call.name}">')
-        for key, value in arguments_object(call).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            out.text(f'<steptml:parameter name="{key}">{text}</steptml:parameter>')
-        out.text("</steptml:invoke>").control(_CALL_END)
-    out.control(_CLOSE)
 
 
 _FRAME: Final = Frame(
@@ -86,7 +51,7 @@ _FRAME: Final = Frame(
     user=("<|BOT|>user\n", _END),
     assistant=("<|BOT|>assistant\n", _END),
     tool=("<|BOT|>tool\n", _END),
-    calls=_calls,
+    calls=_CALLS,
     gap="\n",
     each=True,
 )
@@ -157,7 +122,7 @@ DIALECT = Dialect(
     template_markers=("<steptml:",),
     source="Step-3 parsers and prompts of vLLM and SGLang",
     stops=("<|EOT|>",),
-    options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    options=ThinkingOptions,
+    prompt=_FRAME,
+    calls=ReadBy(_CALLS, parse),
 )

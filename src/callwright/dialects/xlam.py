@@ -6,14 +6,14 @@ come of Llama have its turns; source: their handler in the Berkeley Function Cal
 """
 
 import json
-from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from callwright.conversation import Call, Conversation
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, PromptBy
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, call_list
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -26,11 +26,10 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
     flavour: Literal["qwen", "llama"] = "qwen"
 
 
-_MARKS: Final = CallMarks(opens=("<tool_call>", "[TOOL_CALLS]"), around=("</tool_call>",), bare=True, special=False)
-
-
-def _calls(out: PromptBuilder, calls: Sequence[Call], _: int) -> None:
-    call_list(out, calls)
+_CALLS: Final = CallLayout(open="[", begin=in_json(), end="}", between=", ", close="]")
+_MARKS: Final = CallMarks(
+    layout=_CALLS, opens=("<tool_call>", "[TOOL_CALLS]"), around=("</tool_call>",), bare=True, special=False
+)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -66,7 +65,7 @@ _FRAME: Final = Frame(
     tool=_turn("tool"),
     gap="\n",
     tools=_tools,
-    calls=_calls,
+    calls=_CALLS,
     each=True,
 )
 
@@ -102,6 +101,6 @@ DIALECT = Dialect(
     source="chat template of xLAM-2",
     stops=("<|im_end|>", "<|eot_id|>"),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write),
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=_MARKS,
 )

@@ -9,6 +9,7 @@ from callwright.calls.history import HistoryRules
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.harmony.output import parse
 from callwright.dialects.harmony.prompt import Options, messages, render, write
+from callwright.dialects.harmony.tokens import CALLS, MARKS
 
 __all__ = ["DIALECT"]
 
@@ -24,6 +25,6 @@ DIALECT = Dialect(
     stops=("<|return|>", "<|call|>"),
     stop_token_ids=(200002, 200012),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write),
-    calls=ReadBy(parse),
+    prompt=PromptBy(render=render, messages=messages, write=write, marks=MARKS),
+    calls=ReadBy(CALLS, parse),
 )

@@ -33,6 +33,7 @@ from callwright.dialects.harmony.builtin import (
 )
 from callwright.dialects.harmony.tokens import (
     CALL,
+    CALLS,
     CHANNEL,
     CONSTRAIN,
     CONTROLS,
@@ -119,10 +120,7 @@ def write(turn: AssistantTurn) -> str:
         written.append(f"{CHANNEL}commentary{MESSAGE}{turn.text}{END}")
     elif turn.text or not (turn.calls or written):
         written.append(f"{CHANNEL}final{MESSAGE}{turn.text}{RETURN}")
-    written += [
-        f"{CHANNEL}commentary to=functions.{call.name} {CONSTRAIN}json{MESSAGE}{call.arguments}{CALL}"
-        for call in turn.calls
-    ]
+    written += [CALLS.text([call]) for call in turn.calls]
     return f"{START}assistant".join(written)
 
 

@@ -1,6 +1,24 @@
 """Harmony's control tokens. Source: vocabulary o200k_harmony; every other id from 200000 on is reserved."""
 
-__all__ = ["CALL", "CHANNEL", "CHANNELS", "CONSTRAIN", "CONTROLS", "END", "ENDOFTEXT", "MESSAGE", "RETURN", "START"]
+from typing import Final
+
+from callwright.dialects.base import TurnMarks
+from callwright.dialects.call_layout import CallLayout
+
+__all__ = [
+    "CALL",
+    "CALLS",
+    "CHANNEL",
+    "CHANNELS",
+    "CONSTRAIN",
+    "CONTROLS",
+    "END",
+    "ENDOFTEXT",
+    "MARKS",
+    "MESSAGE",
+    "RETURN",
+    "START",
+]
 
 START = "<|start|>"
 END = "<|end|>"
@@ -13,3 +31,14 @@ ENDOFTEXT = "<|endoftext|>"
 CONTROLS = (START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL, ENDOFTEXT, "<|startoftext|>")
 
 CHANNELS = ("analysis", "commentary", "final")
+
+_NEXT = f"{END}{START}assistant"
+CALLS: Final = CallLayout(
+    begin=f"{CHANNEL}commentary to=functions.${{name}} {CONSTRAIN}json{MESSAGE}", stop=CALL, several=False
+)
+MARKS: Final = TurnMarks(
+    thought=(f"{CHANNEL}analysis{MESSAGE}", _NEXT),
+    said=(f"{CHANNEL}commentary{MESSAGE}", _NEXT),
+    answer=(f"{CHANNEL}final{MESSAGE}", ""),
+    controls=CONTROLS,
+)

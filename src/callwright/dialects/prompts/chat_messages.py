@@ -1,9 +1,7 @@
 """What the prompts of several dialects share: system messages, `tool_choice` in words, text and content of messages."""
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -22,16 +20,13 @@ from callwright.conversation import (
     parts_text,
 )
 from callwright.errors import RequestError
-from callwright.prompt import PromptBuilder, neutralise, neutralise_json
-from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.prompt import neutralise, neutralise_json
 
 __all__ = [
-    "arguments_object",
     "chat_content",
     "chat_message",
     "choice_note",
     "format_note",
-    "own_words",
     "plain_text",
     "split_instructions",
     "told_messages",
@@ -80,21 +75,6 @@ def format_note(conversation: Conversation) -> list[str]:
     schema = json.dumps(wanted.schema, ensure_ascii=False)
     about = f"{wanted.name}: {wanted.description}" if wanted.description else wanted.name
     return [f"# Answer format\n\n{when} with JSON that fits this schema ({about}) and nothing else:\n\n{schema}"]
-
-
-def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
-    """Append text of the dialect itself, in which the strings `controls` are control tokens."""
-    for words, control in _by_controls(text, tuple(controls)):
-        out.text(words).control(control)
-    return out
-
-
-@lru_cache(maxsize=1024)
-def _by_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Pairs of plain text and the control token behind it, `""` in the last."""
-    found = "|".join(map(re.escape, sorted(controls, key=len, reverse=True))) or "(?!)"
-    pieces = re.split(f"({found})", text)
-    return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
 
 
 def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:
@@ -172,12 +152,3 @@ def told_messages(
 def _safe(call: Call, controls: Sequence[str]) -> Call:
     """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
     return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, controls))
-
-
-def arguments_object(call: Call) -> Mapping[str, Any]:
-    """The arguments of a call in a history as an object; empty if they are not one."""
-    try:
-        value = decode(call.arguments or "{}")
-    except NotJsonError:
-        return {}
-    return value if isinstance(value, dict) else {}

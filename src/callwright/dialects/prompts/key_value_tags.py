@@ -1,13 +1,14 @@
 """Renders calls and tools in formats with a name and elements for keys and values; `readers.key_values` parses them."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
 
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
-from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.prompts.chat_messages import told_messages
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["LINES", "KeyValueTags", "put_calls", "put_tools", "said", "told"]
@@ -37,6 +38,11 @@ class KeyValueTags(Struct, frozen=True):
     between: str = ""
 
     @property
+    def layout(self) -> CallLayout:
+        """Calls as they are written, in their block if the format has one."""
+        return _layout(self)
+
+    @property
     def values(self) -> tuple[str, ...]:
         """The opening tag of a value, if the format has one."""
         return (self.value,) if self.value else ()
@@ -49,25 +55,24 @@ class KeyValueTags(Struct, frozen=True):
         return (*frames, *filter(None, (self.name_end,)), *elements)
 
 
-def put_call(out: PromptBuilder, tags: KeyValueTags, name: str, arguments: Iterable[tuple[str, object]]) -> None:
-    """Append a call."""
+@cache
+def _layout(tags: KeyValueTags) -> CallLayout:
     before_key, before_value, before_end = tags.gaps
-    out.control(tags.call).text(name).control(tags.name_end).text(tags.name_gap)
-    for key, value in arguments:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        out.text(before_key).control(tags.key).text(key).control(tags.key_end)
-        out.text(before_value).control(tags.value).text(text).control(tags.value_end)
-    out.text(before_end).control(tags.call_end)
+    return CallLayout(
+        open="".join(begin + tags.between for begin, _ in tags.blocks),
+        begin=f"{tags.call}${{name}}{tags.name_end}{tags.name_gap}",
+        arguments=TaggedArguments(
+            begin=f"{before_key}{tags.key}${{key}}{tags.key_end}{before_value}{tags.value}", end=tags.value_end
+        ),
+        end=before_end + tags.call_end,
+        between=tags.between,
+        close="".join(tags.between + end for _, end in tags.blocks),
+    )
 
 
-def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Iterable[Call]) -> None:
+def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Sequence[Call]) -> None:
     """Append calls as the model writes them, in their block if the format has one."""
-    for begin, _ in tags.blocks:
-        out.control(begin).text(tags.between)
-    for number, call in enumerate(calls):
-        put_call(out.text(tags.between if number else ""), tags, call.name, arguments_object(call).items())
-    for _, end in tags.blocks:
-        out.text(tags.between).control(end)
+    tags.layout.put(out, calls, controls=tags.literals)
 
 
 def said(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> Prompt:

@@ -5,7 +5,6 @@ A `Frame` renders whole prompts, writes what the model would write, and makes th
 the tools are described in the same words for every format, with an example call in the format's own form.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
@@ -13,16 +12,16 @@ import msgspec
 from msgspec import Struct
 
 from callwright.conversation import AssistantTurn, Call, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
-    own_words,
     plain_text,
     split_instructions,
     told_messages,
 )
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 
 __all__ = [
     "Frame",
@@ -30,11 +29,9 @@ __all__ = [
     "Place",
     "Result",
     "ThinkingOptions",
-    "WriteCalls",
     "WriteResults",
     "WriteTools",
-    "call_list",
-    "call_object",
+    "put_example",
     "tell_tools",
     "tool_lines",
 ]
@@ -69,7 +66,6 @@ class Result(Struct, frozen=True):
     text: str
 
 
-WriteCalls: TypeAlias = Callable[[PromptBuilder, Sequence[Call], int], object]
 WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
 WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
 
@@ -82,7 +78,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     """How one model family renders a conversation. A pair of strings stands around the turn of a role; the literals of
     `controls` in them are control tokens. `said` stands around the content of an assistant turn.
 
-    `calls` writes the calls of a turn; it gets the number of calls before it in the conversation. `gap` stands between
+    `calls` is the layout of the calls of a turn. `gap` stands between
     a turn's text and its calls, `calls_begin` before the calls of a turn in the history that has nothing else.
     `calls_end` ends a turn with calls, if that is not what ends any turn.
 
@@ -101,7 +97,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     """
 
     controls: tuple[str, ...]
-    calls: WriteCalls
+    calls: CallLayout
     user: tuple[str, str]
     assistant: tuple[str, str]
     tool: tuple[str, str]
@@ -129,6 +125,18 @@ class Frame(Struct, frozen=True, kw_only=True):
     resumes: bool = False
     reopens: bool = False
     calls_end: str | None = None
+
+    @property
+    def marks(self) -> TurnMarks:
+        """See `PromptFormat`."""
+        before, after = self.said
+        is_marked = any(control in before for control in self.controls)
+        return TurnMarks(
+            thought=self.thought,
+            said=(before, after + self.gap) if is_marked else None,
+            answer=self.said if before else None,
+            controls=self.controls,
+        )
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
         """The whole prompt, up to where the model's answer begins."""
@@ -225,7 +233,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
         """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs in words."""
         out = PromptBuilder()
-        tell_tools(out, conversation, self.calls)
+        tell_tools(out, conversation, self.calls, self.controls)
         return told_messages(
             conversation,
             controls=self.controls,
@@ -263,7 +271,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     def _tools(self, out: PromptBuilder, conversation: Conversation) -> None:
         if self.tools is None:
-            tell_tools(out, conversation, self.calls)
+            tell_tools(out, conversation, self.calls, self.controls)
         else:
             self.tools(out, conversation)
 
@@ -278,40 +286,30 @@ class Frame(Struct, frozen=True, kw_only=True):
             self._fixed(out, self.said[1])
         if turn.calls:
             self._fixed(out, self.gap if turn.text else "")
-            self.calls(out, turn.calls, written)
+            self.calls.put(out, turn.calls, written, self.controls)
 
     def _fixed(self, out: PromptBuilder, text: str) -> None:
         """Append text of the format, its control tokens as such."""
         own_words(out, text, self.controls)
 
 
-def tell_tools(out: PromptBuilder, conversation: Conversation, calls: WriteCalls) -> None:
+def tell_tools(
+    out: PromptBuilder, conversation: Conversation, calls: CallLayout, controls: tuple[str, ...] = ()
+) -> None:
     """Append the tools and the form of a call in words, for templates that describe neither."""
     out.text(
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nThe functions, one a line:\n",
         tool_lines(conversation),
         "\n\nTo call a function, write exactly this, with its name and arguments, and nothing behind it:\n",
     )
-    calls(out, [_EXAMPLE], 0)
+    put_example(out, calls, controls)
+
+
+def put_example(out: PromptBuilder, calls: CallLayout, controls: tuple[str, ...] = ()) -> None:
+    """Append a call that shows the form."""
+    calls.put(out, [_EXAMPLE], controls=controls)
 
 
 def tool_lines(conversation: Conversation) -> str:
     """The tools as JSON, one a line."""
     return "\n".join(tool.openai_json for tool in conversation.tools)
-
-
-def call_object(
-    out: PromptBuilder, call: Call, name: str = "name", arguments: str = "arguments", lead: str = ""
-) -> None:
-    """Append a call as a JSON object with these keys; `lead` stands before them."""
-    out.text(f'{{{lead}"{name}": {json.dumps(call.name, ensure_ascii=False)}, "{arguments}": ')
-    out.json(call.arguments or "{}").text("}")
-
-
-def call_list(out: PromptBuilder, calls: Sequence[Call], name: str = "name", arguments: str = "arguments") -> None:
-    """Append calls as a JSON list of such objects."""
-    out.text("[")
-    for count, call in enumerate(calls):
-        out.text(", " if count else "")
-        call_object(out, call, name, arguments)
-    out.text("]")

@@ -9,7 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from callwright.calls.toolset import Toolset
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags, broken_tag
@@ -17,7 +20,7 @@ from callwright.events import Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["KeyValueReader"]
+__all__ = ["KeyValueForm", "KeyValueReader"]
 
 # The greatest length of a name or a key, in characters.
 _MAX_HEAD: Final = 1_000
@@ -26,6 +29,23 @@ _GAP = re.compile(r"(?:\s|\\n)*+")
 _GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
 _LONE_END = re.compile(r"\A>\s*+(?=\{|\Z)")
 _NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++)*+)""")
+
+
+class KeyValueForm(Struct, frozen=True):
+    """The calls of one format; `thoughts` are the tags around reasoning, `ends` stop tokens."""
+
+    tags: KeyValueTags
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    ends: tuple[str, ...] = ()
+
+    @property
+    def layout(self) -> CallLayout:
+        """How calls are written."""
+        return self.tags.layout
+
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """See `CallFormat`."""
+        return KeyValueReader(source, tools, self.tags, thoughts=self.thoughts, ends=self.ends).read(start)
 
 
 class KeyValueReader(ParameterReader):

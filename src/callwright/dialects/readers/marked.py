@@ -7,13 +7,15 @@ in code or in closed reasoning is text: the model writes about it.
 
 import re
 from functools import cache, lru_cache, partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
@@ -30,12 +32,15 @@ _BEGINS_JSON: Final = ("{", "[", "`")
 _MAX_FENCE: Final = 64
 _FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
 _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
+# The marker before JSON in a layout, and the one behind it.
+_BEFORE_JSON = re.compile(r"[^\[{`$]*")
+_BEHIND_JSON = re.compile(r"[^\]}`]*\Z")
 # Closers that nothing opened, and the end of a fence.
 _SURPLUS = re.compile(r"[\s}\],;]*+(?:```)?\s*+").match
 
 
-class CallMarks(Struct, frozen=True):
-    """The markers of one format.
+class CallMarks(Struct, frozen=True, kw_only=True):
+    """The markers of one format, which is written as its `layout` says.
 
     Any of `opens` begins a call or a block of calls, any of `closes` ends it; without `closes` the last bracket does.
     `around` are markers without meaning of their own, of sections or of the content. `ends` are stop tokens.
@@ -48,6 +53,7 @@ class CallMarks(Struct, frozen=True):
     call in reasoning that is never closed ends it. `thoughts` are the tags around reasoning.
     """
 
+    layout: CallLayout
     opens: tuple[str, ...] = ()
     closes: tuple[str, ...] = ()
     around: tuple[str, ...] = ()
@@ -57,6 +63,16 @@ class CallMarks(Struct, frozen=True):
     special: bool = True
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, layout: CallLayout, *, opens: tuple[str, ...] = (), **more: Any) -> "CallMarks":
+        """The markers that stand in a layout before and behind the JSON; `opens` are read beside its own."""
+        begin = _BEFORE_JSON.match(layout.open + layout.begin)
+        end = _BEHIND_JSON.search(layout.end + layout.close)
+        assert begin is not None  # they match always
+        assert end is not None
+        closes = tuple(filter(None, (end.group().strip(),)))
+        return cls(layout=layout, opens=(begin.group().strip(), *opens), closes=closes, **more)
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""

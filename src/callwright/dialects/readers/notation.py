@@ -1,25 +1,24 @@
-"""Renders and parses calls as `call:f{key:value,…}` between markers: Gemma's notation, in which only strings are
+"""Parses calls as `call:f{key:value,…}` between markers: Gemma's notation, in which only strings are
 quoted.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call
-from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.prompts.literal_arguments import DelimitedArguments
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.literals import Ends, LiteralReader
-from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.prose import ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Notation", "NotationReader", "put_call", "put_value"]
+__all__ = ["Notation", "NotationReader"]
 
 _CALL: Final = "call:"
 _MAX_HEAD: Final = 300
@@ -35,7 +34,7 @@ _BRACKETS: Final = {"{": "}", "(": ")"}
 
 class Notation(Struct, frozen=True):
     """The markers of one model: around a call, the quote around strings, around a tool's result. `ends` are stop
-    tokens.
+    tokens, `thoughts` the tags around reasoning.
     """
 
     call: str
@@ -43,59 +42,25 @@ class Notation(Struct, frozen=True):
     quote: str
     results: tuple[str, str]
     ends: tuple[str, ...] = ()
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
 
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """See `CallFormat`."""
+        return NotationReader(source, tools, self).read(start)
 
-def put_call(out: PromptBuilder, form: Notation, call: Call) -> None:
-    """Append a call as the model writes it, with sorted keys."""
-    out.control(form.call).text(f"{_CALL}{call.name}")
-    put_value(out, form, _sorted(arguments_object(call)))
-    out.control(form.call_end)
-
-
-def _sorted(value: Any) -> Any:
-    match value:
-        case Mapping():
-            return {key: _sorted(value[key]) for key in sorted(value, key=str.lower)}
-        case list() | tuple():
-            return [_sorted(item) for item in value]
-    return value
-
-
-def put_value(out: PromptBuilder, form: Notation, value: Any) -> None:
-    """Append a value in the notation."""
-    match value:
-        case str():
-            out.control(form.quote).text(value).control(form.quote)
-        case bool():
-            out.text("true" if value else "false")
-        case None:
-            out.text("null")
-        case Mapping():
-            out.text("{")
-            _put_all(out, form, ((f"{key}:", member) for key, member in value.items()))
-            out.text("}")
-        case list() | tuple():
-            out.text("[")
-            _put_all(out, form, (("", item) for item in value))
-            out.text("]")
-        case _:
-            out.text(repr(value))
-
-
-def _put_all(out: PromptBuilder, form: Notation, values: Iterable[tuple[str, Any]]) -> None:
-    for number, (lead, value) in enumerate(values):
-        out.text("," if number else "").text(lead)
-        put_value(out, form, value)
+    @property
+    def layout(self) -> CallLayout:
+        """How calls are written."""
+        arguments = DelimitedArguments(self.quote)
+        return CallLayout(begin=f"{self.call}{_CALL}${{name}}{{", arguments=arguments, end=f"}}{self.call_end}")
 
 
 class NotationReader(ProseReader):
     """Parses prose with calls in the notation. A call at the begin of a line may lack its opening marker."""
 
-    def __init__(
-        self, source: StreamReader, tools: Toolset, form: Notation, thoughts: tuple[tuple[str, str], ...] = ()
-    ) -> None:
-        inline = [opening for opening, _ in thoughts if opening.startswith("<|")]
-        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL, *inline), thoughts, form.ends))
+    def __init__(self, source: StreamReader, tools: Toolset, form: Notation) -> None:
+        inline = [opening for opening, _ in form.thoughts if opening.startswith("<|")]
+        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL, *inline), form.thoughts, form.ends))
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
         self._call_ends = Ends((form.call_end,), (form.call,), self._ends)

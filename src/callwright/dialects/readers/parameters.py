@@ -5,14 +5,18 @@ further out or another call was written; what stands between the tags and is non
 broken, so that nobody knows what was meant, is not complete.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
+
 from callwright.calls.toolset import Toolset
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.prose import ProseReader
+from callwright.dialects.readers.tag_heads import attributes, surplus
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue, ValueReader, broken_tag
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
 from callwright.schema.keywords import properties
@@ -20,49 +24,28 @@ from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterReader", "ParameterTags", "attributes"]
+__all__ = ["ParameterForm", "ParameterReader", "ParameterTags"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-# A name without quotes ends before the first attribute: `my tool type="x"`.
-_BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
-_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
 
-def attributes(head: str) -> tuple[str, Mapping[str, str]]:
-    """The name and the attributes in the rest of an opening tag, as in `"f" type="string"`."""
-    head = head.strip().removesuffix("/").rstrip()
-    if head[:1] in ('"', "'"):
-        name, _, rest = head[1:].partition(head[0])
-    else:
-        bare = _BARE.match(head)
-        assert bare is not None  # it matches always
-        name, rest = bare["name"], head[bare.end() :]
-    found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
-    return name, found
+class ParameterForm(Struct, frozen=True):
+    """The calls of one format, which are written as its `layout` says; `thoughts` are the tags around reasoning, `ends`
+    stop tokens.
+    """
 
+    layout: CallLayout
+    tags: ParameterTags
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    ends: tuple[str, ...] = ()
 
-def surplus(head: str) -> str:
-    """What is neither name nor attribute in the rest of an opening tag."""
-    head = head.strip().removesuffix("/").rstrip()
-    if head[:1] in ('"', "'"):
-        _, closed, rest = head[1:].partition(head[0])
-        if not closed:
-            return head
-    else:
-        bare = _BARE.match(head)
-        assert bare is not None  # it matches always
-        rest = head[bare.end() :]
-    return _ATTRIBUTE.sub("", rest).strip()
-
-
-def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
-    """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
-    schema = writer.schema(key)
-    return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """See `CallFormat`."""
+        return ParameterReader(source, tools, self.tags, thoughts=self.thoughts, ends=self.ends).read(start)
 
 
 class ParameterReader(ProseReader):
@@ -492,3 +475,9 @@ def _same(first: str, second: str) -> bool:
         return encode(decode(first)) == encode(decode(second))
     except NotJsonError:
         return False
+
+
+def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
+    """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
+    schema = writer.schema(key)
+    return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema

@@ -12,16 +12,14 @@ is held, and what it holds is judged as a whole, too.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import lru_cache
 from typing import Final
-
-import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import FOREIGN, OPENINGS, WholeText, counted_from, foreign_to, read_foreign
+from callwright.dialects.readers.foreign import FOREIGN, OPENINGS, WholeText, counted_from, read_foreign
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
+from callwright.dialects.readers.marks import BRACES, FENCES, Marks, markers
 from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
 from callwright.events import (
     CallStarted,
@@ -37,11 +35,9 @@ from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_unt
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Marks", "ProseReader"]
+__all__ = ["ProseReader"]
 
 _BOM: Final = "\ufeff"
-_FENCES: Final = ("```", "~~~")
-_BRACES: Final = ("{", "[")
 # The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
 _MAX_NAME_AHEAD: Final = 200
 _MAX_FOREIGN: Final = 4
@@ -53,30 +49,6 @@ _REMEMBERED: Final = 400
 _BROKEN = re.compile("[<\\[]\u2060[^\\s]")
 
 _EVERYTHING = Markers()
-
-
-class Marks(msgspec.Struct, frozen=True):
-    """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
-    may have opened the first; `ends` are stop tokens, beside those of all formats.
-
-    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere.
-    """
-
-    tags: tuple[str, ...] = ()
-    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
-    ends: tuple[str, ...] = ()
-    control: bool = True
-
-
-@lru_cache(maxsize=256)
-def _markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
-    """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
-    format.
-    """
-    openers = (*_BRACES, *_FENCES, *foreign_to(marks.tags)) if has_tools else ()
-    opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
-    in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
-    return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
 
 
 class ProseReader:
@@ -105,7 +77,7 @@ class ProseReader:
         self.replays = False  # held text is being parsed again
         self.rest = ""  # the part of it that is parsed after it
         self.in_json = JsonInText(self)
-        self._in_text, self._in_thought = _markers(marks, self._ends, has_tools=bool(tools.ordered))
+        self._in_text, self._in_thought = markers(marks, self._ends, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open."""
@@ -140,9 +112,9 @@ class ProseReader:
             yield from self.skip_blanks()
         elif marker in self._ends:
             yield from self._end_token(blanks + marker)
-        elif marker in _FENCES and self.at_line_start(blanks):
+        elif marker in FENCES and self.at_line_start(blanks):
             yield from self.in_json.fence(blanks, marker)
-        elif marker in _BRACES:
+        elif marker in BRACES:
             self.source.at -= 1
             yield from self.value(blanks)
         elif marker in FOREIGN:
@@ -432,7 +404,7 @@ class ProseReader:
         over.
         """
         marker = opening.strip()
-        if marker in _BRACES:
+        if marker in BRACES:
             self.source.at -= 1
             opening = opening.removesuffix(marker)
             if not (yield from self.in_json.names_call()):

@@ -4,23 +4,21 @@ Only keyword arguments count. Between markers anything that looks like a call is
 with the name of a tool, and words around it may say that it is only an example.
 """
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call
-from callwright.dialects.prompts.chat_messages import arguments_object
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.literals import Ends, LiteralReader
-from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["PythonForm", "PythonReader", "python_call"]
+__all__ = ["PythonForm", "PythonReader"]
 
 _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
@@ -37,10 +35,12 @@ _WORDS = re.compile(rf"(?P<words>[^()\[\]{{}}\"'<]*?)(?:(?<![\w./-])(?={_NAME_ON
 
 
 class PythonForm(Struct, frozen=True):
-    """The pairs of markers around the calls of one format; a closing one may be `""`. `ends` are stop tokens;
-    `control`: the markers are tokens of their own, which nobody types.
+    """The calls of one format, which are written as its `layout` says. `blocks` are pairs of markers around them, of
+    which a closing one may be `""`, `ends` stop tokens. `control`: the markers are tokens of their own, which nobody
+    types.
     """
 
+    layout: CallLayout
     blocks: tuple[tuple[str, str], ...]
     ends: tuple[str, ...] = ()
     control: bool = True
@@ -48,28 +48,6 @@ class PythonForm(Struct, frozen=True):
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
         return PythonReader(source, tools, self).read(start)
-
-
-def python_call(call: Call, write: Callable[[Any], str] | None = None) -> str:
-    """A call as Python. `write` makes the text of an argument; by default a literal with strings in double quotes."""
-    write = write or _python
-    members = arguments_object(call).items()
-    return f"{call.name}({', '.join(f'{_key(key)}={write(value)}' for key, value in members)})"
-
-
-def _key(key: str) -> str:
-    return key if _IDENTIFIER.match(key) else json.dumps(key, ensure_ascii=False)
-
-
-def _python(value: Any) -> str:
-    match value:
-        case bool() | None:
-            return str(value)
-        case Mapping():
-            return f"{{{', '.join(f'{json.dumps(k, ensure_ascii=False)}: {_python(v)}' for k, v in value.items())}}}"
-        case list() | tuple():
-            return f"[{', '.join(map(_python, value))}]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 class PythonReader(ProseReader):

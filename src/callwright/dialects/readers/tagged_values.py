@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.stream_reader import Markers, Parse, StreamReader
 
 __all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "broken_tag"]
@@ -43,6 +44,34 @@ class ParameterTags(Struct, frozen=True):
     end: str = ">"
     inner: tuple[str, ...] = ()
     control: bool = True
+
+    @classmethod
+    def of(
+        cls, layout: CallLayout, *, blocks: tuple[tuple[str, str], ...] | None = None, control: bool = True
+    ) -> "ParameterTags":
+        """The tags that stand in a layout. `blocks` where they are not all that stands around a call."""
+        arguments = layout.arguments
+        assert isinstance(arguments, TaggedArguments), "the arguments stand between tags"
+        head, tail = layout.open + layout.begin, layout.end + layout.close
+        call, parameter, call_end = _NAMED.search(head), _NAMED.search(arguments.begin), _TAG.search(tail)
+        assert call is not None, "a tag names the tool"
+        assert parameter is not None, "a tag names the parameter"
+        assert call_end is not None, "a tag ends the call"
+        around = (head[: call.start()].strip(), tail[call_end.end() :].strip())
+        return cls(
+            call=call["tag"],
+            call_end=call_end.group(),
+            parameter=parameter["tag"],
+            parameter_end=arguments.end.strip(),
+            blocks=blocks if blocks is not None else (around,) if any(around) else (),
+            lines=arguments.begin.endswith("\n") and arguments.end.startswith("\n"),
+            control=control,
+        )
+
+
+# In a layout: a tag that goes on with a name, without the quote before it; any tag.
+_NAMED = re.compile(r'(?P<tag><[^<>]*?)"?\$\{(?:name|key)\}')
+_TAG = re.compile(r"<[^<>]*>")
 
 
 class Ending(Enum):

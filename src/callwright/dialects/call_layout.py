@@ -1,0 +1,229 @@
+r"""How a format writes calls, said once: as text with slots.
+
+    CallLayout(begin='<tool_call>\n{"name": ${name:json}, "arguments": ', end="}\n</tool_call>", between="\n")
+
+From it come the calls of a prompt and of `write`, the tags that a reader looks for, and the shape that constrained
+decoding holds a model to. What models write instead is no part of it: tolerance belongs to the readers.
+
+Slots: `${name}`, the tool's name (`${name:json}`: in quotation marks); `${number}`, which the calls of a conversation
+count from 0 (`${number:5}`: with five digits); `${index}`, the same from 1 in each turn; `${id}`, the id of a call that
+has one, `${, "id": id:json}` with what stands before it then; in arguments `${key}` and `${type}`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from callwright.conversation import Call
+from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = [
+    "ArgumentsLayout",
+    "CallLayout",
+    "ElementArguments",
+    "JsonArguments",
+    "Slot",
+    "TaggedArguments",
+    "arguments_object",
+    "filled",
+    "in_json",
+    "json_type",
+    "pieces_of",
+]
+
+
+class Slot(Struct, frozen=True):
+    """A place in a layout: what stands there, how it is written, and the text before it."""
+
+    what: str
+    form: str = ""
+    lead: str = ""
+
+    def written(self, values: Mapping[str, str]) -> str:
+        """What stands there, with these values."""
+        value = values[self.what]
+        if self.form == "json":
+            value = json.dumps(value, ensure_ascii=False) if value else ""
+        elif self.form:
+            value = value.zfill(int(self.form))
+        return self.lead + value if value else ""
+
+
+_SLOT: Final = re.compile(r"\$\{([^${}]*?)(name|number|index|id|key|type)(?::(\w+))?\}")
+
+
+@cache
+def pieces_of(layout: str) -> tuple[str | Slot, ...]:
+    """The texts and slots of a layout, in order."""
+    pieces: list[str | Slot] = []
+    at = 0
+    for found in _SLOT.finditer(layout):
+        pieces += [layout[at : found.start()], Slot(found[2], found[3] or "", found[1])]
+        at = found.end()
+    return tuple(piece for piece in (*pieces, layout[at:]) if piece)
+
+
+def filled(layout: str, values: Mapping[str, str]) -> str:
+    """A layout as text, with these values in its slots."""
+    return "".join(piece if isinstance(piece, str) else piece.written(values) for piece in pieces_of(layout))
+
+
+def _put(out: PromptBuilder, layout: str, values: Mapping[str, str], controls: tuple[str, ...]) -> None:
+    """Append a layout: its own words, in which control tokens are such, and what is in its slots, in which none is."""
+    for piece in pieces_of(layout):
+        if isinstance(piece, str):
+            own_words(out, piece, controls)
+        else:
+            out.text(piece.written(values))
+
+
+class ArgumentsLayout(Protocol):
+    """How the arguments of a call are written."""
+
+    def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
+        """Append the arguments of a call."""
+
+
+def arguments_object(call: Call) -> Mapping[str, Any]:
+    """The arguments of a call in a history as an object; empty if they are not one."""
+    try:
+        value = decode(call.arguments or "{}")
+    except NotJsonError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class JsonArguments(Struct, frozen=True):
+    """A JSON object."""
+
+    def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
+        """See `ArgumentsLayout`."""
+        out.json(call.arguments or "{}")
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+class TaggedArguments(Struct, frozen=True, kw_only=True):
+    """Parameters between tags, `between` two of them. A string stands there as it is, any other value as JSON.
+
+    `types` are the words for JSON types in the slot `${type}`, of which `""` is any other. `key` and `text` escape.
+    """
+
+    begin: str
+    end: str
+    between: str = ""
+    types: Mapping[str, str] = {}
+    key: Callable[[str], str] = _as_it_is
+    text: Callable[[str], str] = _as_it_is
+
+    def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
+        """See `ArgumentsLayout`."""
+        for number, (key, value) in enumerate(arguments_object(call).items()):
+            own_words(out, self.between if number else "", controls)
+            named = self._named(key, json_type(value))
+            _put(out, self.begin, named, controls)
+            out.text(self.text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+            _put(out, self.end, named, controls)
+
+    def sides(self, key: str, type_: str) -> tuple[str, str] | None:
+        """What stands before and behind a value of this JSON type; None if it is written in another way."""
+        named = self._named(key, type_)
+        return filled(self.begin, named), filled(self.end, named)
+
+    def _named(self, key: str, type_: str) -> Mapping[str, str]:
+        return {"key": self.key(key), "type": self.types.get(type_, self.types.get("", type_))}
+
+
+class ElementArguments(Struct, frozen=True, kw_only=True):
+    """Parameters as elements. In one, a list is elements `item`, an object elements of its keys, a scalar a text."""
+
+    begin: str
+    end: str
+    between: str = ""
+
+    def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
+        """See `ArgumentsLayout`."""
+        for key, value in arguments_object(call).items():
+            self._put(out, key, value, controls)
+
+    def _put(self, out: PromptBuilder, key: str, value: Any, controls: tuple[str, ...]) -> None:
+        _put(out, self.begin, {"key": key}, controls)
+        if isinstance(value, Mapping | list):
+            for name, inner in value.items() if isinstance(value, Mapping) else (("item", item) for item in value):
+                self._put(out, name, inner, controls)
+        else:
+            out.text(value if isinstance(value, str) else json.dumps(value))
+        _put(out, self.end, {"key": key}, controls)
+
+    def sides(self, key: str, type_: str) -> tuple[str, str] | None:
+        """See `TaggedArguments`."""
+        if type_ in ("array", "object"):
+            return None
+        return filled(self.begin, {"key": key}), filled(self.end, {"key": key})
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+    return "object" if isinstance(value, Mapping) else "array"
+
+
+JSON: Final = JsonArguments()
+
+
+class CallLayout(Struct, frozen=True, kw_only=True):
+    """The calls of one turn: `begin` and `end` around the arguments of each, `between` two of them, `open` and `close`
+    around all of them.
+
+    `stop`: the stop token with which a turn with calls ends. `several`: one turn can hold more than one call.
+    """
+
+    begin: str
+    end: str = ""
+    arguments: ArgumentsLayout = JSON
+    between: str = ""
+    open: str = ""
+    close: str = ""
+    stop: str = ""
+    several: bool = True
+
+    def put(
+        self, out: PromptBuilder, calls: Sequence[Call], first: int = 0, controls: tuple[str, ...] = ()
+    ) -> PromptBuilder:
+        """Append calls; `first` is how many came before them in the conversation, `controls` are the control tokens of
+        the family.
+        """
+        own_words(out, self.open, controls)
+        for index, call in enumerate(calls):
+            own_words(out, self.between if index else "", controls)
+            slots = {"name": call.name, "number": str(first + index), "index": str(index + 1), "id": call.id}
+            _put(out, self.begin, slots, controls)
+            self.arguments.put(out, call, controls)
+            _put(out, self.end, slots, controls)
+        return own_words(out, self.close + self.stop, controls)
+
+    def text(self, calls: Sequence[Call]) -> str:
+        """Calls as the model writes them."""
+        return Prompt(self.put(PromptBuilder(), calls).pieces(), ()).text
+
+
+def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:
+    """The begin of a call that is a JSON object with these keys, of which `lead` stands first; it ends with `}`."""
+    return f'{{{lead}"{name}": ${{name:json}}, "{arguments}": '

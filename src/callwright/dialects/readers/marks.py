@@ -1,0 +1,38 @@
+"""What a format marks in an answer, and the literals that a reader of it looks for."""
+
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from callwright.dialects.readers.foreign import foreign_to
+from callwright.stream_reader import Markers
+
+__all__ = ["BRACES", "FENCES", "Marks", "markers"]
+
+FENCES: Final = ("```", "~~~")
+BRACES: Final = ("{", "[")
+
+
+class Marks(Struct, frozen=True):
+    """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
+    may have opened the first; `ends` are stop tokens, beside those of all formats.
+
+    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere.
+    """
+
+    tags: tuple[str, ...] = ()
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    ends: tuple[str, ...] = ()
+    control: bool = True
+
+
+@lru_cache(maxsize=256)
+def markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
+    """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
+    format.
+    """
+    openers = (*BRACES, *FENCES, *foreign_to(marks.tags)) if has_tools else ()
+    opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
+    in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
+    return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
