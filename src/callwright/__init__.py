@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar
     from callwright.prompt import Control, Prompt, Text
     from callwright.response_template.template import ResponseTemplate
+    from callwright.spans import Span
     from callwright.tolerant_json.codec import NotJsonError
 
     __version__: str
@@ -67,6 +68,7 @@ _FROM = {
     "Grammar": "grammar.grammar",
     "NotJsonError": "tolerant_json.codec",
     "ResponseTemplate": "response_template.template",
+    "Span": "spans",
 }
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "Result",
     "Retry",
     "RunResult",
+    "Span",
     "Text",
     "Turn",
     "UpstreamError",

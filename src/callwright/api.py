@@ -55,7 +55,7 @@ class Parser(OutputParser):
     `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
     OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
     `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
-    nothing.
+    nothing. With `trace`, `spans()` tells where each character went.
 
     Raises `RequestError` for arguments that cannot be, and for text behind the end. What the model writes raises
     nothing.
@@ -70,6 +70,7 @@ class Parser(OutputParser):
         parallel_tool_calls: bool = True,
         start: str | None = None,
         check: CheckMode = "repair",
+        trace: bool = False,
     ) -> None:
         _check_value(start or "assistant", get_args(Start), "start")
         _check_value(check, get_args(CheckMode), "check")
@@ -81,7 +82,7 @@ class Parser(OutputParser):
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
         reads = _reader(dialect)
-        super().__init__(reads, toolset, filter_, start or "assistant")
+        super().__init__(reads, toolset, filter_, start or "assistant", trace=trace)
         self._names = offer.names
         self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
         self._over = False

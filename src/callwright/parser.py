@@ -21,6 +21,7 @@ from callwright.events import (
     finished,
 )
 from callwright.prompt import BREAK, restored
+from callwright.spans import Span, SpanRecorder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
@@ -66,11 +67,17 @@ class PassThrough:
 
 
 class OutputParser:
-    """Parses one output of a model, streamed or whole, into events. Made anew for each output."""
+    """Parses one output of a model, streamed or whole, into events. Made anew for each output.
 
-    def __init__(self, dialect: Reads, tools: Toolset, filter_: Filter, start: str = "assistant") -> None:
+    `trace`: it is recorded where each character goes, see `spans`.
+    """
+
+    def __init__(
+        self, dialect: Reads, tools: Toolset, filter_: Filter, start: str = "assistant", *, trace: bool = False
+    ) -> None:
         self._events: list[Event] = []
-        self._source = StreamReader(self._events.append)
+        self._recorder = SpanRecorder() if trace else None
+        self._source = StreamReader(self._recorded if trace else self._events.append)
         self._steps = dialect.parse(self._source, start, tools)
         self._filter = filter_
         self._may_repeat = False  # it may repeat what was broken in its prompt
@@ -78,7 +85,9 @@ class OutputParser:
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
-        if not self._source.try_fast_path(text):
+        if self._recorder is not None:
+            self._recorder.feed(text)
+        if self._recorder is not None or not self._source.try_fast_path(text):
             self._source.push(text)
             next(self._steps, None)
         out: list[Event] = []
@@ -107,6 +116,17 @@ class OutputParser:
         if self._may_repeat:
             self._restore(out)
         return out
+
+    def spans(self) -> tuple[Span, ...]:
+        """Where each character of the output went. Raises `RuntimeError` where that was not asked for."""
+        if self._recorder is None:
+            raise RuntimeError("this parser was made without trace=True")
+        return self._recorder.spans()
+
+    def _recorded(self, event: Event) -> None:
+        assert self._recorder is not None
+        self._events.append(event)
+        self._recorder.add(event, self._source.place)
 
     def _restore(self, events: list[Event]) -> None:
         """Put right what the prompt has broken: an edit of a file that the model repeats then matches the file."""

@@ -1,0 +1,177 @@
+"""Where each character of an output went: into the answer, into reasoning, into the arguments of a call, or nowhere.
+
+Readers emit all that they read, in order, structure as `Markup`. So the parts of an output are found by the texts of
+the events; what no event repeats as it was written stands in a value that was written another way, such as `7` in
+`<arg_value>7</arg_value>`.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Markup,
+    ReasoningDelta,
+)
+
+__all__ = ["Span", "SpanPart", "SpanRecorder"]
+
+SpanPart: TypeAlias = Literal["content", "reasoning", "name", "arguments", "markup"]
+
+
+class Span(Struct, frozen=True):
+    """The characters `begin` to `end` of an output, and what they are part of.
+
+    `call` is the number of the call in the turn, from 0, for its name and arguments.
+    """
+
+    begin: int
+    end: int
+    part: SpanPart
+    call: int | None = None
+
+
+class SpanRecorder:
+    """Collects an output and the events of its reader, each with the place up to which the output was read then."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._events: list[tuple[Event, int]] = []
+
+    def feed(self, text: str) -> None:
+        """More of the output."""
+        self._pieces.append(text)
+
+    def add(self, event: Event, place: int) -> None:
+        """An event that was emitted when the output was read up to `place`."""
+        self._events.append((event, place))
+
+    def spans(self) -> tuple[Span, ...]:
+        """All characters read so far, in order, without gaps."""
+        output = "".join(self._pieces)
+        finder = _Finder(output)
+        for event, place in self._events:
+            finder.take(event, place)
+        finder.rest()
+        spans = _merged(finder.found)
+        for call in finder.calls:
+            spans = _named(_filled(spans, output, call), output, call)
+        return tuple(spans)
+
+
+class _Call(Struct):
+    """A call, and where its begin and end were told."""
+
+    index: int
+    name: str
+    begun: int
+    ended: int
+    arguments: str = ""
+
+
+class _Finder:
+    """Goes through an output, event by event."""
+
+    def __init__(self, output: str) -> None:
+        self.found: list[Span] = []
+        self.calls: list[_Call] = []
+        self._output = output
+        self._at = 0
+        self._open: int | None = None  # the call that has begun
+
+    def take(self, event: Event, place: int) -> None:
+        """Find what an event was made of."""
+        match event:
+            case CallStarted(index, name):
+                self._open = index
+                self.calls.append(_Call(index, name, self._at, len(self._output)))
+            case CallEnded():
+                self._open = None
+                self.calls[-1].ended = self._at
+            case ContentDelta(text):
+                self._find(text, place, "content")
+            case ReasoningDelta(text):
+                self._find(text, place, "reasoning")
+            case Markup(text):
+                self._find(text, place, "markup")
+            case ArgumentsDelta(index, text):
+                self.calls[-1].arguments += text
+                for written in (text, text.removesuffix('"')):  # the quotation mark may be ours
+                    if self._output.startswith(written, self._at):
+                        self._put(len(written), "arguments", index)
+                        break
+
+    def rest(self) -> None:
+        """What is left behind the last event."""
+        self._gap(len(self._output))
+
+    def _find(self, text: str, place: int, part: SpanPart) -> None:
+        # Text behind a call has line feeds before it that nobody wrote.
+        for written in dict.fromkeys((text, text.lstrip())):
+            at = self._output.find(written, self._at, max(place, self._at + len(written))) if written else -1
+            if at >= 0:
+                self._gap(at)
+                self._put(len(written), part)
+                return
+
+    def _gap(self, end: int) -> None:
+        """What no event repeats: white space that was left out, or a value that was written another way."""
+        missing = self._output[self._at : end]
+        value = missing.strip()
+        if self._open is not None and value:
+            lead = missing.index(value)
+            goes_on = any(span.end == self._at and span.part == "arguments" for span in self.found[-1:])
+            self._put(lead, "arguments" if goes_on else "markup", self._open if goes_on else None)
+            self._put(len(value), "arguments", self._open)
+        self._put(end - self._at, "markup")
+
+    def _put(self, size: int, part: SpanPart, call: int | None = None) -> None:
+        if size:
+            self.found.append(Span(self._at, self._at + size, part, call))
+            self._at += size
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """The same, neighbours of one kind joined."""
+    out: list[Span] = []
+    for span in spans:
+        if out and (out[-1].part, out[-1].call) == (span.part, span.call):
+            out[-1] = Span(out[-1].begin, span.end, span.part, span.call)
+        else:
+            out.append(span)
+    return out
+
+
+def _filled(spans: list[Span], output: str, call: _Call) -> list[Span]:
+    """The same with the arguments of a call in free text, which is told before the text that it stood in."""
+    if not call.arguments or any(span.call == call.index for span in spans):
+        return spans
+    first = max((span.end for span in spans if span.call is not None), default=0)
+    return _split(spans, output.find(call.arguments, first), Span(0, len(call.arguments), "arguments", call.index))
+
+
+def _named(spans: list[Span], output: str, call: _Call) -> list[Span]:
+    """The same with the name of a call, which stands in the structure before its arguments."""
+    last = min((span.begin for span in spans if span.call == call.index), default=call.ended)
+    told = [span.end for span in spans if span.part != "markup" and span.end <= last]
+    at = output.find(call.name, max(told, default=0), last)
+    return _split(spans, at, Span(0, len(call.name), "name", call.index))
+
+
+def _split(spans: list[Span], at: int, part: Span) -> list[Span]:
+    """The same with a part that stands at a place in structure; as it is where it stands elsewhere."""
+    out: list[Span] = []
+    end = at + part.end
+    for span in spans:
+        if span.part == "markup" and span.begin <= at and end <= span.end:
+            parts = (Span(span.begin, at, "markup"), Span(at, end, part.part, part.call), Span(end, span.end, "markup"))
+            out += [each for each in parts if each.begin < each.end]
+        else:
+            out.append(span)
+    return out
