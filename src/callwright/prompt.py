@@ -2,23 +2,41 @@
 
 An engine that takes token ids can keep them apart to the end. Where only a string can be sent, `wire_text` breaks every
 look-alike in the text with an invisible character, so that the server's tokenizer finds no control token in it.
+A look-alike is what a tokenizer of the family has for a token, and whatever has the shape `<|…|>`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["BREAK", "Control", "Piece", "Prompt", "PromptBuilder", "Text", "neutralise", "neutralise_json", "restored"]
+__all__ = [
+    "BREAK",
+    "Control",
+    "Piece",
+    "Prompt",
+    "PromptBuilder",
+    "Text",
+    "neutralise",
+    "neutralise_json",
+    "open_escape",
+    "restored",
+]
 
 # WORD JOINER: zero width, no line break, part of no known control token.
 BREAK = "\u2060"
-# A literal that was broken: its first character, and what was put behind it, also as JSON writes it.
-_BROKEN = re.compile(rf"(\A|[<\[>|｜])(?:{BREAK}|\\u2060)")
-_FIRSTS: Final = "<[>|｜"
+# What a control token may begin or end with: only behind these a text is broken.
+_EDGES: Final = "<>[]|｜〈〉#"
+# Where a literal was broken: the character before, and what was put behind it, also as JSON writes it.
+_BROKEN: Final = re.compile(rf"(\A|[{re.escape(_EDGES)}])(?:{BREAK}|\\u2060)")
+# The begin of such an escape at the end of a text, whose rest may come.
+_OPEN: Final = re.compile(rf"(\A|[{re.escape(_EDGES)}])(\\(?:u(?:2(?:06?)?)?)?)\Z")
+# What tokenizers write control tokens like, whether or not a table has them: the net. Without its first character.
+_NET: Final = r"[|｜][^\s<>]{0,62}[|｜]>"
+_SHAPE: Final = re.compile(f"<{_NET}")
 
 
 class Control(Struct, frozen=True, gc=False):
@@ -42,13 +60,15 @@ class Prompt(Struct, frozen=True):
 
     `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
     fed with it before the completion. `start` says where the answer begins without the prefill. `controls` are the
-    literals that the tokenizer of this family turns into control tokens.
+    literals that the tokenizers of this family turn into control tokens; `marks` are those that the format itself
+    writes, which a server must not hide in an answer.
     """
 
     pieces: tuple[Piece, ...]
     controls: tuple[str, ...]
     start: str = "assistant"
     prefill: str = ""
+    marks: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -60,36 +80,38 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
         """
+        look_alike = _look_alike(self.controls)
         kinds: list[type[Piece]] = []
         texts: list[str] = []
         for piece in self.pieces:
             is_json = isinstance(piece, Text) and piece.json
             kinds.append(type(piece))
-            texts.append(neutralise_json(piece.text, self.controls) if is_json else piece.text)
+            texts.append(look_alike.sub(_escaped, piece.text) if is_json else piece.text)
         whole = "".join(texts)
-        cuts = self._cuts(whole, zip(kinds, texts, strict=True))
+        cuts = _cuts(look_alike, whole, zip(kinds, texts, strict=True))
         return BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
 
-    def _cuts(self, whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
-        """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
-        ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
-        end = 0
-        for kind, text in texts:
-            end += len(text)
-            if ends and ends[-1][0] is kind:
-                ends.pop()
-            ends.append((kind, end))
-        cuts: set[int] = set()
-        coming = iter(ends)
-        kind, end = Text, 0
-        for found in _begin_of(self.controls).finditer(whole):
-            while end <= found.start():
-                kind, end = next(coming)
-            if kind is Text:
-                cuts.add(found.start() + 1)
-            elif found.end(found.lastindex or 0) > end:
-                cuts.add(end)
-        return sorted(cuts)
+
+def _cuts(look_alike: re.Pattern[str], whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
+    """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
+    ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
+    end = 0
+    for kind, text in texts:
+        end += len(text)
+        if ends and ends[-1][0] is kind:
+            ends.pop()
+        ends.append((kind, end))
+    cuts: set[int] = set()
+    coming = iter(ends)
+    kind, end = Text, 0
+    for found in look_alike.finditer(whole):
+        while end <= found.start():
+            kind, end = next(coming)
+        if kind is Text:
+            cuts.add(found.start() + 1)
+        elif found.end(found.lastindex or 0) > end:
+            cuts.add(end)
+    return sorted(cuts)
 
 
 def _json_text(text: str) -> Text:
@@ -137,13 +159,24 @@ class PromptBuilder:
         return tuple([make("".join(texts)) for make, texts in runs])
 
 
-def neutralise(text: str, controls: Sequence[str]) -> str:
-    """`text` with an invisible character inside every literal of `controls` that it holds."""
-    return _begin_of(tuple(controls)).sub(_broken, text)
+def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> str:
+    """`text` with an invisible character inside every look-alike of a control token that it holds: the literals
+    `controls`, and what has the shape of one; but those of `keep` stay whole.
+    """
+    return _look_alike(tuple(controls), tuple(keep)).sub(_broken, text)
 
 
 def _broken(found: re.Match[str]) -> str:
     return found[0] + BREAK
+
+
+def neutralise_json(text: str, controls: Sequence[str]) -> str:
+    """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
+    return _look_alike(tuple(controls)).sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def restored(text: str, before: str) -> str:
@@ -153,21 +186,72 @@ def restored(text: str, before: str) -> str:
     """
     if BREAK not in text and "\\u2060" not in text:
         return text
-    return _BROKEN.sub(lambda found: found[1] if found[1] or before[-1:] in _FIRSTS else found[0], text)
+    return _BROKEN.sub(lambda found: found[1] if found[1] or _ends_in_edge(before) else found[0], text)
 
 
-def neutralise_json(text: str, controls: Sequence[str]) -> str:
-    """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
-    return _begin_of(tuple(controls)).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def open_escape(text: str, before: str) -> str:
+    """The end of `text` that may become what `restored` takes away, when the next piece comes; else empty."""
+    found = _OPEN.search(text, max(0, len(text) - 7))
+    return found[2] if found and (found[1] or _ends_in_edge(before)) else ""
 
 
-@lru_cache(maxsize=64)
-def _begin_of(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """The first character of each literal, of those too that begin within another one; the group that matches is the
-    rest of the longest.
+def _ends_in_edge(text: str) -> bool:
+    return text != "" and text[-1] in _EDGES
+
+
+# Patterns by the tuples that they were made of, which are the same objects again: those are long to hash.
+_known: Final[dict[tuple[int, int], tuple[re.Pattern[str], tuple[str, ...], tuple[str, ...]]]] = {}
+_MAX_KNOWN: Final = 256
+
+
+def _look_alike(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """The first character of each literal and each shape, of those too that begin within another one; the group that
+    matches is the rest of the longest.
     """
-    rests: dict[str, list[str]] = {}
-    for literal in sorted(literals, key=len, reverse=True):
-        rests.setdefault(literal[0], []).append(re.escape(literal[1:]))
-    choices = (f"{re.escape(first)}(?=({'|'.join(rest)}))" for first, rest in rests.items())
-    return re.compile("|".join(choices) or "(?!)")
+    known = _known.get((id(literals), id(keep)))
+    if known is None or known[1] is not literals or known[2] is not keep:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        known = _known[id(literals), id(keep)] = (_compiled(literals, keep), literals, keep)
+    return known[0]
+
+
+@lru_cache(maxsize=_MAX_KNOWN)
+def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> re.Pattern[str]:
+    rests: dict[str, list[str]] = {"<": []}
+    for literal in literals:
+        if not _SHAPE.fullmatch(literal):
+            rests.setdefault(literal[0], []).append(literal[1:])
+    choices = (
+        f"{re.escape(first)}(?=({'|'.join([*([_tree(some)] if some else []), *([_NET] if first == '<' else [])])}))"
+        for first, some in rests.items()
+    )
+    kept = f"(?!{_tree(keep)})" if keep else ""
+    return re.compile(f"{kept}(?:{'|'.join(choices)})")
+
+
+def _tree(literals: Iterable[str]) -> str:
+    """A pattern of these literals that looks at each character once, however many they are; the longest comes first."""
+    nodes: dict[str, Any] = {}
+    for literal in literals:
+        node = nodes
+        for character in literal:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    return _branches(nodes)
+
+
+def _branches(node: Mapping[str, Any]) -> str:
+    # Characters that the same follows upon stand together: that keeps `<unused0>` to `<unused6241>` small.
+    followed: dict[str, list[str]] = {}
+    for character, rest in node.items():
+        if character:
+            followed.setdefault(_branches(rest), []).append(character)
+    branches = [
+        (re.escape(some[0]) if len(some) == 1 else f"[{re.escape(''.join(some))}]") + rest
+        for rest, some in followed.items()
+    ]
+    if not branches:
+        return ""
+    pattern = branches[0] if len(branches) == 1 and "" not in node else f"(?:{'|'.join(branches)})"
+    return f"{pattern}?" if "" in node else pattern

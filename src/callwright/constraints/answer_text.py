@@ -61,7 +61,7 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
 
 def _controls(dialect: Dialect) -> tuple[str, ...]:
     prompt = dialect.render(Conversation((Message("user", (TextPart("?"),)),)), dialect.options())
-    return tuple(sorted({*prompt.controls, *dialect.stops}))
+    return tuple(sorted({*prompt.marks, *dialect.stops}))
 
 
 def _form(form: AnswerForm) -> GrammarNode:

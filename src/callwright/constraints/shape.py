@@ -161,7 +161,7 @@ def _controls(name: str) -> tuple[str, ...]:
     """The control tokens of a family, as its prompts name them."""
     dialect = get_dialect(name)
     asked = Conversation((Message("user", (TextPart("?"),)),))
-    return tuple(sorted({*dialect.render(asked, dialect.options()).controls, *dialect.stops}))
+    return tuple(sorted({*dialect.render(asked, dialect.options()).marks, *dialect.stops}))
 
 
 # --- as a tree ---

@@ -175,6 +175,7 @@ DIALECT = Dialect(
     model_globs=("beam*",),
     template_markers=("<rfl:parameter",),
     source="vLLM's parser for Beam",
+    tokenizers=("beam",),
     stops=(RETURN, CALL),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),

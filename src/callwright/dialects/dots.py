@@ -176,6 +176,7 @@ DIALECT = Dialect(
     model_globs=("dots3*", "dots-3*", "dots*3*"),
     template_markers=("<dots_function_call>",),
     source="prompt of dots3 as engines have written it down; vLLM's parser",
+    tokenizers=("dots",),
     stops=("<|endofassistant|>",),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),

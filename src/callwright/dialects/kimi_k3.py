@@ -370,6 +370,7 @@ DIALECT = Dialect(
     model_globs=("kimi-k3*",),
     template_markers=("<|open|> + <|sep|>",),
     source="chat template of Kimi-K3",
+    tokenizers=("kimi_k3",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),

@@ -104,6 +104,7 @@ DIALECT = Dialect(
     model_globs=("minimax-m2*",),
     template_markers=("<minimax:tool_call>",),
     source="chat template of MiniMax-M2 (llama.cpp models/templates/unsloth-MiniMax-M2.jinja)",
+    tokenizers=("minimax",),
     stops=(END,),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),

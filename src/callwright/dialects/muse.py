@@ -32,7 +32,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Event, Markup, ReasoningDelta
-from callwright.prompt import BREAK, Prompt, PromptBuilder
+from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
@@ -158,7 +158,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=tools,
-        write=lambda turn: "\n".join([*([turn.text] if turn.text else []), *map(_atem, turn.calls)]),
+        write=lambda turn: neutralise("\n".join(filter(None, [turn.text, *map(_atem, turn.calls)])), _CONTROLS),
         results=lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
     )
 
@@ -320,6 +320,7 @@ DIALECT = Dialect(
     model_globs=("muse-*", "meta-muse*"),
     template_markers=("<atem:",),
     source="chat template of Muse-Glimmer",
+    tokenizers=("muse",),
     stops=("<|eot|>",),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),

@@ -12,7 +12,13 @@ import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import (
+    format_note,
+    own_words,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
 from callwright.dialects.readers.python_calls import PythonForm, python_call
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -106,7 +112,7 @@ def _said(turn: AssistantTurn) -> Prompt:
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = json.dumps([tool.as_openai() for tool in conversation.tools], ensure_ascii=False)
-    out.text(f"{_WITH_TOOLS}\n\n").control("<functions>").text(shown).control("</functions>")
+    own_words(out, f"{_WITH_TOOLS}\n\n", _CONTROLS).control("<functions>").text(shown).control("</functions>")
 
 
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
@@ -123,6 +129,7 @@ DIALECT = Dialect(
     model_globs=("olmo-3*", "olmo3*"),
     template_markers=("<function_calls> + <functions>",),
     source="chat template of Olmo-3-7B-Instruct",
+    tokenizers=("dolma2",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),

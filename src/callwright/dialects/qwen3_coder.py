@@ -14,7 +14,7 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.prompts.chat_messages import arguments_object, told_messages
+from callwright.dialects.prompts.chat_messages import arguments_object, own_words, told_messages
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteCalls, WriteResults, WriteTools
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -110,7 +110,7 @@ def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> Writ
         out.text(f"# Tools\n\nYou have access to the following {intro}:\n\n").control("<tools>")
         for tool in conversation.tools:
             out.text(f"\n{show(tool)}")
-        out.text("\n").control("</tools>").text(how_to)
+        own_words(out.text("\n").control("</tools>"), how_to, _CONTROLS)
 
     return write_tools
 
@@ -289,6 +289,7 @@ DIALECT = Dialect(
     ),
     template_markers=("<function= + <parameter=",),
     source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
+    tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write),
