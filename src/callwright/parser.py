@@ -20,7 +20,7 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
-from callwright.prompt import BREAK, open_escape, restored
+from callwright.prompt import BREAK, EDGE_CHARS, open_escape, restored
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
@@ -121,7 +121,7 @@ class _Repeats:
     def restored(self, events: list[Event], text: str) -> list[Event]:
         """The events that were made of `text`."""
         if not self._may_be and BREAK not in text and "\\" not in text:
-            self._before = text or self._before
+            self._goes_on(text)
             return events
         self._may_be = True
         out: list[Event] = []
@@ -149,7 +149,10 @@ class _Repeats:
         text = restored(event.text.removesuffix(held), self._before)
         if held:
             self._held = replace(event, text=held, **({"logprobs": None} if isinstance(event, ContentDelta) else {}))
-        self._before = event.text.removesuffix(held) or self._before
+        self._goes_on(event.text.removesuffix(held))
         if text or not held:
             out.append(event if text is event.text else replace(event, text=text))
         return out
+
+    def _goes_on(self, text: str) -> None:
+        self._before = text[-EDGE_CHARS:] if len(text) >= EDGE_CHARS else (self._before + text)[-EDGE_CHARS:]

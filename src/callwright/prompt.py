@@ -15,6 +15,7 @@ from msgspec import Struct
 
 __all__ = [
     "BREAK",
+    "EDGE_CHARS",
     "Control",
     "Piece",
     "Prompt",
@@ -30,10 +31,13 @@ __all__ = [
 BREAK = "\u2060"
 # What a control token may begin or end with: only behind these a text is broken.
 _EDGES: Final = "<>[]|｜〈〉#"
-# Where a literal was broken: the character before, and what was put behind it, also as JSON writes it.
-_BROKEN: Final = re.compile(rf"(\A|[{re.escape(_EDGES)}])(?:{BREAK}|\\u2060)")
-# The begin of such an escape at the end of a text, whose rest may come.
-_OPEN: Final = re.compile(rf"(\A|[{re.escape(_EDGES)}])(\\(?:u(?:2(?:06?)?)?)?)\Z")
+# Behind one of them, also as JSON writes it, …
+_BEHIND: Final = rf"(?:(?<=[{re.escape(_EDGES)}])|(?<=\\u00[2357][3b-eB-E])|(?<=\\u(?:ff5c|FF5C|300[89])))"
+# … what a text was broken by, and the begin of its escape at the end of a text, whose rest may come.
+_BROKEN: Final = re.compile(rf"{_BEHIND}(?:{BREAK}|\\u2060)")
+_OPEN: Final = re.compile(rf"{_BEHIND}\\(?:u(?:2(?:06?)?)?)?\Z")
+# So many characters before a text decide what is behind an edge.
+EDGE_CHARS: Final = 6
 # What tokenizers write control tokens like, whether or not a table has them: the net. Without its first character.
 _NET: Final = r"[|｜][^\s<>]{0,62}[|｜]>"
 _SHAPE: Final = re.compile(f"<{_NET}")
@@ -80,19 +84,19 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
         """
-        look_alike = _look_alike(self.controls)
+        look_alikes = _look_alikes(self.controls)
         kinds: list[type[Piece]] = []
         texts: list[str] = []
         for piece in self.pieces:
             is_json = isinstance(piece, Text) and piece.json
             kinds.append(type(piece))
-            texts.append(look_alike.sub(_escaped, piece.text) if is_json else piece.text)
+            texts.append(_each(look_alikes, _escaped, piece.text) if is_json else piece.text)
         whole = "".join(texts)
-        cuts = _cuts(look_alike, whole, zip(kinds, texts, strict=True))
+        cuts = _cuts(look_alikes, whole, zip(kinds, texts, strict=True))
         return BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
 
 
-def _cuts(look_alike: re.Pattern[str], whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
+def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
     """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
     ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
     end = 0
@@ -104,12 +108,18 @@ def _cuts(look_alike: re.Pattern[str], whole: str, texts: Iterable[tuple[type[Pi
     cuts: set[int] = set()
     coming = iter(ends)
     kind, end = Text, 0
-    for found in look_alike.finditer(whole):
-        while end <= found.start():
+    spans = [
+        (found.start(), found.end(1))
+        for first, pattern in look_alikes
+        if first in whole
+        for found in pattern.finditer(whole)
+    ]
+    for start, over in sorted(spans):
+        while end <= start:
             kind, end = next(coming)
         if kind is Text:
-            cuts.add(found.start() + 1)
-        elif found.end(found.lastindex or 0) > end:
+            cuts.add(start + 1)
+        elif over > end:
             cuts.add(end)
     return sorted(cuts)
 
@@ -163,7 +173,7 @@ def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> 
     """`text` with an invisible character inside every look-alike of a control token that it holds: the literals
     `controls`, and what has the shape of one; but those of `keep` stay whole.
     """
-    return _look_alike(tuple(controls), tuple(keep)).sub(_broken, text)
+    return _each(_look_alikes(tuple(controls), tuple(keep)), _broken, text)
 
 
 def _broken(found: re.Match[str]) -> str:
@@ -172,7 +182,7 @@ def _broken(found: re.Match[str]) -> str:
 
 def neutralise_json(text: str, controls: Sequence[str]) -> str:
     """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
-    return _look_alike(tuple(controls)).sub(_escaped, text)
+    return _each(_look_alikes(tuple(controls)), _escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -182,31 +192,43 @@ def _escaped(found: re.Match[str]) -> str:
 def restored(text: str, before: str) -> str:
     """`text`, in which a model repeats what was broken in its prompt, as it was before; the same object if it does not.
 
-    `before` ends with what the model wrote before it.
+    `before` are the last `EDGE_CHARS` characters of what the model wrote before it.
     """
     if BREAK not in text and "\\u2060" not in text:
         return text
-    return _BROKEN.sub(lambda found: found[1] if found[1] or _ends_in_edge(before) else found[0], text)
+    whole, at = before + text, len(before)
+    kept: list[str] = []
+    for found in _BROKEN.finditer(whole, at):
+        kept.append(whole[at : found.start()])
+        at = found.end()
+    return "".join([*kept, whole[at:]]) if kept else text
 
 
 def open_escape(text: str, before: str) -> str:
     """The end of `text` that may become what `restored` takes away, when the next piece comes; else empty."""
-    found = _OPEN.search(text, max(0, len(text) - 7))
-    return found[2] if found and (found[1] or _ends_in_edge(before)) else ""
+    found = _OPEN.search(before + text, len(before)) if "\\" in text[-EDGE_CHARS:] else None
+    return found[0] if found else ""
 
 
-def _ends_in_edge(text: str) -> bool:
-    return text != "" and text[-1] in _EDGES
-
-
-# Patterns by the tuples that they were made of, which are the same objects again: those are long to hash.
-_known: Final[dict[tuple[int, int], tuple[re.Pattern[str], tuple[str, ...], tuple[str, ...]]]] = {}
+# What to look for, by the character that it begins with. A pattern for each, because one that begins with a single
+# character is found at the speed of a search for that.
+_LookAlikes: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
+# Made of which tuples: they are the same objects again, and long to hash.
+_known: Final[dict[tuple[int, int], tuple[_LookAlikes, tuple[str, ...], tuple[str, ...]]]] = {}
 _MAX_KNOWN: Final = 256
 
 
-def _look_alike(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> re.Pattern[str]:
-    """The first character of each literal and each shape, of those too that begin within another one; the group that
-    matches is the rest of the longest.
+def _each(look_alikes: _LookAlikes, replace: Callable[[re.Match[str]], str], text: str) -> str:
+    """`text` with something else for the first character of each look-alike."""
+    for first, pattern in look_alikes:
+        if first in text:
+            text = pattern.sub(replace, text)
+    return text
+
+
+def _look_alikes(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> _LookAlikes:
+    """What is found of these literals, and of the shape: the first character, also of one that begins within another;
+    the group is the rest of the longest.
     """
     known = _known.get((id(literals), id(keep)))
     if known is None or known[1] is not literals or known[2] is not keep:
@@ -217,17 +239,18 @@ def _look_alike(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> re.Pat
 
 
 @lru_cache(maxsize=_MAX_KNOWN)
-def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> re.Pattern[str]:
+def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> _LookAlikes:
     rests: dict[str, list[str]] = {"<": []}
     for literal in literals:
         if not _SHAPE.fullmatch(literal):
             rests.setdefault(literal[0], []).append(literal[1:])
-    choices = (
-        f"{re.escape(first)}(?=({'|'.join([*([_tree(some)] if some else []), *([_NET] if first == '<' else [])])}))"
-        for first, some in rests.items()
-    )
-    kept = f"(?!{_tree(keep)})" if keep else ""
-    return re.compile(f"{kept}(?:{'|'.join(choices)})")
+    found: list[tuple[str, re.Pattern[str]]] = []
+    for first, some in rests.items():
+        kept = [literal[1:] for literal in keep if literal[0] == first]
+        choices = [*([_tree(some)] if some else []), *([_NET] if first == "<" else [])]
+        but = f"(?!{_tree(kept)})" if kept else ""
+        found.append((first, re.compile(f"{re.escape(first)}{but}(?=({'|'.join(choices)}))")))
+    return tuple(found)
 
 
 def _tree(literals: Iterable[str]) -> str:
