@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from callwright import Control, RequestError
+from callwright import RequestError
 from callwright.constraints.compile import compiled, constraint_key
 from callwright.conversation import Conversation
 from callwright.tolerant_json.codec import encode
@@ -16,6 +16,7 @@ from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.errors import error_body
 from fuzz import values, words
 from tests.support.choices import Choices
+from tests.support.control_tokens import assert_none_forged, tokens_of
 
 __all__ = ["body", "refused", "tool", "upstream_bodies_hold"]
 
@@ -91,7 +92,5 @@ def upstream_bodies_hold(draw: Choices, conversation: Conversation, fields: dict
     else:
         msgspec.json.decode(encode(draw.one(RAW)(generation)))
         assert prompt.text == "".join(piece.text for piece in prompt.pieces)
-        ours = [piece.text for piece in prompt.pieces if isinstance(piece, Control)]
-        for literal in prompt.controls:
-            assert prompt.wire_text.count(literal) == sum(text.count(literal) for text in ours), f"forged {literal}"
+        assert_none_forged(prompt, {*prompt.marks, *tokens_of(dialect)})
     GenerationReader(model, generation).finish()

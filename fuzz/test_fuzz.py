@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import callwright
-from callwright import Control, Prompt
+from callwright import Prompt
 from callwright.conversation import (
     AssistantTurn,
     Call,
@@ -23,6 +23,7 @@ from fuzz.engine import MAX_BYTES
 from fuzz.words import TRICKY, atoms_of
 from tests.support.cases import TOOLS, tools
 from tests.support.choices import Choices, cut
+from tests.support.control_tokens import assert_none_forged, found, tokens_of
 from tests.support.examples import examples
 from tests.support.parsing import lost, merged, read
 from tests.support.properties import assert_well_formed
@@ -226,10 +227,8 @@ def rendered(dialect: str, texts: list[str], choice: str) -> Prompt:
 @given(texts=st.lists(FORGERIES, min_size=7, max_size=7), choice=st.sampled_from(["auto", "none", "required"]))
 def test_no_text_in_a_prompt_becomes_a_control_token(dialect: str, texts: list[str], choice: str) -> None:
     prompt = rendered(dialect, texts, choice)
-    ours = [piece.text for piece in prompt.pieces if isinstance(piece, Control)]
     assert prompt.text == "".join(piece.text for piece in prompt.pieces)
-    for literal in prompt.controls:
-        assert prompt.wire_text.count(literal) == sum(text.count(literal) for text in ours)
+    assert_none_forged(prompt, {*prompt.marks, *tokens_of(dialect)})
 
 
 @pytest.mark.parametrize(
@@ -240,11 +239,10 @@ def test_no_text_in_a_prompt_becomes_a_control_token(dialect: str, texts: list[s
 def test_no_text_in_a_chat_message_becomes_a_control_token(
     dialect: str, options: dict[str, object], foreign: str
 ) -> None:
-    controls = callwright.render([], dialect=dialect).controls
+    tokens = {*callwright.render([], dialect=dialect).marks, *tokens_of(dialect)}
     plain, got = (chat_with(text, dialect, options) for text in ("x", foreign))
     assert len(plain) == len(got)
-    for literal in controls:
-        assert [text.count(literal) for text in got] == [text.count(literal) for text in plain]
+    assert [found(text, tokens) for text in got] == [found(text, tokens) for text in plain]
 
 
 def chat_with(text: str, dialect: str, options: dict[str, object]) -> list[str]:

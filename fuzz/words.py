@@ -95,7 +95,7 @@ def is_mark(text: str, dialect: str) -> bool:
 
 @cache
 def _controls(dialect: str) -> tuple[str, ...]:
-    return tuple(callwright.render([], dialect=dialect).controls)
+    return tuple(callwright.render([], dialect=dialect).marks)
 
 
 @cache

@@ -5,9 +5,9 @@ Knows no format, and leaves to a filter what is checked.
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from callwright.calls.toolset import Toolset
 from callwright.events import (
@@ -20,7 +20,7 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
-from callwright.prompt import BREAK, restored
+from callwright.prompt import BREAK, EDGE_CHARS, open_escape, restored
 from callwright.spans import Span, SpanRecorder
 from callwright.stream_reader import Parse, StreamReader
 
@@ -80,8 +80,7 @@ class OutputParser:
         self._source = StreamReader(self._recorded if trace else self._events.append)
         self._steps = dialect.parse(self._source, start, tools)
         self._filter = filter_
-        self._may_repeat = False  # it may repeat what was broken in its prompt
-        self._before = ""  # what it wrote last
+        self._repeats = _Repeats()
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
@@ -90,15 +89,7 @@ class OutputParser:
         if self._recorder is not None or not self._source.try_fast_path(text):
             self._source.push(text)
             next(self._steps, None)
-        out: list[Event] = []
-        self._filter.push(self._events, out)
-        self._events.clear()
-        if self._may_repeat or BREAK in text or "\\" in text:
-            self._may_repeat = True
-            self._restore(out)
-        else:
-            self._before = text
-        return out
+        return self._passed(text)
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over; answers the remaining events, `Finished` last.
@@ -109,12 +100,10 @@ class OutputParser:
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self._source.done, "a dialect left text unread"
-        out: list[Event] = []
-        self._filter.push(self._events, out)
-        self._events.clear()
+        out = self._passed("")
+        if rest := self._repeats.finish():
+            self._filter.push(rest, out)
         self._filter.finish(reason, out)
-        if self._may_repeat:
-            self._restore(out)
         return out
 
     def spans(self) -> tuple[Span, ...]:
@@ -128,11 +117,62 @@ class OutputParser:
         self._events.append(event)
         self._recorder.add(event, self._source.place)
 
-    def _restore(self, events: list[Event]) -> None:
-        """Put right what the prompt has broken: an edit of a file that the model repeats then matches the file."""
-        for number, event in enumerate(events):
+    def _passed(self, text: str) -> list[Event]:
+        """The events that reading `text` has made, through the filter."""
+        out: list[Event] = []
+        self._filter.push(self._repeats.restored(self._events, text), out)
+        self._events.clear()
+        return out
+
+
+_Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta
+
+
+class _Repeats:
+    """Puts right what the prompt has broken and the model repeats: an edit of a file then matches the file, and a word
+    of an enum is that word. Before the check, which compares.
+    """
+
+    def __init__(self) -> None:
+        self._may_be = False  # something has come that a repetition holds
+        self._before = ""  # what was written last
+        self._held: _Said | None = None  # its text may be the begin of an escape
+
+    def restored(self, events: list[Event], text: str) -> list[Event]:
+        """The events that were made of `text`."""
+        if not self._may_be and BREAK not in text and "\\" not in text:
+            self._goes_on(text)
+            return events
+        self._may_be = True
+        out: list[Event] = []
+        for event in events:
             if isinstance(event, ContentDelta | ReasoningDelta | ArgumentsDelta):
-                text = restored(event.text, self._before)
-                self._before = event.text or self._before
-                if text is not event.text:
-                    events[number] = msgspec.structs.replace(event, text=text)
+                out += self._put_right(event)
+            else:
+                out += (*self.finish(), event)
+        return out
+
+    def finish(self) -> list[Event]:
+        """What was held back."""
+        held, self._held = self._held, None
+        return [held] if held is not None else []
+
+    def _put_right(self, event: _Said) -> list[Event]:
+        out: list[Event] = []
+        if self._held is not None:
+            if type(event) is type(self._held) and getattr(event, "index", 0) == getattr(self._held, "index", 0):
+                event = replace(event, text=self._held.text + event.text)
+                self._held = None
+            else:
+                out = self.finish()
+        held = open_escape(event.text, self._before)
+        text = restored(event.text.removesuffix(held), self._before)
+        if held:
+            self._held = replace(event, text=held, **({"logprobs": None} if isinstance(event, ContentDelta) else {}))
+        self._goes_on(event.text.removesuffix(held))
+        if text or not held:
+            out.append(event if text is event.text else replace(event, text=text))
+        return out
+
+    def _goes_on(self, text: str) -> None:
+        self._before = text[-EDGE_CHARS:] if len(text) >= EDGE_CHARS else (self._before + text)[-EDGE_CHARS:]

@@ -2,18 +2,20 @@
 
 An engine that takes token ids can keep them apart to the end. Where only a string can be sent, `wire_text` breaks every
 look-alike in the text with an invisible character, so that the server's tokenizer finds no control token in it.
+A look-alike is what a tokenizer of the family has for a token, and whatever has the shape `<|…|>`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 __all__ = [
     "BREAK",
+    "EDGE_CHARS",
     "Control",
     "Piece",
     "Prompt",
@@ -21,15 +23,25 @@ __all__ = [
     "Text",
     "neutralise",
     "neutralise_json",
+    "open_escape",
     "own_words",
     "restored",
 ]
 
 # WORD JOINER: zero width, no line break, part of no known control token.
 BREAK = "\u2060"
-# A literal that was broken: its first character, and what was put behind it, also as JSON writes it.
-_BROKEN = re.compile(rf"(\A|[<\[>|｜])(?:{BREAK}|\\u2060)")
-_FIRSTS: Final = "<[>|｜"
+# What a control token may begin or end with: only behind these a text is broken.
+_EDGES: Final = "<>[]|｜〈〉#"
+# Behind one of them, also as JSON writes it, …
+_BEHIND: Final = rf"(?:(?<=[{re.escape(_EDGES)}])|(?<=\\u00[2357][3b-eB-E])|(?<=\\u(?:ff5c|FF5C|300[89])))"
+# … what a text was broken by, and the begin of its escape at the end of a text, whose rest may come.
+_BROKEN: Final = re.compile(rf"{_BEHIND}(?:{BREAK}|\\u2060)")
+_OPEN: Final = re.compile(rf"{_BEHIND}\\(?:u(?:2(?:06?)?)?)?\Z")
+# So many characters before a text decide what is behind an edge.
+EDGE_CHARS: Final = 6
+# What tokenizers write control tokens like, whether or not a table has them: the net. Without its first character.
+_NET: Final = r"[|｜][^\s<>]{0,62}[|｜]>"
+_SHAPE: Final = re.compile(f"<{_NET}")
 
 
 class Control(Struct, frozen=True, gc=False):
@@ -53,13 +65,15 @@ class Prompt(Struct, frozen=True):
 
     `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
     fed with it before the completion. `start` says where the answer begins without the prefill. `controls` are the
-    literals that the tokenizer of this family turns into control tokens.
+    literals that the tokenizers of this family turn into control tokens; `marks` are those that the format itself
+    writes, which a server must not hide in an answer.
     """
 
     pieces: tuple[Piece, ...]
     controls: tuple[str, ...]
     start: str = "assistant"
     prefill: str = ""
+    marks: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -71,36 +85,44 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
         """
+        look_alikes = _look_alikes(self.controls)
         kinds: list[type[Piece]] = []
         texts: list[str] = []
         for piece in self.pieces:
             is_json = isinstance(piece, Text) and piece.json
             kinds.append(type(piece))
-            texts.append(neutralise_json(piece.text, self.controls) if is_json else piece.text)
+            texts.append(_each(look_alikes, _escaped, piece.text) if is_json else piece.text)
         whole = "".join(texts)
-        cuts = self._cuts(whole, zip(kinds, texts, strict=True))
+        cuts = _cuts(look_alikes, whole, zip(kinds, texts, strict=True))
         return BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
 
-    def _cuts(self, whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
-        """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
-        ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
-        end = 0
-        for kind, text in texts:
-            end += len(text)
-            if ends and ends[-1][0] is kind:
-                ends.pop()
-            ends.append((kind, end))
-        cuts: set[int] = set()
-        coming = iter(ends)
-        kind, end = Text, 0
-        for found in _begin_of(self.controls).finditer(whole):
-            while end <= found.start():
-                kind, end = next(coming)
-            if kind is Text:
-                cuts.add(found.start() + 1)
-            elif found.end(found.lastindex or 0) > end:
-                cuts.add(end)
-        return sorted(cuts)
+
+def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
+    """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
+    ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
+    end = 0
+    for kind, text in texts:
+        end += len(text)
+        if ends and ends[-1][0] is kind:
+            ends.pop()
+        ends.append((kind, end))
+    cuts: set[int] = set()
+    coming = iter(ends)
+    kind, end = Text, 0
+    spans = [
+        (found.start(), found.end(1))
+        for first, pattern in look_alikes
+        if first in whole
+        for found in pattern.finditer(whole)
+    ]
+    for start, over in sorted(spans):
+        while end <= start:
+            kind, end = next(coming)
+        if kind is Text:
+            cuts.add(start + 1)
+        elif over > end:
+            cuts.add(end)
+    return sorted(cuts)
 
 
 def _json_text(text: str) -> Text:
@@ -163,37 +185,112 @@ def _cut_at_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, s
     return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
 
 
-def neutralise(text: str, controls: Sequence[str]) -> str:
-    """`text` with an invisible character inside every literal of `controls` that it holds."""
-    return _begin_of(tuple(controls)).sub(_broken, text)
+def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> str:
+    """`text` with an invisible character inside every look-alike of a control token that it holds: the literals
+    `controls`, and what has the shape of one; but those of `keep` stay whole.
+    """
+    return _each(_look_alikes(tuple(controls), tuple(keep)), _broken, text)
 
 
 def _broken(found: re.Match[str]) -> str:
     return found[0] + BREAK
 
 
+def neutralise_json(text: str, controls: Sequence[str]) -> str:
+    """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
+    return _each(_look_alikes(tuple(controls)), _escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
 def restored(text: str, before: str) -> str:
     """`text`, in which a model repeats what was broken in its prompt, as it was before; the same object if it does not.
 
-    `before` ends with what the model wrote before it.
+    `before` are the last `EDGE_CHARS` characters of what the model wrote before it.
     """
     if BREAK not in text and "\\u2060" not in text:
         return text
-    return _BROKEN.sub(lambda found: found[1] if found[1] or before[-1:] in _FIRSTS else found[0], text)
+    whole, at = before + text, len(before)
+    kept: list[str] = []
+    for found in _BROKEN.finditer(whole, at):
+        kept.append(whole[at : found.start()])
+        at = found.end()
+    return "".join([*kept, whole[at:]]) if kept else text
 
 
-def neutralise_json(text: str, controls: Sequence[str]) -> str:
-    """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
-    return _begin_of(tuple(controls)).sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def open_escape(text: str, before: str) -> str:
+    """The end of `text` that may become what `restored` takes away, when the next piece comes; else empty."""
+    found = _OPEN.search(before + text, len(before)) if "\\" in text[-EDGE_CHARS:] else None
+    return found[0] if found else ""
 
 
-@lru_cache(maxsize=64)
-def _begin_of(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """The first character of each literal, of those too that begin within another one; the group that matches is the
-    rest of the longest.
+# What to look for, by the character that it begins with. A pattern for each, because one that begins with a single
+# character is found at the speed of a search for that.
+_LookAlikes: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
+# Made of which tuples: they are the same objects again, and long to hash.
+_known: Final[dict[tuple[int, int], tuple[_LookAlikes, tuple[str, ...], tuple[str, ...]]]] = {}
+_MAX_KNOWN: Final = 256
+
+
+def _each(look_alikes: _LookAlikes, replace: Callable[[re.Match[str]], str], text: str) -> str:
+    """`text` with something else for the first character of each look-alike."""
+    for first, pattern in look_alikes:
+        if first in text:
+            text = pattern.sub(replace, text)
+    return text
+
+
+def _look_alikes(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> _LookAlikes:
+    """What is found of these literals, and of the shape: the first character, also of one that begins within another;
+    the group is the rest of the longest.
     """
-    rests: dict[str, list[str]] = {}
-    for literal in sorted(literals, key=len, reverse=True):
-        rests.setdefault(literal[0], []).append(re.escape(literal[1:]))
-    choices = (f"{re.escape(first)}(?=({'|'.join(rest)}))" for first, rest in rests.items())
-    return re.compile("|".join(choices) or "(?!)")
+    known = _known.get((id(literals), id(keep)))
+    if known is None or known[1] is not literals or known[2] is not keep:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        known = _known[id(literals), id(keep)] = (_compiled(literals, keep), literals, keep)
+    return known[0]
+
+
+@lru_cache(maxsize=_MAX_KNOWN)
+def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> _LookAlikes:
+    rests: dict[str, list[str]] = {"<": []}
+    for literal in literals:
+        if not _SHAPE.fullmatch(literal):
+            rests.setdefault(literal[0], []).append(literal[1:])
+    found: list[tuple[str, re.Pattern[str]]] = []
+    for first, some in rests.items():
+        kept = [literal[1:] for literal in keep if literal[0] == first]
+        choices = [*([_tree(some)] if some else []), *([_NET] if first == "<" else [])]
+        but = f"(?!{_tree(kept)})" if kept else ""
+        found.append((first, re.compile(f"{re.escape(first)}{but}(?=({'|'.join(choices)}))")))
+    return tuple(found)
+
+
+def _tree(literals: Iterable[str]) -> str:
+    """A pattern of these literals that looks at each character once, however many they are; the longest comes first."""
+    nodes: dict[str, Any] = {}
+    for literal in literals:
+        node = nodes
+        for character in literal:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    return _branches(nodes)
+
+
+def _branches(node: Mapping[str, Any]) -> str:
+    # Characters that the same follows upon stand together: that keeps `<unused0>` to `<unused6241>` small.
+    followed: dict[str, list[str]] = {}
+    for character, rest in node.items():
+        if character:
+            followed.setdefault(_branches(rest), []).append(character)
+    branches = [
+        (re.escape(some[0]) if len(some) == 1 else f"[{re.escape(''.join(some))}]") + rest
+        for rest, some in followed.items()
+    ]
+    if not branches:
+        return ""
+    pattern = branches[0] if len(branches) == 1 and "" not in node else f"(?:{'|'.join(branches)})"
+    return f"{pattern}?" if "" in node else pattern

@@ -120,7 +120,7 @@ def test_schemas_in_tags_and_in_gbnf(judge: Judge, name: str) -> None:
 def test_llama_cpp_takes_the_grammar_and_what_it_makes_is_read(llama: TinyLlama, name: str) -> None:
     given, stops = constraint(name), get_dialect(name).stops
     asked: dict[str, Any] = {"prompt": "Hi", "grammar": told(given, "llamacpp"), "n_predict": 200}
-    asked["preserved_tokens"] = list(rendered(name).controls)
+    asked["preserved_tokens"] = list(rendered(name).marks)
     for seed in range(3):
         answered = llama.complete(**asked, seed=seed)
         assert "error" not in answered, answered
@@ -149,7 +149,7 @@ def test_llama_cpp_takes_the_lazy_grammar(llama: TinyLlama, name: str) -> None:
     asked: dict[str, Any] = {"prompt": "Hi", "grammar": found.text, "n_predict": 4}
     if found.trigger:
         asked |= {"grammar_lazy": True, "grammar_triggers": [{"type": 1, "value": found.trigger}]}
-    assert "error" not in llama.complete(**asked, preserved_tokens=list(rendered(name).controls))
+    assert "error" not in llama.complete(**asked, preserved_tokens=list(rendered(name).marks))
 
 
 @pytest.mark.parametrize("name", CASES)

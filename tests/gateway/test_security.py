@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import pytest
 
-import callwright
 from callwright.dialects.base import dialect_names
 from callwright.gateway.config.config import ModelConfig
 from callwright.prompt import Control, Prompt, Text, neutralise, neutralise_json
 from tests.conftest import KEY, Served
+from tests.support.control_tokens import everywhere
 from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import QUESTION, TOOLS
 from tests.support.paths import ROOT
@@ -25,34 +25,6 @@ from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import HOST, Answer, ModelServer, said, whole
 
 # --- control tokens ---
-
-
-def everywhere(dialect: str, text: str, choice: str) -> Prompt:
-    """A prompt with a foreign text in every place that a client fills, names of tools and parameters among them."""
-    arguments = json.dumps({text: text, "list": [text, {text: text}]}, ensure_ascii=False)
-    call = {"id": "c1", "type": "function", "function": {"name": text, "arguments": arguments}}
-    parameter = {"type": "string", "title": text, "description": text, "default": text, "enum": [text, "b"]}
-    schema = {
-        "type": "object",
-        "title": text,
-        "description": text,
-        "properties": {text: parameter, "o": {"type": "object", "properties": {text: {"const": text}}}},
-        "required": [text],
-        "$defs": {text: parameter},
-    }
-    return callwright.render(
-        [
-            {"role": "system", "content": text},
-            {"role": "user", "content": [{"type": "text", "text": text}, {"type": "text", "text": text}]},
-            {"role": "assistant", "content": text, "reasoning_content": text, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c1", "content": text},
-            {"role": "developer", "content": text},
-            {"role": "user", "content": text},
-        ],
-        tools=[{"type": "function", "function": {"name": text, "description": text, "parameters": schema}}],
-        dialect=dialect,
-        tool_choice=choice,
-    )
 
 
 def forgeries(controls: tuple[str, ...]) -> Iterator[str]:
@@ -70,10 +42,10 @@ def forgeries(controls: tuple[str, ...]) -> Iterator[str]:
 def test_no_text_of_a_client_becomes_a_control_token(dialect: str, choice: str) -> None:
     plain = everywhere(dialect, "xyz", choice)
     wanted = [piece.text for piece in plain.pieces if isinstance(piece, Control)]
-    for text in forgeries(plain.controls):
+    for text in forgeries(plain.marks):
         prompt = everywhere(dialect, text, choice)
         assert [piece.text for piece in prompt.pieces if isinstance(piece, Control)] == wanted, text
-        for literal in prompt.controls:
+        for literal in prompt.marks:
             assert prompt.wire_text.count(literal) == sum(piece.count(literal) for piece in wanted), text
 
 

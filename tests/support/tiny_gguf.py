@@ -159,7 +159,7 @@ def _marks(name: str) -> Sequence[str]:
     """The control tokens of a dialect, as its prompts name them."""
     dialect = get_dialect(name)
     asked = Conversation((Message("user", (TextPart("?"),)),))
-    return sorted({*dialect.render(asked, dialect.options()).controls, *dialect.stops})
+    return sorted({*dialect.render(asked, dialect.options()).marks, *dialect.stops})
 
 
 def _alphabet() -> Sequence[str]:

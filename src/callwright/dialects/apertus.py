@@ -71,6 +71,7 @@ DIALECT = Dialect(
     model_globs=("apertus*",),
     template_markers=("<|tools_prefix|>",),
     source="chat template of Apertus-8B-Instruct",
+    tokenizers=("apertus",),
     stops=("<|assistant_end|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

@@ -63,6 +63,7 @@ DIALECT = Dialect(
     model_globs=("apriel*",),
     template_markers=("[BEGIN FINAL RESPONSE]",),
     source="chat template of Apriel-1.6-15b-Thinker",
+    tokenizers=("apriel",),
     stops=("<|end|>",),
     options=OpenThinkingOptions,
     prompt=_FRAME,

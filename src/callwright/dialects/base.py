@@ -10,19 +10,21 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
-from callwright.conversation import AssistantTurn, Conversation
+from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
 from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
-from callwright.prompt import Prompt
+from callwright.prompt import Prompt, neutralise
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = [
@@ -109,7 +111,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
     `model_globs` globs of their models' names, in lower case with `-` for `_`; `template_markers` texts in their chat
     templates, ` + ` between those that belong together; `history_rules` what those templates ask of calls in a history.
-    `source` says where the format was taken from.
+    `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
+    `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
 
     `stops` are the stop strings for a raw completion, `stop_token_ids` their ids, empty where these differ by model.
     `options` is the type of the options of `render` and `messages`.
@@ -122,19 +125,27 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     template_markers: tuple[str, ...] = ()
     history_rules: HistoryRules = HistoryRules()
     source: str
+    tokenizers: tuple[str, ...] = ()
     stops: tuple[str, ...]
     stop_token_ids: tuple[int, ...] = ()
     options: type[RenderOptions] = RenderOptions
     prompt: PromptFormat
     calls: CallFormat
 
+    def __post_init__(self) -> None:
+        unknown = sorted({*self.tokenizers} - {*TOKENIZERS})
+        assert not unknown, f"{self.name}: {unknown} is in no table of callwright.dialects.tokenizers"
+
     def render(self, conversation: Conversation, options: Any) -> Prompt:
-        """See `PromptFormat`."""
-        return self.prompt.render(conversation, options)
+        """See `PromptFormat`. The prompt's `controls` are those of the format, and its `tokenizers`' tokens."""
+        prompt = self.prompt.render(conversation, options)
+        return replace(prompt, controls=_with_tokens(prompt.controls, self.tokenizers), marks=prompt.controls)
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
-        """See `PromptFormat`."""
-        return self.prompt.messages(conversation, options)
+        """See `PromptFormat`. The format has broken its own tokens in the texts; those of the tokenizers are here."""
+        own = _marks(self.prompt.render, options)
+        controls = _with_tokens(own, self.tokenizers)
+        return [_broken(message, controls, own) for message in self.prompt.messages(conversation, options)]
 
     def write(self, turn: AssistantTurn) -> str:
         """See `PromptFormat`."""
@@ -151,12 +162,36 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         return _made, ({field: getattr(self, field) for field in self.__struct_fields__},)
 
 
+@lru_cache(maxsize=256)
+def _with_tokens(marks: tuple[str, ...], tokenizers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*marks, *(token for name in tokenizers for token in added_tokens(name))]))
+
+
+@lru_cache(maxsize=256)
+def _marks(render: Callable[[Conversation, Any], Prompt], options: Any) -> tuple[str, ...]:
+    """The control tokens that a format writes."""
+    return render(Conversation((Message("user", (TextPart("?"),)),)), options).controls
+
+
+def _broken(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
+    match message.get("content"):
+        case str(text):
+            return {**message, "content": neutralise(text, controls, own)}
+        case [*parts]:
+            return {**message, "content": [_broken_part(part, controls, own) for part in parts]}
+    return message
+
+
+def _broken_part(part: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
+    return {**part, "text": neutralise(part["text"], controls, own)} if part.get("type") == "text" else part
+
+
 def _made(fields: dict[str, Any]) -> Dialect:
     return Dialect(**fields)
 
 
 _ENTRY_POINTS = "callwright.dialects"
-_NOT_DIALECTS = {"base", "call_layout", "detect", "prompts", "readers"}
+_NOT_DIALECTS = {"base", "call_layout", "detect", "prompts", "readers", "tokenizers"}
 
 
 @cache

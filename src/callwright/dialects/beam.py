@@ -149,6 +149,7 @@ DIALECT = Dialect(
     model_globs=("beam*",),
     template_markers=("<rfl:parameter",),
     source="vLLM's parser for Beam",
+    tokenizers=("beam",),
     stops=(RETURN, CALL),
     prompt=_FRAME,
     calls=ReadBy(_CALLS, parse),

@@ -122,6 +122,7 @@ DIALECT = Dialect(
     model_globs=("*command-r7b*", "command-a*", "*command-4*", "c4ai-command-a*"),
     template_markers=("<|START_ACTION|>",),
     source="chat templates of c4ai-command-r7b-12-2024 and Cohere2MoE",
+    tokenizers=("cohere",),
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     options=Options,

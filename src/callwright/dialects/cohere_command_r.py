@@ -97,6 +97,7 @@ DIALECT = Dialect(
     model_globs=("*command-r-*", "command-r:*", "command-r-plus*", "command-r"),
     template_markers=("directly-answer", "directly_answer"),
     source="tool-use template of c4ai-command-r-plus",
+    tokenizers=("cohere",),
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     prompt=_FRAME,

@@ -29,6 +29,7 @@ DIALECT = Dialect(
     model_globs=("deepseek-v3-0324*", "deepseek-v3", "deepseek-v3:*", "deepseek-r1*", "*cogito*"),
     template_markers=("tool▁calls + ```json",),
     source="chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528",
+    tokenizers=("deepseek", "qwen2.5", "llama3"),
     stops=("<｜end▁of▁sentence｜>",),
     options=ThinkingOptions,
     prompt=_FRAME,

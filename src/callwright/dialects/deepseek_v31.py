@@ -36,6 +36,7 @@ DIALECT = Dialect(
     model_globs=("deepseek-v3.1*", "deepseek-v3.2-exp*"),
     template_markers=("tool▁calls + tool▁sep",),
     source="chat template of DeepSeek-V3.1",
+    tokenizers=("deepseek",),
     stops=("<｜end▁of▁sentence｜>",),
     options=Options,
     prompt=_FRAME,

@@ -63,6 +63,7 @@ DIALECT = Dialect(
     model_globs=("deepseek-v3.2*",),
     template_markers=("｜DSML｜ + function_calls",),
     source="chat template of DeepSeek-V3.2 (llama.cpp models/templates)",
+    tokenizers=("deepseek_v3.2",),
     stops=("<｜end▁of▁sentence｜>",),
     options=DsmlOptions,
     prompt=_FORM,

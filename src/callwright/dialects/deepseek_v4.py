@@ -22,6 +22,7 @@ DIALECT = Dialect(
     model_globs=("deepseek-v4*",),
     template_markers=("｜DSML｜ + tool_calls",),
     source="chat templates of DeepSeek-V4 and V4-Flash-0731",
+    tokenizers=("deepseek_v3.2",),
     stops=("<｜end▁of▁sentence｜>",),
     options=DsmlOptions,
     prompt=_FORM,

@@ -22,6 +22,7 @@ DIALECT = Dialect(
     model_globs=("deepseek-v4.1*",),
     template_markers=("｜DSML｜ calls",),
     source="DeepSeek-V4 encoding with the tags of V4.1",
+    tokenizers=("deepseek_v3.2",),
     stops=("<｜end▁of▁sentence｜>",),
     options=DsmlOptions,
     prompt=_FORM,

@@ -143,6 +143,7 @@ DIALECT = Dialect(
     model_globs=("dots3*", "dots-3*", "dots*3*"),
     template_markers=("<dots_function_call>",),
     source="prompt of dots3 as engines have written it down; vLLM's parser",
+    tokenizers=("dots",),
     stops=("<|endofassistant|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

@@ -83,6 +83,7 @@ DIALECT = Dialect(
     model_families="Functionary v3.1",
     model_globs=("functionary*v3.1*",),
     source="chat template of functionary-medium-v3.1",
+    tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     prompt=_FRAME,

@@ -107,6 +107,7 @@ DIALECT = Dialect(
     model_globs=("functionary*v3.2*",),
     template_markers=(">>>all",),
     source="chat template of functionary-medium-v3.2",
+    tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     prompt=_FRAME,

@@ -120,6 +120,7 @@ DIALECT = Dialect(
     model_globs=("functiongemma*",),
     template_markers=("<start_function_call>",),
     source="documentation of FunctionGemma-270m-it",
+    tokenizers=("functiongemma",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),

@@ -182,6 +182,7 @@ DIALECT = Dialect(
     model_globs=("gemma-4*", "gemma4*"),
     template_markers=("<|tool_call>",),
     source="chat template of gemma-4-31B-it",
+    tokenizers=("gemma4",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

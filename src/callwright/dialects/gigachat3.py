@@ -68,6 +68,7 @@ DIALECT = Dialect(
     template_markers=("<|function_call|>", "function call<|role_sep|>"),
     history_rules=HistoryRules(single_calls=True),
     source="chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
+    tokenizers=("gigachat3",),
     stops=("<|message_sep|>", "</s>"),
     options=Options,
     prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),

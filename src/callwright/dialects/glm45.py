@@ -55,6 +55,7 @@ DIALECT = Dialect(
     model_globs=("glm-4.5*", "glm-4.6*", "glm4.5*", "glm4.6*"),
     template_markers=("<arg_key> + <arg_value>\\n",),
     source="chat templates of GLM-4.5 and GLM-4.6",
+    tokenizers=("glm4",),
     stops=GLM_ENDS,
     options=Options,
     prompt=PromptBy(

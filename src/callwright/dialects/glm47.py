@@ -52,6 +52,7 @@ DIALECT = Dialect(
     model_globs=("glm-4.7*", "glm4.7*", "glm-5*", "glm5*", "*spark-2.5*", "*spark-3*"),
     template_markers=("<arg_key> + <arg_value>",),
     source="chat templates of GLM-4.7 and GLM-5",
+    tokenizers=("glm4", "spark"),
     stops=GLM_ENDS,
     options=Options,
     prompt=PromptBy(

@@ -52,6 +52,7 @@ DIALECT = Dialect(
     model_globs=("granite-3*", "granite3*"),
     template_markers=("<|tool_call|> + available_tools", "available_tools"),
     source="chat template of Granite-3.3-2B-Instruct",
+    tokenizers=("granite3",),
     stops=("<|end_of_text|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

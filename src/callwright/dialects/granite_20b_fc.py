@@ -49,6 +49,7 @@ DIALECT = Dialect(
     model_globs=("granite-20b-functioncalling*",),
     template_markers=("<function_call>",),
     source="card of granite-20b-functioncalling; vLLM 0.33.0",
+    tokenizers=("granite_20b",),
     stops=("<|endoftext|>",),
     prompt=_FRAME,
     calls=_MARKS,

@@ -67,7 +67,7 @@ _RESULTS: Final = (f"<tool_responses{_SUFFIX}>", f"</tool_responses{_SUFFIX}>")
 _RESULT: Final = (f"<tool_response{_SUFFIX}>", f"</tool_response{_SUFFIX}>")
 _CONTROLS: Final = (
     *(_BEGIN, _MODE, _USER, _ASSISTANT, *_RESULTS, *_STOPS, *_TAGS.literals, *_RELEASED.literals),
-    *(*_RESULT, *(tag for pair in _THOUGHTS for tag in pair)),
+    *(*_RESULT, "<tool_response>", "</tool_response>", *(tag for pair in _THOUGHTS for tag in pair)),
 )
 
 
@@ -167,6 +167,7 @@ DIALECT = Dialect(
     model_globs=("hunyuan-3*", "hy-v3*", "hy3*", "hunyuan-4*", "hy-v4*", "hy4*"),
     template_markers=("<arg_key> + <tool_sep",),
     source="chat template of Hy3",
+    tokenizers=("hy3",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

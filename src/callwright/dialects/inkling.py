@@ -106,6 +106,7 @@ DIALECT = Dialect(
     model_globs=("inkling*",),
     template_markers=("<|content_invoke_tool_json|>",),
     source="vLLM 0.33.0: parser and tests of inkling",
+    tokenizers=("inkling",),
     stops=("<|content_model_end_sampling|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

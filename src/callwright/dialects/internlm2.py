@@ -58,6 +58,7 @@ DIALECT = Dialect(
     model_globs=("internlm2*", "internlm3*", "intern-s1*"),
     template_markers=("<|action_start|>",),
     source="chat format of internlm2_5-7b-chat",
+    tokenizers=("internlm2", "internlm3", "intern_s1"),
     stops=("<|im_end|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

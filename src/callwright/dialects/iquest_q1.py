@@ -53,6 +53,7 @@ DIALECT = Dialect(
     model_globs=("iquest-q1*",),
     template_markers=("<iquest_tool_call>",),
     source="SGLang's parser iquest_q1",
+    tokenizers=("iquest",),
     stops=(_END,),
     options=OpenThinkingOptions,
     prompt=_FRAME,

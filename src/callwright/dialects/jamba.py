@@ -56,6 +56,7 @@ DIALECT = Dialect(
     model_globs=("*jamba*", "hunyuan-a13b*"),
     template_markers=("<tool_calls>",),
     source="chat template of Jamba-1.5; vLLM 0.33.0: tests of hunyuan_a13b",
+    tokenizers=("jamba", "hunyuan"),
     stops=("<|eom|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

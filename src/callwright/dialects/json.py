@@ -23,6 +23,7 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.readers.prose import ProseReader
+from callwright.dialects.tokenizers import TOKENIZERS
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
 from callwright.stream_reader import Parse, StreamReader
@@ -57,7 +58,7 @@ def _messages(conversation: Conversation, *, text_only: bool = False) -> list[di
             case Message(_, parts):
                 if text_only:
                     plain_text(parts, number)
-                chat.append(chat_message(turn, ()))
+                chat.append(chat_message(turn, None))
             case AssistantTurn(_, message, calls):
                 # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
                 chat.append({"role": "assistant", "content": write(AssistantTurn(None, message, calls))})
@@ -123,6 +124,7 @@ DIALECT = Dialect(
     aliases=("prompt", "generic", "generic_json", "bare_json"),
     model_families="any model that follows instructions",
     source="no template: tools and calls are told in words",
+    tokenizers=tuple(TOKENIZERS),  # any of them may read it
     stops=("### User", "### System"),
     options=Options,
     prompt=PromptBy(

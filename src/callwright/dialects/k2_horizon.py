@@ -109,6 +109,7 @@ DIALECT = Dialect(
     model_globs=("k2-horizon*",),
     template_markers=("<ifm|tool_call",),
     source="vLLM's parser k2_horizon; model card of K2-Horizon",
+    tokenizers=("k2_horizon",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

@@ -146,6 +146,7 @@ DIALECT = Dialect(
     template_markers=("tool_calls_section",),
     history_rules=HistoryRules(call_id=lambda name, number: _id(name, number)),
     source="chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct",
+    tokenizers=("kimi_k2", "qwen2.5"),
     stops=("<|im_end|>",),
     options=Options,
     prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),

@@ -376,6 +376,7 @@ DIALECT = Dialect(
     model_globs=("kimi-k3*",),
     template_markers=("<|open|> + <|sep|>",),
     source="chat template of Kimi-K3",
+    tokenizers=("kimi_k3",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

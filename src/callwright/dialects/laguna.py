@@ -136,6 +136,7 @@ DIALECT = Dialect(
     model_families="Poolside Laguna",
     model_globs=("laguna*", "*poolside*"),
     source="chat templates of Laguna-XS.2 and XS-2.1",
+    tokenizers=("laguna",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

@@ -139,6 +139,7 @@ DIALECT = Dialect(
     model_globs=("lfm2*", "openpangu-2*", "openpangu-*-v2*"),
     template_markers=("<|tool_list_start|>", "<|tool_call_start|>"),
     source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B",
+    tokenizers=("lfm2", "openpangu"),
     stops=("<|im_end|>",),
     options=Options,
     prompt=PromptBy(

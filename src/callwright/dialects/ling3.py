@@ -96,6 +96,7 @@ DIALECT = Dialect(
     model_globs=("ling-3*", "ling3*"),
     template_markers=("<arg_key> + <role_end>", "<arg_key> + <|role_end|>"),
     source="chat template of Ling-3.0",
+    tokenizers=("ling",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

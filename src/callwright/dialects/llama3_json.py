@@ -94,6 +94,7 @@ DIALECT = Dialect(
     template_markers=("<|python_tag|>", "Environment: ipython"),
     history_rules=HistoryRules(single_calls=True),
     source="chat template of Llama-3.1-8B-Instruct",
+    tokenizers=("llama3", "llama4"),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     options=Options,

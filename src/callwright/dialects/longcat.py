@@ -77,6 +77,7 @@ DIALECT = Dialect(
     model_globs=("longcat*",),
     template_markers=("<longcat_tool_call>",),
     source="vLLM 0.33.0: parser and tests of longcat",
+    tokenizers=("longcat",),
     stops=("</longcat_s>",),
     options=ThinkingOptions,
     prompt=_FRAME,

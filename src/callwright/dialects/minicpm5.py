@@ -170,6 +170,7 @@ DIALECT = Dialect(
     model_globs=("minicpm5*",),
     template_markers=("<param name= + CDATA",),
     source="chat template of MiniCPM5-1B",
+    tokenizers=("minicpm5",),
     stops=("<|im_end|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

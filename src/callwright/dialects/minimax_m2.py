@@ -72,6 +72,7 @@ DIALECT = Dialect(
     model_globs=("minimax-m2*",),
     template_markers=("<minimax:tool_call>",),
     source="chat template of MiniMax-M2 (llama.cpp models/templates/unsloth-MiniMax-M2.jinja)",
+    tokenizers=("minimax",),
     stops=(END,),
     options=Options,
     prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),

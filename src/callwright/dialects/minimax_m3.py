@@ -233,6 +233,7 @@ DIALECT = Dialect(
     model_globs=("minimax-m3*",),
     template_markers=("]<]minimax[>[",),
     source="chat template of MiniMax-M3",
+    tokenizers=("minimax_m3",),
     stops=(END,),
     options=Options,
     prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),

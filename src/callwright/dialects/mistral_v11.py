@@ -60,6 +60,7 @@ DIALECT = Dialect(
     template_markers=("[TOOL_CALLS] + [ARGS]",),
     history_rules=HISTORY,
     source="chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512",
+    tokenizers=("tekken",),
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,

@@ -58,6 +58,7 @@ DIALECT = Dialect(
     template_markers=("[TOOL_CALLS]",),
     history_rules=HISTORY,
     source="chat template of Mistral-Nemo-Instruct-2407",
+    tokenizers=("mistral_v1", "mistral_v3", "tekken"),
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,

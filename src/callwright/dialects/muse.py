@@ -26,7 +26,7 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Event, Markup, ReasoningDelta
-from callwright.prompt import BREAK, Prompt, PromptBuilder, own_words
+from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise, own_words
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
@@ -156,8 +156,8 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
         conversation,
         controls=_CONTROLS,
         tools=tools,
-        write=lambda turn: "\n".join(
-            [*([turn.text] if turn.text else []), *([_ATEM.text(turn.calls)] if turn.calls else [])]
+        write=lambda turn: neutralise(
+            "\n".join(filter(None, [turn.text, _ATEM.text(turn.calls) if turn.calls else ""])), _CONTROLS
         ),
         results=lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
     )
@@ -315,6 +315,7 @@ DIALECT = Dialect(
     model_globs=("muse-*", "meta-muse*"),
     template_markers=("<atem:",),
     source="chat template of Muse-Glimmer",
+    tokenizers=("muse",),
     stops=("<|eot|>",),
     options=Options,
     prompt=PromptBy(

@@ -64,6 +64,7 @@ DIALECT = Dialect(
     model_globs=("*nemotron-nano-*v2*",),
     template_markers=("<TOOLCALL>",),
     source="chat template of NVIDIA-Nemotron-Nano-9B-v2",
+    tokenizers=("nemotron",),
     stops=("<SPECIAL_12>",),
     options=OpenThinkingOptions,
     prompt=_FRAME,

@@ -16,7 +16,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.readers.python_calls import PythonForm
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 
 __all__ = ["DIALECT"]
 
@@ -111,7 +111,7 @@ def _said(turn: AssistantTurn) -> Prompt:
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = json.dumps([tool.as_openai() for tool in conversation.tools], ensure_ascii=False)
-    out.text(f"{_WITH_TOOLS}\n\n").control("<functions>").text(shown).control("</functions>")
+    own_words(out, f"{_WITH_TOOLS}\n\n", _CONTROLS).control("<functions>").text(shown).control("</functions>")
 
 
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
@@ -128,6 +128,7 @@ DIALECT = Dialect(
     model_globs=("olmo-3*", "olmo3*"),
     template_markers=("<function_calls> + <functions>",),
     source="chat template of Olmo-3-7B-Instruct",
+    tokenizers=("dolma2",),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(

@@ -46,6 +46,7 @@ DIALECT = Dialect(
     model_globs=("phi-4-mini*", "phi4-mini*", "*firefunction-v2*"),
     template_markers=("functools",),
     source="chat template of Phi-4-mini-instruct",
+    tokenizers=("phi4_mini", "llama3"),
     stops=("<|end|>", "<|endoftext|>"),
     stop_token_ids=(200020, 199999),
     prompt=_FRAME,

@@ -65,6 +65,7 @@ DIALECT = Dialect(
     model_globs=("plamo-3*", "plamo3*"),
     template_markers=("<|plamo:begin_tool_request",),
     source="vLLM 0.33.0: parser and tests of plamo3",
+    tokenizers=("plamo3",),
     stops=("<|plamo:tag|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

@@ -124,6 +124,7 @@ DIALECT = Dialect(
     model_globs=("llama-3.2*", "llama3.2*", "llama-4*", "llama4*"),
     template_markers=("<|python_start|>",),
     source="chat templates of Llama 3.2 and Llama 4; Meta's prompt guide",
+    tokenizers=("llama3", "llama4"),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),

@@ -18,7 +18,7 @@ from callwright.dialects.prompts.chat_messages import told_messages
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteResults, WriteTools
 from callwright.dialects.readers.parameters import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.keywords import properties
 
 __all__ = ["DIALECT"]
@@ -99,7 +99,7 @@ def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> Writ
         out.text(f"# Tools\n\nYou have access to the following {intro}:\n\n").control("<tools>")
         for tool in conversation.tools:
             out.text(f"\n{show(tool)}")
-        out.text("\n").control("</tools>").text(how_to)
+        own_words(out.text("\n").control("</tools>"), how_to, _CONTROLS)
 
     return write_tools
 
@@ -264,6 +264,7 @@ DIALECT = Dialect(
     ),
     template_markers=("<function= + <parameter=",),
     source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
+    tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write, marks=_CODER.marks),

@@ -171,6 +171,7 @@ DIALECT = Dialect(
     model_globs=("seed-oss*",),
     template_markers=("<seed:tool_call>", "<seed:"),
     source="chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)",
+    tokenizers=("seed_oss",),
     stops=("<seed:eos>",),
     options=Options,
     prompt=PromptBy(

@@ -68,6 +68,7 @@ DIALECT = Dialect(
     model_globs=("solar-open-2*", "solar-open2*"),
     template_markers=("<|tool_arg:value|>",),
     source="parsers solar_open2 of vLLM and SGLang",
+    tokenizers=("solar",),
     stops=(_END,),
     options=OpenThinkingOptions,
     prompt=_FRAME,

@@ -121,6 +121,7 @@ DIALECT = Dialect(
     model_globs=("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*"),
     template_markers=("<steptml:",),
     source="Step-3 parsers and prompts of vLLM and SGLang",
+    tokenizers=("step3",),
     stops=("<|EOT|>",),
     options=ThinkingOptions,
     prompt=_FRAME,

@@ -99,6 +99,7 @@ DIALECT = Dialect(
     model_families="xLAM, ToolACE and their kin",
     model_globs=("*xlam*", "toolace*"),
     source="chat template of xLAM-2",
+    tokenizers=("qwen2.5", "llama3", "mistral_v1", "deepseek"),
     stops=("<|im_end|>", "<|eot_id|>"),
     options=Options,
     prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),

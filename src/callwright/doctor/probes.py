@@ -195,7 +195,7 @@ class _Overheard:
     async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
         if generation.prompt is not None:
-            self.controls = generation.prompt.controls
+            self.controls = generation.prompt.marks
         async with aclosing(self._upstream.stream(generation)) as deltas:
             async for batch in deltas:
                 self.texts += [delta.text for delta in batch if isinstance(delta, TextDelta)]

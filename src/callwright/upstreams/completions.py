@@ -147,7 +147,7 @@ def _llamacpp_body(generation: GenerationRequest) -> dict[str, Any]:
         **fields,
         "prompt": prompt.wire_text,
         "stream": generation.streamed,
-        "preserved_tokens": list(prompt.controls),
+        "preserved_tokens": list(prompt.marks),
     }
 
 

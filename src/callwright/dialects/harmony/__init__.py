@@ -22,6 +22,7 @@ DIALECT = Dialect(
     template_markers=("<|channel|> + <|message|> + commentary",),
     history_rules=HistoryRules(single_calls=True),
     source="openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11",
+    tokenizers=("o200k_harmony", "llm_jp_4"),
     stops=("<|return|>", "<|call|>"),
     stop_token_ids=(200002, 200012),
     options=Options,

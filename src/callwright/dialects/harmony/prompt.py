@@ -153,17 +153,18 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def _call_text(call: Call, own: Collection[str]) -> str:
     recipient, _ = _address(call.name, own)
-    return f"{CHANNEL}commentary to={recipient}{MESSAGE}{neutralise_json(call.arguments, CONTROLS)}{CALL}"
+    to = neutralise(recipient, CONTROLS)
+    return f"{CHANNEL}commentary to={to}{MESSAGE}{neutralise_json(call.arguments, CONTROLS)}{CALL}"
 
 
 def _output_messages(outputs: Sequence[tuple[str, str]], own: Collection[str], form: str) -> list[dict[str, Any]]:
     if form == "harmony":
-        roles = [_address(name, own)[0] for name, _ in outputs]
+        roles = [neutralise(_address(name, own)[0], CONTROLS) for name, _ in outputs]
         return [
             {"role": "user", "content": f"{START}{role} to=assistant{CHANNEL}commentary{MESSAGE}{text}{END}"}
             for role, (_, text) in zip(roles, outputs, strict=True)
         ]
-    results = "\n\n".join(f"**{name or 'tool'}**:\n{text}" for name, text in outputs)
+    results = "\n\n".join(f"**{neutralise(name, CONTROLS) or 'tool'}**:\n{text}" for name, text in outputs)
     text = f"[Tool Results]\n{results}\n\nNow provide your response based on the tool results above."
     return [{"role": "user", "content": text}]
 

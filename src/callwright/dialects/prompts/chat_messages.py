@@ -77,12 +77,12 @@ def format_note(conversation: Conversation) -> list[str]:
     return [f"# Answer format\n\n{when} with JSON that fits this schema ({about}) and nothing else:\n\n{schema}"]
 
 
-def chat_message(message: Message, controls: Sequence[str]) -> dict[str, Any]:
+def chat_message(message: Message, controls: Sequence[str] | None) -> dict[str, Any]:
     """A chat message behind the first ones. A developer message becomes a marked block in the user's name: few
-    templates know the role, and fewer take a system message that late.
+    templates know the role, and fewer take a system message that late. Without `controls` the text stays as it is.
     """
     if message.role == "developer":
-        return {"role": "user", "content": f"<system>\n{neutralise(message.text, controls)}\n</system>"}
+        return {"role": "user", "content": f"<system>\n{_broken(message.text, controls)}\n</system>"}
     return {"role": message.role, "content": chat_content(message.parts, controls)}
 
 
@@ -102,14 +102,18 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
     return parts_text(tuple(parts))
 
 
-def chat_content(parts: Sequence[Part], controls: Sequence[str]) -> Any:
+def chat_content(parts: Sequence[Part], controls: Sequence[str] | None) -> Any:
     """The content of a chat message. Text that looks like a control token is broken up, so that it forges none."""
     if all(isinstance(part, TextPart) for part in parts):
-        return neutralise(parts_text(tuple(parts)), controls)
+        return _broken(parts_text(tuple(parts)), controls)
     return [
-        {"type": "text", "text": neutralise(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
+        {"type": "text", "text": _broken(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
         for part in parts
     ]
+
+
+def _broken(text: str, controls: Sequence[str] | None) -> str:
+    return text if controls is None else neutralise(text, controls)
 
 
 def told_messages(
@@ -128,8 +132,8 @@ def told_messages(
     instructions, items = split_instructions(conversation.items)
     system = [neutralise(text, controls) for text in instructions]
     if conversation.tools:
-        system += [tools.strip("\n"), *choice_note(conversation)]
-    system += format_note(conversation)
+        system.append(tools.strip("\n"))
+    system += [neutralise(note, controls) for note in (*choice_note(conversation), *format_note(conversation))]
     chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
@@ -142,7 +146,10 @@ def told_messages(
                 text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
                 chat.append({"role": "assistant", "content": text})
             case ToolTurn(outputs):
-                texts = [(name, neutralise(plain_text(output.parts, number), controls)) for name, output in outputs]
+                texts = [
+                    (neutralise(name, controls), neutralise(plain_text(output.parts, number), controls))
+                    for name, output in outputs
+                ]
                 chat.append({"role": "user", "content": results(texts)})
             case _:
                 assert_never(turn)
@@ -150,5 +157,7 @@ def told_messages(
 
 
 def _safe(call: Call, controls: Sequence[str]) -> Call:
-    """The call for a prompt: look-alikes of control tokens in its arguments are escaped."""
-    return msgspec.structs.replace(call, arguments=neutralise_json(call.arguments, controls))
+    """The call for a prompt: look-alikes of control tokens in its name are broken, those in its arguments escaped."""
+    return msgspec.structs.replace(
+        call, name=neutralise(call.name, controls), arguments=neutralise_json(call.arguments, controls)
+    )
