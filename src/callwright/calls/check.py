@@ -180,6 +180,8 @@ class Check:
                     out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]
                 return
             arguments = call.arguments.text
+        # What has to be there was never begun.
+        complete = complete and bool(arguments.strip() or not self._tools.requires_something(name))
         out.append(CallEnded(ours, complete))
         if call.told or problems:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
