@@ -3,15 +3,15 @@
 from typing import Any
 
 from callwright.errors import RequestError
+from callwright.limits import Limits
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import read_request
-from callwright.wire.limits import RequestLimits
 from fuzz import asking, values
 from tests.support.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = RequestLimits()
+LIMITS = Limits()
 MORE: dict[str, Any] = {
     "temperature": 0.5,
     "stop": ["a"],

@@ -20,7 +20,7 @@ from callwright.gateway.config.config import (
     StoreConfig,
     load_config,
 )
-from callwright.wire.limits import RequestLimits
+from callwright.limits import Limits
 from tests.support.choices import Choices
 
 __all__ = ["run"]
@@ -30,7 +30,7 @@ TABLES: tuple[tuple[str, Any], ...] = (
         ("[[models]]", ModelConfig),
         ("[[models]]", ModelConfig),
         ("[server]", ServerConfig),
-        ("[limits]", RequestLimits),
+        ("[limits]", Limits),
     ),
     *(("[store]", StoreConfig), ("[record]", RecordConfig), ("[[keys]]", KeyConfig), ("[[mcp]]", McpConfig)),
     *(

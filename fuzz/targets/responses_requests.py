@@ -5,15 +5,15 @@ what is sent to the model can be sent.
 from typing import Any
 
 from callwright.errors import RequestError
+from callwright.limits import Limits
 from callwright.wire.body import decoded
-from callwright.wire.limits import RequestLimits
 from callwright.wire.responses.request import decode_request, read_request
 from fuzz import asking, values
 from tests.support.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = RequestLimits()
+LIMITS = Limits()
 MORE: dict[str, Any] = {
     "instructions": "Be brief.",
     "store": False,

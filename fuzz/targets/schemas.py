@@ -8,15 +8,16 @@ import jsonschema
 
 import callwright
 from callwright import RequestError
+from callwright.limits import Limits
 from callwright.schema.validate import is_valid
-from callwright.wire.limits import RequestLimits, check_limits
+from callwright.wire.limits import check_limits
 from fuzz import values
 from fuzz.asking import refused
 from tests.support.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = RequestLimits()
+LIMITS = Limits()
 
 
 def run(draw: Choices) -> None:
