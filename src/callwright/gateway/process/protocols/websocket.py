@@ -169,8 +169,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self._unparsed and not held and not self._is_due:
             self._is_due = True
             self.loop.call_soon(self._parse)
-        stop = held or bool(self._unparsed) or not self.queue.empty()
-        self.read_paused = stop and not self.close_sent
+        stop = held or bool(self._unparsed) or not (self.queue.empty() or self.close_sent)
+        self.read_paused = stop
         self._is_stopped = stop
         if stop is self.transport.is_reading():
             (self.transport.pause_reading if stop else self.transport.resume_reading)()
