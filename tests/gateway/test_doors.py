@@ -479,3 +479,19 @@ def test_tiny_messages_keep_nobody_waiting_and_are_all_answered(started: Started
         model.plays(said("Hi"))
         connection.send(TURN)
         assert last_of_turn(connection)["type"] == "response.completed"
+
+
+def test_a_turn_ends_quietly_where_its_client_breaks_the_protocol(
+    started: Started, model: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway = started(heartbeat_s=0.05)
+    answer, gate = slow(model)
+    model.plays(answer)
+    with connected(gateway) as connection:
+        connection.send(TURN)
+        gate.wait_until_reached()
+        connection.socket.sendall(b"\x83\x80mask")  # of a kind that there is none
+        with pytest.raises(exceptions.ConnectionClosed):
+            all(frame(connection) for _ in range(100_000))
+    model.wait_until_left()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

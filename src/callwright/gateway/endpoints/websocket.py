@@ -125,7 +125,7 @@ class _WaitingFrames:
 
     def __init__(self, waiting: _WaitingBytes) -> None:
         self._all = waiting
-        self._frames: deque[bytes] = deque()
+        self._frames: deque[str | bytes] = deque()
         self._bytes = 0
         self._changed = asyncio.Event()
 
@@ -141,12 +141,12 @@ class _WaitingFrames:
         """Add a frame. False where too many wait."""
         if len(self._frames) >= _MAX_WAITING:
             return False
-        frame = text.encode()  # a text takes up to four times as much
+        frame = text if text.isascii() else text.encode()  # else one odd character makes it four times as large
         self._frames.append(frame)
         self._count(len(frame))
         return True
 
-    async def get(self) -> bytes:
+    async def get(self) -> str | bytes:
         """The next frame, once there is one."""
         while not self._frames:
             self._changed.clear()
@@ -252,7 +252,7 @@ class _Connection:
             code="websocket_idle_limit_reached",
         )
 
-    async def _next(self) -> bytes | None:
+    async def _next(self) -> str | bytes | None:
         """The next frame; None where none comes in time."""
         if self._place is not None:
             self._place.idle(self._unwanted.set)
@@ -267,7 +267,7 @@ class _Connection:
             await cancel_quietly(coming)
             await cancel_quietly(unwanted)
 
-    async def _take(self, text: bytes) -> None:
+    async def _take(self, text: str | bytes) -> None:
         scope = self._websocket.scope
         with self._contexts.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as context:
             context.endpoint = ENDPOINT
@@ -277,7 +277,7 @@ class _Connection:
             context.status = await self._answered(text, context)
             context.is_whole = True
 
-    async def _answered(self, text: bytes, context: RequestContext) -> int:
+    async def _answered(self, text: str | bytes, context: RequestContext) -> int:
         """Answer a frame, or refuse it. The status that it would have over HTTP."""
         stream_id: str | None = None
         error: RequestError | UpstreamError
@@ -301,7 +301,7 @@ class _Connection:
         await self.refuse(error, stream_id)
         return error.status if isinstance(error, RequestError) else upstream_status(error)
 
-    async def _answer(self, given: dict[str, Any], text: bytes, stream_id: str | None) -> None:
+    async def _answer(self, given: dict[str, Any], text: str | bytes, stream_id: str | None) -> None:
         kind = given.get("type")
         if kind == "response.steer":
             await self._send(encode(_SteerFailedFrame(error=_CANNOT_STEER)), stream_id)

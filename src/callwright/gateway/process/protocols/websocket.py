@@ -9,6 +9,7 @@ import logging
 from asyncio.transports import BaseTransport
 from typing import TYPE_CHECKING, Any, Final
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode, Frame
@@ -95,6 +96,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         """See ASGI."""
+        if self.close_sent and message["type"] == "websocket.send":  # the client was wrong, and is gone
+            raise ClientDisconnected
         await super().send(message)
         if self.close_sent:  # the answer to the close is waited for
             self._heed()
