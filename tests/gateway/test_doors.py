@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from starlette.types import Scope
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.server import ServerState
 
 from callwright.gateway.access.clients import EVERYBODY, Clients
 from callwright.gateway.access.connections import Connections
 from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
 from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.endpoints import websocket as endpoint
+from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 from callwright.limits import Limits
 from tests.support.http_client import CHAT, Live, request
@@ -481,17 +486,30 @@ def test_tiny_messages_keep_nobody_waiting_and_are_all_answered(started: Started
         assert last_of_turn(connection)["type"] == "response.completed"
 
 
-def test_a_turn_ends_quietly_where_its_client_breaks_the_protocol(
-    started: Started, model: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    gateway = started(heartbeat_s=0.05)
-    answer, gate = slow(model)
-    model.plays(answer)
-    with connected(gateway) as connection:
-        connection.send(TURN)
-        gate.wait_until_reached()
-        connection.socket.sendall(b"\x83\x80mask")  # of a kind that there is none
-        with pytest.raises(exceptions.ConnectionClosed):
-            all(frame(connection) for _ in range(100_000))
-    model.wait_until_left()
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+def test_what_is_sent_behind_a_close_is_as_if_the_client_had_left() -> None:
+    """The window between both is small: the client has broken the protocol, and has not read what it was sent."""
+
+    async def story() -> None:
+        config = Config(models=(ModelConfig(name="m", upstream="simulated"),))
+        settings = ProtocolSettings(create_app(config), config, log_config=None)
+        protocol = BoundedWebSocket(settings, ServerState(), {})
+        protocol.handshake_complete = protocol.close_sent = True
+        with pytest.raises(ClientDisconnected):
+            await protocol.send({"type": "websocket.send", "text": "x"})
+
+    asyncio.run(story())
+
+
+def test_a_client_that_is_not_read_is_not_given_up_for_a_pong() -> None:
+    async def story() -> None:
+        config = Config(models=(ModelConfig(name="m", upstream="simulated"),))
+        settings = ProtocolSettings(create_app(config), config, log_config=None)
+        protocol = BoundedWebSocket(settings, ServerState(), {})
+        protocol.transport = Mock(**{"is_closing.return_value": False})
+        protocol._is_stopped = True
+        protocol.keepalive_timeout()
+        assert protocol.pong_timer is not None
+        protocol.transport.close.assert_not_called()
+        protocol.stop_keepalive()
+
+    asyncio.run(story())
