@@ -31,3 +31,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Characters of all patterns in one schema, with counted repetitions written out."""
     max_grammar_chars: _AtLeastOne = 100_000
     """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
+    max_head_bytes: _AtLeastOne = 65_536
+    """The head of a request: its line and headers. A larger one gets a 431 before it is parsed."""
+    max_waiting_bytes: _AtLeastOne = 33_554_432
+    """Frames of one WebSocket that wait behind the turn that is answered. No more is read until there is room."""
+    max_connections: _AtLeastOne = 4_096
+    """Connections that are open at once, silent ones too. Where there are more, those end first on which nothing was
+    ever asked, then those on which nothing is under way. Each of several workers takes its share.
+    """
+    max_connections_per_key: _AtLeastOne = 512
+    """WebSockets that one key has open at once; without keys, one address, but for this machine's own. One more gets a
+    429.
+    """
+    max_requests_per_key: _AtLeastOne = 256
+    """Requests that one key has under way at once, those in the background and turns over WebSocket included; without
+    keys, one address, but for this machine's own. One more gets a 429 with `retry-after`.
+    """

@@ -18,8 +18,10 @@ from starlette.routing import Route, WebSocketRoute
 import callwright
 from callwright.errors import RequestError, UpstreamError, did_you_mean
 from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
-from callwright.gateway.access.keys import Keys, caller
+from callwright.gateway.access.connections import Connections
+from callwright.gateway.access.keys import Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
 from callwright.gateway.access.shared_counters import SharedCounters
@@ -53,14 +55,15 @@ _PRUNED_EVERY_S: Final = 3_600.0
 
 
 def create_app(
-    config: Config, models: Mapping[str, Model] | None = None, counters: SharedCounters | None = None
+    config: Config, models: Mapping[str, Model] | None = None, counters: SharedCounters | None = None, worker: int = 0
 ) -> Starlette:
     """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
 
-    `models`: those of the configuration, where they have been built, and opened, already. `ledger`: where the limits of
-    keys are counted, if not in the application itself.
+    `models`: those of the configuration, where they have been built, and opened, already. `counters`: where the limits
+    of keys are counted, if not in the application itself; it is that of the workers of the configuration, of which this
+    is the one with the number `worker`.
     """
-    gateway = _Gateway(config, build_models(config) if models is None else models, counters)
+    gateway = _Gateway(config, build_models(config) if models is None else models, counters, worker)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -94,6 +97,7 @@ def create_app(
             Middleware(
                 AccessMiddleware,
                 gateway.keys,
+                gateway.clients,
                 gateway.admission,
                 (*config.server.hosts, config.server.host),
                 gateway.watch.contexts,
@@ -101,6 +105,7 @@ def create_app(
         ],
     )
     app.state.admission = gateway.admission
+    app.state.connections = Connections(config.limits.max_connections)
     app.router.redirect_slashes = False  # a redirect would have no body that a client could show
     return app
 
@@ -132,9 +137,13 @@ def _identified(response: Response) -> Response:
 
 
 class _Gateway:
-    def __init__(self, config: Config, models: Mapping[str, Model], counters: SharedCounters | None) -> None:
+    def __init__(
+        self, config: Config, models: Mapping[str, Model], counters: SharedCounters | None, worker: int
+    ) -> None:
         self._server = config.server
-        self.admission = AdmissionControl(config.server.max_requests)
+        begin, workers = (0, 1) if counters is None else (counters_size(config.keys), config.server.workers)
+        self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
+        self.admission = AdmissionControl(config.server.max_requests, self.clients)
         self.watch = Observability(config, lambda: self.keys.left())
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))

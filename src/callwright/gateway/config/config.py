@@ -70,14 +70,19 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `["gateway.lan"]`; `["*"]` for any, see [security](security.md).
     """
     max_requests: _Count = 2_048
-    """Requests under way at once; one more gets a 429 with `retry-after`. Each of several workers takes its share. The
-    process raises its own limit of open files to what they need, as far as the system's hard limit allows.
+    """Requests and turns over WebSocket under way at once; one more gets a 429 with `retry-after`. Each of several
+    workers takes its share. The process raises its own limit of open files to what they and `max_connections` need, as
+    far as the system's hard limit allows.
     """
     heartbeat_s: _Seconds = 10.0
     """A stream without news sends an empty chunk this often."""
     receive_s: _Seconds = 60.0
     """A request whose head, and then its body, does not come within so long is given up: without its head the
-    connection is closed, without its body it gets a 408.
+    connection is closed, without its body it gets a 408. A message over WebSocket that has begun has as long.
+    """
+    idle_s: _Seconds = 1_800.0
+    """A WebSocket on which nothing is asked for so long is closed. It may be long, so that clients keep theirs between
+    turns: where there are too many (`max_connections`) silent ones end sooner.
     """
     stall_s: _Seconds = 60.0
     """A client that reads nothing of its stream for so long is given up."""
@@ -261,6 +266,10 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
     tokens_per_minute: _PerMinute | None = None
     """The same for tokens in and out, as the model's server counts them."""
+    max_requests: _Count | None = None
+    """Requests that it may have under way at once, instead of `max_requests_per_key` of `[limits]`; above that a 429.
+    The workers of a gateway count together.
+    """
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
