@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -30,6 +30,7 @@ from callwright.gateway.endpoints.conversations import ConversationsEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.http import (
+    DROPPED_HEADER,
     OUR_FAULT,
     ClientDisconnected,
     cancel_quietly,
@@ -43,6 +44,7 @@ from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.store.store import Store, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
+from callwright.wire.pass_rules import PassRules, told_dropped
 from callwright.wire.server import Health, ModelCard, ModelList
 
 __all__ = ["create_app"]
@@ -128,7 +130,15 @@ def _ends(asked: str, path: str) -> bool:
 def _identified(response: Response) -> Response:
     if (context := current()) is not None:
         response.headers["x-request-id"] = context.id
+        if context.not_passed:
+            response.headers[DROPPED_HEADER] = told_dropped(context.not_passed)
     return response
+
+
+def _widest(places: Sequence[frozenset[str] | None]) -> PassRules:
+    """What any of the models takes: a conversation is not yet one model's."""
+    schemes = None if None in places else frozenset(scheme for each in places for scheme in each or ())
+    return PassRules(media_urls=schemes)
 
 
 class _Gateway:
@@ -154,7 +164,8 @@ class _Gateway:
         turns = ResponseService(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self.admission)
-        self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
+        places = [model.passes.media_urls for model in self._models.values()]
+        self._conversations = ConversationsEndpoint(self._store, config.server, config.limits, _widest(places))
         self.socket = ResponsesSocket(turns, config.server, self.admission, self.watch.contexts)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:

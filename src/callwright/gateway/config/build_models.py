@@ -31,10 +31,14 @@ from callwright.upstreams.pool import Pool
 from callwright.upstreams.simulated.faults import Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from callwright.wire.chat.request import CONSUMED
+from callwright.wire.pass_rules import PassRules
 
 __all__ = ["build_models", "check_upstream", "default_name", "detected", "mode_of", "with_dialect"]
 
 _SIMULATED: Final = "simulated"
+_ANY: Final = "*"
+# Media that come with the request, or from where everybody can get them.
+_MEDIA_URLS: Final = ("data", "https")
 # What is found out later than that about a server for mode auto is not worth the wait.
 _PROBING_S: Final = 60.0
 
@@ -46,10 +50,20 @@ def build_models(config: Config) -> dict[str, Model]:
         if given.name in models:
             raise ConfigError(f"Two models are called {given.name!r}.")
         try:
-            models[given.name] = _model(given)
+            models[given.name] = msgspec.structs.replace(_model(given), passes=_pass_rules(given, bool(config.keys)))
         except (ConfigError, RequestError) as error:
             raise ConfigError(f"Model {given.name!r}: {error}") from error
     return models
+
+
+def _pass_rules(given: ModelConfig, has_keys: bool) -> PassRules:
+    """What of a request the model's server gets. Whoever has no keys asks for himself."""
+    schemes = given.media_urls if given.media_urls is not None else _MEDIA_URLS if has_keys else (_ANY,)
+    return PassRules(
+        only_known=has_keys,
+        fields=frozenset(given.pass_fields),
+        media_urls=None if _ANY in schemes else frozenset(schemes),
+    )
 
 
 def default_name(upstream: str) -> str:
