@@ -5,8 +5,9 @@ look-alike in the text with an invisible character, so that the server's tokeniz
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -37,7 +38,7 @@ class Text(Struct, frozen=True, gc=False):
 Piece: TypeAlias = Control | Text
 
 
-class Prompt(Struct, frozen=True):
+class Prompt(Struct, frozen=True, dict=True):
     """A whole prompt for a raw completion endpoint.
 
     `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
@@ -55,7 +56,7 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string, look-alikes as they are."""
         return "".join(piece.text for piece in self.pieces)
 
-    @property
+    @cached_property
     def wire_text(self) -> str:
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
@@ -79,17 +80,19 @@ class Prompt(Struct, frozen=True):
             if ends and ends[-1][0] is kind:
                 ends.pop()
             ends.append((kind, end))
-        cuts: set[int] = set()
-        coming = iter(ends)
-        kind, end = Text, 0
-        for found in _begin_of(self.controls).finditer(whole):
-            while end <= found.start():
-                kind, end = next(coming)
+        literal = _begin_of(self.controls)
+        starts = [found.start() for found in literal.finditer(whole)]  # a message may hold a million
+        cuts: list[int] = []
+        at = 0
+        for kind, end in ends if starts else ():
+            upto = bisect_left(starts, end, at)
             if kind is Text:
-                cuts.add(found.start() + 1)
-            elif found.end(found.lastindex or 0) > end:
-                cuts.add(end)
-        return sorted(cuts)
+                cuts += [start + 1 for start in starts[at:upto]]
+            else:
+                begun = filter(None, (literal.match(whole, start) for start in starts[at:upto]))
+                cuts += [end] * any(found.end(found.lastindex or 0) > end for found in begun)
+            at = upto
+        return cuts
 
 
 def _json_text(text: str) -> Text:

@@ -184,7 +184,7 @@ class ResponseService:
         model = self._find_model(request.model)
         history = await self._history(request, memory)
         new = await self._new_items(request)
-        check_items(len(history) + len(new), self.limits, "input")
+        check_items([*history, *new], self.limits, "input")
         request.input = [dict(item) for item in new] if request.input is not None else None
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         opened = await self._servers.opened(read_mcp_tools(request.tools or ()))
