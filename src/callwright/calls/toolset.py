@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
+from callwright.limits import Limits
 from callwright.schema.keywords import properties, required
 from callwright.schema.validate import Fault, Validator, is_valid, validator_of
 
@@ -42,7 +43,7 @@ class Toolset:
 
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
-    if it fits one tool.
+    if it fits one tool. `max_parameters`: so many parameters of a call are read one by one.
 
     Of two tools with one name the first counts; the gateway refuses such requests before.
     """
@@ -55,6 +56,7 @@ class Toolset:
         "choice",
         "hints",
         "infer_bare_arguments",
+        "max_parameters",
         "ordered",
         "parallel",
     )
@@ -68,12 +70,14 @@ class Toolset:
         allowed: Collection[str] | None = None,
         hints: ParameterAliases = NO_HINTS,
         infer_bare_arguments: bool = True,
+        max_parameters: int = Limits().max_parameters,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
         self.parallel = parallel
         self.hints = hints
         self.infer_bare_arguments = infer_bare_arguments
+        self.max_parameters = max_parameters
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._spellings: _Spellings | None = None

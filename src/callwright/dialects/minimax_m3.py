@@ -23,7 +23,8 @@ from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.prompts.chat_messages import arguments_object
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.parameters import ParameterTags, attributes
+from callwright.dialects.readers.parameters import ParameterTags
+from callwright.dialects.readers.tag_heads import attributes
 from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties

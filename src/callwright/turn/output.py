@@ -115,6 +115,7 @@ class GenerationReader:
             parallel=conversation.parallel_tool_calls,
             allowed=conversation.allowed_tools,
             hints=model.hints,
+            max_parameters=model.max_parameters,
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None

@@ -48,6 +48,7 @@ _FIRST_KEY = re.compile(
     _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.)*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
     r"""|(?P<word>[\w$.-]++)["']?\s*+[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
+_BRACKETS = re.compile(r"[\[{]++")
 _BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
     r"[\s\ufeff\[{]*+\Z|"
@@ -140,7 +141,11 @@ class JsonInText:
         if lead:
             self._text.emit(self._text.say(lead))
         if key is None:
-            self._text.emit(self._text.say(self._text.source.take(self._text.source.at + 1)))
+            source = self._text.source
+            brackets = _BRACKETS.match(source.text, source.at)
+            # Where no more than brackets is ahead, the next one begins nothing either.
+            idle = len(brackets[0]) - _MAX_PEEK if brackets else 0
+            self._text.emit(self._text.say(source.take(source.at + max(0, idle) + 1)))
         else:
             # Data, even if something inside looks like a call.
             yield from pass_json(self._text.source, _NO_STOPS, self._text.say)

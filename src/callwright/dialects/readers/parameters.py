@@ -5,14 +5,15 @@ further out or another call was written; what stands between the tags and is non
 broken, so that nobody knows what was meant, is not complete.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import count
 from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.prose import Marks, ProseReader
+from callwright.dialects.readers.tag_heads import attributes, surplus
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue, ValueReader, broken_tag
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
 from callwright.schema.keywords import properties
@@ -20,43 +21,18 @@ from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterReader", "ParameterTags", "attributes"]
+__all__ = ["ParameterReader", "ParameterTags", "too_many_parameters"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-# A name without quotes ends before the first attribute: `my tool type="x"`.
-_BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
-_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
 
-def attributes(head: str) -> tuple[str, Mapping[str, str]]:
-    """The name and the attributes in the rest of an opening tag, as in `"f" type="string"`."""
-    head = head.strip().removesuffix("/").rstrip()
-    if head[:1] in ('"', "'"):
-        name, _, rest = head[1:].partition(head[0])
-    else:
-        bare = _BARE.match(head)
-        assert bare is not None  # it matches always
-        name, rest = bare["name"], head[bare.end() :]
-    found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
-    return name, found
-
-
-def surplus(head: str) -> str:
-    """What is neither name nor attribute in the rest of an opening tag."""
-    head = head.strip().removesuffix("/").rstrip()
-    if head[:1] in ('"', "'"):
-        _, closed, rest = head[1:].partition(head[0])
-        if not closed:
-            return head
-    else:
-        bare = _BARE.match(head)
-        assert bare is not None  # it matches always
-        rest = head[bare.end() :]
-    return _ATTRIBUTE.sub("", rest).strip()
+def too_many_parameters(tools: Toolset) -> str:
+    """What is wrong with a call of more parameters than are read."""
+    return f"a call of more than {tools.max_parameters} parameters: the others are not read"
 
 
 def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
@@ -91,6 +67,7 @@ class ParameterReader(ProseReader):
         # The markers at which reading stops inside a call.
         begins = [begin for begin, _ in tags.blocks]
         self._inside = Markers(tags.parameter, tags.call_end, tags.call, *begins, *self._block_ends, *self._ends)
+        self._over_all = Markers(tags.call_end, *self._block_ends, *self._ends)
         stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
         self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
         self._values = ValueReader(self, tags, self._ends)
@@ -103,6 +80,7 @@ class ParameterReader(ProseReader):
         self._strayed = False
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
+        self._differing: set[str] = set()
 
     def _parts(self) -> Parse[None]:
         """See `ProseReader`."""
@@ -286,6 +264,7 @@ class ParameterReader(ProseReader):
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
         self._sure, self._strayed, self._given = True, False, {}
+        self._differing = set()
         tool = self.tools.get(self.tools.resolve_name(name))
         self._declared = properties(tool.parameters if tool else None)
         yield from self.skip_blanks()
@@ -293,9 +272,12 @@ class ParameterReader(ProseReader):
             yield from self._object(index)
             return
         writer = ArgumentsWriter(self.emit, index, name, self.tools)
-        while True:
+        for number in count():
             marker = yield from self._next_tag(index)
             if marker != form.parameter:
+                break
+            if number == self.tools.max_parameters:
+                marker = yield from self._surplus(index, marker)
                 break
             self.emit(Markup(marker))
             if not (yield from self._parameter(writer)):
@@ -306,6 +288,13 @@ class ParameterReader(ProseReader):
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _surplus(self, index: int, marker: str) -> Parse[str]:
+        """Read past the parameters that are too many; answers what ends the call."""
+        text, end = yield from read_until(self.source, self._over_all, _MAX_VALUE)
+        self._odd(too_many_parameters(self.tools), index, "malformed_call", marker + text)
+        self._sure = False
+        return end
 
     def _end(self, marker: str, index: int) -> None:
         """Read what ends a call, or name that it is missing."""
@@ -408,8 +397,10 @@ class ParameterReader(ProseReader):
     def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
         first = self._given.get(key, "")
-        known = first if isinstance(first, str) else encode(first.text).decode()
-        same = _same(known, self._typed(writer, key, text, rest))
+        known = self._given[key] = first if isinstance(first, str) else encode(first.text).decode()
+        same = key not in self._differing and _same(known, self._typed(writer, key, text, rest))
+        if not same:  # compared once: the first value may be long, and more of them many
+            self._differing.add(key)
         kind: ProblemKind = "argument_dropped" if same else "argument_repeated"
         detail = f"{key!r} is given twice" + ("" if same else ", with different values")
         self.emit(Problem(kind, detail, call=self.calls - 1, text=text))

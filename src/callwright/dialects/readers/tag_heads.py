@@ -1,0 +1,37 @@
+"""What stands in an opening tag behind its begin: a name, with or without quotes, and attributes."""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["attributes", "surplus"]
+
+# A name without quotes ends before the first attribute: `my tool type="x"`.
+_BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
+_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
+
+
+def attributes(head: str) -> tuple[str, Mapping[str, str]]:
+    """The name and the attributes in the rest of an opening tag, as in `"f" type="string"`."""
+    head = head.strip().removesuffix("/").rstrip()
+    if head[:1] in ('"', "'"):
+        name, _, rest = head[1:].partition(head[0])
+    else:
+        bare = _BARE.match(head)
+        assert bare is not None  # it matches always
+        name, rest = bare["name"], head[bare.end() :]
+    found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
+    return name, found
+
+
+def surplus(head: str) -> str:
+    """What is neither name nor attribute in the rest of an opening tag."""
+    head = head.strip().removesuffix("/").rstrip()
+    if head[:1] in ('"', "'"):
+        _, closed, rest = head[1:].partition(head[0])
+        if not closed:
+            return head
+    else:
+        bare = _BARE.match(head)
+        assert bare is not None  # it matches always
+        rest = head[bare.end() :]
+    return _ATTRIBUTE.sub("", rest).strip()
