@@ -44,7 +44,7 @@ def without_closers(text: str) -> str:
 Case = Callable[[str, int], tuple[str, list[dict[str, Any]]]]
 CASES: Final[dict[str, Case]] = {
     "parameters": lambda dialect, size: (written(dialect, size), tools(size)),
-    "parameters of no tool's": lambda dialect, size: (written(dialect, size).replace("k", "q"), tools(size)),
+    "parameters of no tool's": lambda dialect, size: (re.sub(r"k(\d)", r"q\1", written(dialect, size)), tools(size)),
     "numbers that are none": lambda dialect, size: (written(dialect, size), tools(size, "integer")),
     "lost closers": lambda dialect, size: (without_closers(written(dialect, size)), tools(size)),
     "calls": lambda dialect, size: (written(dialect, 1) * size, tools(1)),
