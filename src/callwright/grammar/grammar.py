@@ -15,15 +15,17 @@ import msgspec
 
 from callwright.errors import GrammarError
 from callwright.grammar.compile import compiled
-from callwright.grammar.engine import Engine, ExhaustedError, Syntax, allowed_bytes, random_text
+from callwright.grammar.engine import Engine, ExhaustedError, Syntax, TooLongError, allowed_bytes, random_text
 from callwright.grammar.expected import END, escaped, expected
 
 __all__ = ["Grammar", "Matcher", "Violation"]
 
 _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
-# Some walks get caught in what they cannot end.
+# Some walks get caught in what they cannot end. Of a grammar whose texts are too long for a walk, none ends: after so
+# many that were too long no other is begun.
 _WALKS: Final = 4
+_MOST_LONG: Final = 2
 _STEP: Final = 4_096
 
 
@@ -106,8 +108,15 @@ class Grammar:
     def sample(self, seed: int = 0) -> str | None:
         """A text of the grammar, the same for the same seed; None when none was found."""
         for walk in range(_WALKS):
-            found = random_text(self._engine.start(), seed * _WALKS + walk)
+            if self._engine.long_walks >= _MOST_LONG:
+                return None
+            try:
+                found = random_text(self._engine.start(), seed * _WALKS + walk)
+            except TooLongError:
+                self._engine.long_walks += 1
+                continue
             if found is not None:
+                self._engine.long_walks = 0
                 return found.decode()
         return None
 
