@@ -1,6 +1,7 @@
 """The gateway: OpenAI's endpoints over the configured models. Plain ASGI; what outlives a request is in the store."""
 
 import asyncio
+import itertools
 import logging
 import re
 import time
@@ -52,6 +53,10 @@ __all__ = ["create_app"]
 log = logging.getLogger("callwright.gateway")
 Handler = Callable[[Request], Awaitable[Response]]
 _PRUNED_EVERY_S: Final = 3_600.0
+# How often a process that makes responses in the background says that it lives; and how often, in these, it is looked
+# for what others have left.
+_BEAT_S: Final = 10.0
+_BEATS_BETWEEN: Final = 6
 
 
 def create_app(
@@ -158,7 +163,7 @@ class _Gateway:
         self._store = (
             None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
-        self._pruning: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
         mends = config.server.history == "mend"
         turns = ResponseService(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
@@ -212,13 +217,14 @@ class _Gateway:
                 model.mode_selector.start()
         if self._store is not None:
             await self._store.open()
-            self._pruning = asyncio.create_task(self._prune(self._store))
+            await self._end_left(self._store)
+            self._tasks = [asyncio.create_task(work(self._store)) for work in (self._prune, self._tend)]
 
     async def close(self) -> None:
         self.admission.end()
         await self._responses.close()
-        if self._pruning is not None:
-            await cancel_quietly(self._pruning)
+        for task in self._tasks:
+            await cancel_quietly(task)
         await self._mcp.close()
         for model in self._models.values():
             await model.close()
@@ -234,6 +240,25 @@ class _Gateway:
             except StoreError as error:
                 log.warning("old responses could not be erased: %s", error)
             await asyncio.sleep(_PRUNED_EVERY_S)
+
+    async def _tend(self, store: Store) -> None:
+        """Say that this process lives while it makes responses in the background; see what dead ones have left."""
+        for beat in itertools.count(1):
+            await asyncio.sleep(_BEAT_S)
+            try:
+                if self._responses.makes_some:
+                    await store.beat()
+            except StoreError as error:
+                log.warning("that this process lives could not be noted: %s", error)
+            if beat % _BEATS_BETWEEN == 0:
+                await self._end_left(store)
+
+    async def _end_left(self, store: Store) -> None:
+        try:
+            if ended := await store.end_left():
+                log.warning("%d responses in the background were ended: the process that made them is gone", ended)
+        except StoreError as error:
+            log.warning("responses of ended processes could not be looked for: %s", error)
 
     def answer(self, handler: Handler, endpoint: str) -> Handler:
         """A handler whose errors are told the way OpenAI's API tells them. `endpoint` is the path of its route."""

@@ -82,6 +82,11 @@ class ResponsesEndpoint:
         self._admission = admission
         self._background: dict[str, asyncio.Task[None]] = {}
 
+    @property
+    def makes_some(self) -> bool:
+        """Whether a response is made in the background now."""
+        return bool(self._background)
+
     async def close(self) -> None:
         """End what runs in the background, which has been told to end: it fails by itself, or else is cancelled."""
         if self._background:
