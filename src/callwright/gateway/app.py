@@ -206,7 +206,7 @@ class _Gateway:
             ("GET", "/v1/models/{name:path}", self.show_model),
             ("GET", "/healthz", self.healthz),
             ("GET", "/openapi.json", self.describe),
-            *([("GET", "/metrics", self.watch.show)] if self._server.metrics else []),
+            *([("GET", "/metrics", self.metrics)] if self._server.metrics else []),
         ]
 
     async def open(self) -> None:
@@ -294,6 +294,11 @@ class _Gateway:
         draining = self.admission.drained.is_set()
         health = Health(status="draining" if draining else "ok", version=callwright.__version__)
         return json_response(health, 503 if draining else 200)
+
+    async def metrics(self, request: Request) -> Response:
+        """The numbers of this gateway, for Prometheus: to a key those of its own, to an operator all."""
+        who = caller()
+        return await self.watch.show(request, None if who.is_operator else who.name)
 
     async def describe(self, _: Request) -> Response:
         """The OpenAPI document of this gateway."""

@@ -264,6 +264,8 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
     models: tuple[str, ...] = (ALL_MODELS,)
     """The models it may use, `*` for all."""
+    operator: bool = False
+    """Whether [`/metrics`](operations.md#metrics) shows it all of the gateway; any other key sees its own numbers."""
     requests_per_minute: _PerMinute | None = None
     """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
     The workers of a gateway count together, several gateways each for itself.
