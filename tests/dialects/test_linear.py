@@ -1,10 +1,8 @@
 """The work for an output grows with its length, not with the square of it: functions that are entered, not time."""
 
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any, Final
 
 import pytest
@@ -15,6 +13,7 @@ from callwright.dialects.base import dialect_names, get_dialect
 from callwright.events import CallEnded, Event, Problem
 from callwright.limits import Limits
 from callwright.parser import OutputParser, PassThrough
+from tests.support.entries import entered
 
 # Twice the output may take so many times the work; what is done once makes it less than two.
 MOST: Final = 2.5
@@ -53,22 +52,6 @@ CASES: Final[dict[str, Case]] = {
     "brackets": lambda _, size: (f"Hi {'[' * RUN * size}", tools(1)),
     "ticks": lambda _, size: (f"Hi {'`' * RUN * size}", tools(1)),
 }
-
-
-def entered(act: Callable[[], object]) -> int:
-    """How often a function is entered, of Python or of C."""
-    count = 0
-
-    def counting(_: FrameType, event: str, __: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counting)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("case", CASES)

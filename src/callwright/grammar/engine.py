@@ -90,7 +90,7 @@ def _vocabulary() -> LLTokenizer:
 class Engine:
     """One grammar. Raises `RefusedError` when it cannot be read, or not be run, or is not `wanted` any more.
 
-    `long_walks`: so many random texts of it in a row have become too long.
+    `is_long`: its random texts are too long, as was found out.
     """
 
     def __init__(self, syntax: Syntax, definition: str, wanted: Callable[[], bool] = lambda: True) -> None:
@@ -98,7 +98,7 @@ class Engine:
             expression = regex_to_lark(definition, use_ascii="")
             definition = f"start: /{expression}/" if expression else 'start: ""'
         self._definition = definition
-        self.long_walks = 0
+        self.is_long = False
         _try_out(_built(definition, LLParserLimits(verbose_errors=False)), wanted)
         self.renew()
         _run(self.start(), wanted)

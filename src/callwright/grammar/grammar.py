@@ -22,10 +22,8 @@ __all__ = ["Grammar", "Matcher", "Violation"]
 
 _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
-# Some walks get caught in what they cannot end. Of a grammar whose texts are too long for a walk, none ends: after so
-# many that were too long no other is begun.
+# Some walks get caught in what they cannot end. Where none of them ends, the texts are too long for a walk.
 _WALKS: Final = 4
-_MOST_LONG: Final = 2
 _STEP: Final = 4_096
 
 
@@ -107,17 +105,18 @@ class Grammar:
 
     def sample(self, seed: int = 0) -> str | None:
         """A text of the grammar, the same for the same seed; None when none was found."""
+        if self._engine.is_long:
+            return None
+        long_walks = 0
         for walk in range(_WALKS):
-            if self._engine.long_walks >= _MOST_LONG:
-                return None
             try:
                 found = random_text(self._engine.start(), seed * _WALKS + walk)
             except TooLongError:
-                self._engine.long_walks += 1
+                long_walks += 1
                 continue
             if found is not None:
-                self._engine.long_walks = 0
                 return found.decode()
+        self._engine.is_long = long_walks == _WALKS
         return None
 
 
