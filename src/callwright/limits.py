@@ -21,14 +21,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Levels of the JSON."""
     max_items: _AtLeastOne = 10_000
     """Messages or items, those that it continues from included."""
+    max_parts: _AtLeastOne = 20_000
+    """Parts of content, calls among them, in all messages or items together."""
     max_tools: _AtLeastOne = 128
     """Tools in one list; a namespace counts once, deferred tools do not."""
     max_schema_bytes: _AtLeastOne = 4_194_304
     """All tools together, and the schema of the answer, as JSON."""
     max_schema_parts: _AtLeastOne = 20_000
     """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
+    max_properties: Annotated[int, Meta(ge=1, le=5_000)] = 5_000
+    """Properties of one schema with `strict`; OpenAI takes no more."""
     max_pattern_size: _AtLeastOne = 100_000
     """Characters of all patterns in one schema, with counted repetitions written out."""
+    max_parameters: _AtLeastOne = 2_000
+    """Parameters that are read one by one in a call that a model writes as tags; what comes behind them stays text."""
     max_grammar_chars: _AtLeastOne = 100_000
     """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
     max_head_bytes: _AtLeastOne = 65_536

@@ -117,6 +117,7 @@ class GenerationReader:
             allowed=conversation.allowed_tools,
             hints=model.hints,
             is_text=KnownTexts(conversation),
+            max_parameters=model.max_parameters,
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None

@@ -5,9 +5,11 @@ upstream raises out of the stream, before or after the first event. Retries foll
 what may be a call and may not is asked about (`callwright.turn.ask_ambiguous`).
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -19,7 +21,7 @@ from callwright.turn.ask_ambiguous import AmbiguousCalls, AmbiguousReply, ask_am
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
 from callwright.turn.output import ObservedAttempt, unread_call
-from callwright.turn.plan import build_generation_request
+from callwright.turn.plan import build_generation_request, is_large
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
@@ -70,7 +72,7 @@ async def run_turn(
 
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
-            generation = build_generation_request(model, conversation, fields, today)
+            generation = await _built(model, conversation, fields, today)
             timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
             generation = replace(generation, streamed=streamed or model.force_stream, timings=timings)
             raw: Raw | None = None
@@ -117,7 +119,8 @@ async def run_turn(
             reply = AmbiguousReply()
             in_time_s = deadline - time.monotonic()
             if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):
-                generation = question(model, conversation, fields, today, ambiguous.said, calls)
+                asks = partial(question, model, conversation, fields, today, ambiguous.said, calls)
+                generation = await asyncio.to_thread(asks) if is_large(conversation) else asks()
                 reply = await ask_ambiguous(model, generation, in_time_s, seen)
                 counted = _sum(counted, reply.usage)
             left = [*left, *ambiguous.release(run=reply.outcome == "run")]
@@ -130,6 +133,20 @@ async def run_turn(
             yield last
         if unmet is not None:
             raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
+
+
+async def _built(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
+    """The request to the upstream. A large one is rendered beside the event loop, on which others wait."""
+    if is_large(conversation):
+        return await asyncio.to_thread(_rendered, model, conversation, fields, today)
+    return build_generation_request(model, conversation, fields, today)
+
+
+def _rendered(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
+    generation = build_generation_request(model, conversation, fields, today)
+    if generation.prompt is not None:
+        _ = generation.prompt.wire_text  # kept with the prompt, for who sends it
+    return generation
 
 
 def _sum(counted: Usage | None, more: Usage | None) -> Usage | None:

@@ -41,13 +41,19 @@ _MAX_THOUGHTS: Final = 16
 _EVERYTHING = Markers()
 _NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
+# How an object begins, with the brackets and blanks that may stand before it. Each character is taken once: where they
+# could be given back, every `{` of many cost a search through all that follow.
+_OPENING: Final = r"(?:[\s\ufeff\[]*+\{)++[\s\ufeff]*+"
 _FIRST_KEY = re.compile(
-    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\\n]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
-    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
+    _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.)*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
+    r"""|(?P<word>[\w$.-]++)["']?\s*+[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
+_BRACKETS = re.compile(r"[\[{]++")
 _BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
-    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\\n]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
+    r"[\s\ufeff\[{]*+\Z|"
+    + _OPENING
+    + r"""(?:"(?:[^"\\\n]|\\.)*+\\?|'[^'\n]*+|[`“‘][^`”’\n]*+|[\w$.-]++["']?\s*+(?:[:=]>?\s*+)?|/)\Z"""
 )
 
 
@@ -135,7 +141,11 @@ class JsonInText:
         if lead:
             self._text.emit(self._text.say(lead))
         if key is None:
-            self._text.emit(self._text.say(self._text.source.take(self._text.source.at + 1)))
+            source = self._text.source
+            brackets = _BRACKETS.match(source.text, source.at)
+            # Where no more than brackets is ahead, the next one begins nothing either.
+            idle = len(brackets[0]) - _MAX_PEEK if brackets else 0
+            self._text.emit(self._text.say(source.take(source.at + max(0, idle) + 1)))
         else:
             # Data, even if something inside looks like a call.
             yield from pass_json(self._text.source, _NO_STOPS, self._text.say)

@@ -7,6 +7,7 @@ broken, so that nobody knows what was meant, is not complete.
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import count
 from typing import Final
 
 from msgspec import Struct
@@ -24,13 +25,18 @@ from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterForm", "ParameterReader", "ParameterTags"]
+__all__ = ["ParameterForm", "ParameterReader", "ParameterTags", "too_many_parameters"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
+
+
+def too_many_parameters(tools: Toolset) -> str:
+    """What is wrong with a call of more parameters than are read."""
+    return f"a call of more than {tools.max_parameters} parameters: the others are not read"
 
 
 class ParameterForm(Struct, frozen=True):
@@ -74,6 +80,7 @@ class ParameterReader(ProseReader):
         # The markers at which reading stops inside a call.
         begins = [begin for begin, _ in tags.blocks]
         self._inside = Markers(tags.parameter, tags.call_end, tags.call, *begins, *self._block_ends, *self._ends)
+        self._over_all = Markers(tags.call_end, *self._block_ends, *self._ends)
         stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
         self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
         self._values = ValueReader(self, tags, self._ends)
@@ -86,6 +93,7 @@ class ParameterReader(ProseReader):
         self._strayed = False
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
+        self._differing: set[str] = set()
 
     def _parts(self) -> Parse[None]:
         """See `ProseReader`."""
@@ -269,6 +277,7 @@ class ParameterReader(ProseReader):
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
         self._sure, self._strayed, self._given = True, False, {}
+        self._differing = set()
         tool = self.tools.get(self.tools.resolve_name(name))
         self._declared = properties(tool.parameters if tool else None)
         yield from self.skip_blanks()
@@ -276,9 +285,12 @@ class ParameterReader(ProseReader):
             yield from self._object(index)
             return
         writer = ArgumentsWriter(self.emit, index, name, self.tools)
-        while True:
+        for number in count():
             marker = yield from self._next_tag(index)
             if marker != form.parameter:
+                break
+            if number == self.tools.max_parameters:
+                marker = yield from self._surplus(index, marker)
                 break
             self.emit(Markup(marker))
             if not (yield from self._parameter(writer)):
@@ -289,6 +301,13 @@ class ParameterReader(ProseReader):
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _surplus(self, index: int, marker: str) -> Parse[str]:
+        """Read past the parameters that are too many; answers what ends the call."""
+        text, end = yield from read_until(self.source, self._over_all, _MAX_VALUE)
+        self._odd(too_many_parameters(self.tools), index, "malformed_call", marker + text)
+        self._sure = False
+        return end
 
     def _end(self, marker: str, index: int) -> None:
         """Read what ends a call, or name that it is missing."""
@@ -391,8 +410,10 @@ class ParameterReader(ProseReader):
     def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
         first = self._given.get(key, "")
-        known = first if isinstance(first, str) else encode(first.text).decode()
-        same = _same(known, self._typed(writer, key, text, rest))
+        known = self._given[key] = first if isinstance(first, str) else encode(first.text).decode()
+        same = key not in self._differing and _same(known, self._typed(writer, key, text, rest))
+        if not same:  # compared once: the first value may be long, and more of them many
+            self._differing.add(key)
         kind: ProblemKind = "argument_dropped" if same else "argument_repeated"
         detail = f"{key!r} is given twice" + ("" if same else ", with different values")
         self.emit(Problem(kind, detail, call=self.calls - 1, text=text))

@@ -44,6 +44,7 @@ ALL_MODELS: Final = "*"
 _SIMULATED = "simulated"
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+_Scheme: TypeAlias = Annotated[str, Meta(pattern=r"^([a-z][a-z0-9+.-]*|\*)$")]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 _PerMinute: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -184,6 +185,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Fields that go into every request to the upstream, such as `temperature`; the client's own win. Not those that
     the gateway sets itself (`model`, `messages`, `tools`, `stream`, …).
     """
+    pass_fields: tuple[_Text, ...] = ()
+    """Fields of requests that go to the upstream beside the [known ones](security.md#what-goes-to-the-models-server),
+    such as `["guided_regex"]`; `["*"]` for all. Without keys all fields of chat requests do.
+    """
+    media_urls: tuple[_Scheme, ...] | None = None
+    """Schemes of the URLs of images, files and audio, such as `["data", "https", "http"]`; `["*"]` for any, with
+    private addresses. Where there are keys it is `["data", "https"]`, without keys `["*"]`.
+    """
     headers: dict[str, str] = {}
     """HTTP headers for the upstream."""
     api_key_env: str | None = None
@@ -260,6 +269,8 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
     models: tuple[str, ...] = (ALL_MODELS,)
     """The models it may use, `*` for all."""
+    operator: bool = False
+    """Whether [`/metrics`](operations.md#metrics) shows it all of the gateway; any other key sees its own numbers."""
     requests_per_minute: _PerMinute | None = None
     """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
     The workers of a gateway count together, several gateways each for itself.

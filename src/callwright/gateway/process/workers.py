@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -30,6 +29,7 @@ from callwright.gateway.access.keys import counters_size
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import Config
 from callwright.gateway.observability.metrics import MULTIPROCESS
+from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.multiprocess import when_parent_ends
 
 __all__ = ["check_workers", "serve_by_workers", "share_of"]
@@ -99,8 +99,7 @@ def serve_by_workers(
     """Serve with one process for each listener until told to end; `ready` is called once all of them serve. Raises
     `SystemExit` if one cannot start.
     """
-    with TemporaryDirectory(prefix="callwright-") as name:
-        folder = Path(name)
+    with shared_folder() as folder:
         _counters(config, folder)
         if config.server.metrics and MULTIPROCESS not in os.environ:
             (folder / _METRICS).mkdir()
@@ -228,6 +227,7 @@ def _how(code: int | None) -> str:
 
 
 def _work(config: Config, number: int, listener: socket.socket, folder: Path, said: Connection) -> None:
+    held = hold(folder)  # until the process ends, which may be after its parent
     os.setpgrp()  # Ctrl-C in a terminal goes to the parent alone, which passes it on
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from callwright.gateway.app import create_app
@@ -236,4 +236,5 @@ def _work(config: Config, number: int, listener: socket.socket, folder: Path, sa
 
     configure(config.server.log_level, config.server.log_format)
     app = create_app(config, counters=_counters(config, folder), worker=number)
-    serve(app, config, listener, lambda: said.send_bytes(b"!"))
+    with held:
+        serve(app, config, listener, lambda: said.send_bytes(b"!"))
