@@ -181,7 +181,8 @@ class Check:
                 return
             arguments = call.arguments.text
         # What has to be there was never begun.
-        complete = complete and bool(arguments.strip() or not self._tools.requires_something(name))
+        if call.started.kind == "function" and not arguments.strip() and self._tools.requires_something(name):
+            complete = False
         out.append(CallEnded(ours, complete))
         if call.told or problems:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]

@@ -17,26 +17,28 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.marks import Marks
 from callwright.dialects.readers.prose import ProseReader
-from callwright.dialects.readers.tag_heads import attributes, surplus
-from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue, ValueReader, broken_tag
+from callwright.dialects.readers.tag_heads import attributes, named_schema, surplus
+from callwright.dialects.readers.tagged_values import (
+    Ending,
+    ParameterTags,
+    TaggedValue,
+    ValueReader,
+    broken_tag,
+    too_many_parameters,
+)
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterForm", "ParameterReader", "ParameterTags", "too_many_parameters"]
+__all__ = ["ParameterForm", "ParameterReader", "ParameterTags"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-
-
-def too_many_parameters(tools: Toolset) -> str:
-    """What is wrong with a call of more parameters than are read."""
-    return f"a call of more than {tools.max_parameters} parameters: the others are not read"
 
 
 class ParameterForm(Struct, frozen=True):
@@ -451,7 +453,7 @@ class ParameterReader(ProseReader):
 
     def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
         """Whether a value can be nothing but text, so that it may stream."""
-        return writer.text_only(_schema(writer, key, rest))
+        return writer.text_only(named_schema(writer, key, rest))
 
     def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """Write a value that was held, and answer its JSON. `rest` are the attributes of its tag."""
@@ -468,7 +470,7 @@ class ParameterReader(ProseReader):
 
     def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """The JSON of a held value."""
-        return writer.cast_to_schema(text, _schema(writer, key, rest))
+        return writer.cast_to_schema(text, named_schema(writer, key, rest))
 
     def _read_value(self, put: Callable[[str], object] | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
@@ -496,9 +498,3 @@ def _same(first: str, second: str) -> bool:
         return encode(decode(first)) == encode(decode(second))
     except NotJsonError:
         return False
-
-
-def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
-    """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
-    schema = writer.schema(key)
-    return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema

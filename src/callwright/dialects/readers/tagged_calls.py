@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags, too_many_parameters
+from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of

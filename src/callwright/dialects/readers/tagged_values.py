@@ -17,10 +17,11 @@ from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.stream_reader import Markers, Parse, StreamReader
 
-__all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "broken_tag"]
+__all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "broken_tag", "too_many_parameters"]
 
 # So much of a tag is a piece of it, in characters: of its begin, and of its end.
 _BEGIN: Final = 4
@@ -387,3 +388,8 @@ class ValueReader:
         self._never_closed.add(start)
         source.unread("".join(read))
         return None
+
+
+def too_many_parameters(tools: Toolset) -> str:
+    """What is wrong with a call of more parameters than are read."""
+    return f"a call of more than {tools.max_parameters} parameters: the others are not read"
