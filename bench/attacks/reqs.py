@@ -151,7 +151,7 @@ def _writing(what: str) -> Callable[[], tuple[int, Callable[[], None]]]:
 
 
 # Nobody waits for long: what a busy machine of two cores adds is in it. A body of 8 MB is there several times at once.
-_HOLDS: Final = Cost(600, 150, 0, "")
+_HOLDS: Final = Cost(900, 150, 0, "")
 _LONG: Final = Cost(900, 400, 0, "")
 _HERMES: Final = _toml("hermes")
 _QWEN: Final = _toml("qwen3_coder")
