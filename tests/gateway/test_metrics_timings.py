@@ -146,7 +146,7 @@ def test_the_wait_for_a_place_is_told_and_that_there_was_none(gateway: str, mode
 
 def test_each_refusal_has_its_reason(model: ModelServer) -> None:
     keys = (
-        KeyConfig(name="anna", sha256=hash_of(ANNA), models=("native",)),
+        KeyConfig(name="anna", sha256=hash_of(ANNA), models=("native",), operator=True),
         KeyConfig(name="slow", sha256=hash_of(SLOW), requests_per_minute=1),
         KeyConfig(name="scraper", sha256=hash_of(SCRAPER), models=(), operator=True),
     )

@@ -14,7 +14,9 @@ from callwright.prompt import BREAK, Control, Prompt, Text
 from callwright.turn import run
 from callwright.turn.model import Model
 from callwright.turn.plan import build_generation_request
+from callwright.turn.portions import portions
 from callwright.turn.run import run_turn
+from callwright.upstreams.base import Delta, FinishDelta, TextDelta
 from callwright.upstreams.simulated import model as simulated
 from callwright.upstreams.simulated.answer import answer
 from callwright.upstreams.simulated.model import SimulatedUpstream
@@ -127,3 +129,47 @@ def test_a_large_conversation_is_rendered_beside_the_event_loop(
 
     assert asyncio.run(asked())
     assert seen == [beside, beside]
+
+
+def test_a_long_answer_is_read_in_portions_with_pauses_for_others() -> None:
+    text = "x" * 100_000
+    whole = portions([TextDelta("a"), TextDelta(text), TextDelta("b", {"content": []}), FinishDelta("stop")])
+    read = [list(portion) for portion in whole]
+    assert len(read) > 10
+    assert "".join(delta.text for portion in read for delta in portion if isinstance(delta, TextDelta)) == f"a{text}b"
+    assert read[-1][-1] == FinishDelta("stop")
+    short: list[Delta] = [TextDelta("a"), FinishDelta("stop")]
+    assert list(portions(short)) == [short]
+    with_logprobs = TextDelta(text, {"content": []})  # which cannot be divided
+    assert [list(portion) for portion in portions([with_logprobs])] == [[with_logprobs]]
+
+
+class Long:
+    """A server that writes a long answer at once."""
+
+    name = "long"
+
+    async def stream(self, _: object) -> Any:
+        yield [TextDelta("<think>" + "{" * 400_000), FinishDelta("stop")]
+
+
+def test_the_event_loop_goes_round_while_an_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.turn.portions._PAUSE_S", -1.0)  # whatever the machine's speed
+    model = Model(name="m", upstream=Long(), upstream_model="m", mode="raw", dialect="hermes")  # type: ignore[arg-type]
+    rounds = 0
+
+    async def others() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    async def asked() -> None:
+        beside = asyncio.create_task(others())
+        conversation = Conversation(items=(Message("user", (TextPart("Hi"),)),))
+        async for _ in run_turn(model, conversation, {}, today="2026-11-01", streamed=False):
+            pass
+        beside.cancel()
+
+    asyncio.run(asked())
+    assert rounds > 20

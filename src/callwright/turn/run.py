@@ -22,6 +22,7 @@ from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
 from callwright.turn.output import ObservedAttempt, unread_call
 from callwright.turn.plan import build_generation_request, is_large
+from callwright.turn.portions import Pause, portions
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
@@ -81,15 +82,17 @@ async def run_turn(
             attempt = ObservedAttempt(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
+                    pause = Pause()
                     async for batch in batches:
-                        events = attempt.read(batch)
-                        if mode_selector is not None and (unread := unread_call(events)):
-                            await mode_selector.instead(
-                                model, unread
-                            )  # this answer is salvaged here, the next request goes out in the new mode
-                        if events and (certain := passed(events)):
-                            has_sent = True
-                            yield certain
+                        for portion in portions(batch):
+                            events = attempt.read(portion)
+                            if mode_selector is not None and (unread := unread_call(events)):
+                                # this answer is salvaged here, the next request goes out in the new mode
+                                await mode_selector.instead(model, unread)
+                            if events and (certain := passed(events)):
+                                has_sent = True
+                                yield certain
+                            await pause.maybe()
                 if certain := passed(attempt.finish()):
                     has_sent = True
                     yield certain
