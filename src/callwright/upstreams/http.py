@@ -59,7 +59,7 @@ _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
 _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
-_SECONDS = re.compile(r"\d{1,6}(\.\d{1,6})?")
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _DAY_S = 86_400
 # Paths of OpenAI's API below `/v1`.
 _BELOW_V1 = ("/chat/completions", "/completions", "/models")

@@ -48,6 +48,8 @@ class SseLines:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that are complete. Raises `TooLongLineError`."""
+        if self.is_over:
+            return []
         if b"\r" in chunk or self._after_cr:
             chunk = self._with_line_feeds(chunk)
         self._begun.append(chunk)
