@@ -182,11 +182,11 @@ async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *,
         async with asyncio.timeout(within_s) as limit, aclosing(pieces(response, most)) as read:
             async for piece in read:
                 body += piece
-    except TooLargeError:
-        if not cut:
-            raise
-    except TimeoutError as error:
-        if limit.expired():
+    except BaseException as error:
+        if cut and isinstance(error, TooLargeError):
+            return body
+        body.clear()  # an exception keeps its frames alive, and with them this
+        if isinstance(error, TimeoutError) and limit.expired():
             raise TooSlowError from error
         raise
     return body
