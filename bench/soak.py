@@ -43,7 +43,8 @@ from sockets import flooding, held, last_words
 
 # Of a hundred requests: how many meet which play of the model server, from which kind of client.
 MIX: Final[tuple[tuple[int, str, Manner], ...]] = (
-    *((13, "text", "reads"), (16, "call", "reads"), (8, "slow", "reads"), (5, "quiet", "reads"), (6, "long", "slowly")),
+    *((4, "closes behind it", "reads"), (4, "closes when asked again", "reads")),
+    *((5, "text", "reads"), (16, "call", "reads"), (8, "slow", "reads"), (5, "quiet", "reads"), (6, "long", "slowly")),
     *((3, "stall", "reads"), (3, "headers, then nothing", "reads"), (3, "silent", "reads"), (3, "late", "reads")),
     *((5, "reset", "reads"), (5, "closed without end", "reads"), (4, "half an event", "reads")),
     *((3, "garbage", "reads"), (2, "no HTTP", "reads"), (2, "invalid UTF-8", "reads"), (3, "invalid JSON", "reads")),

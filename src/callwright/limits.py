@@ -53,3 +53,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Requests that one key has under way at once, those in the background and turns over WebSocket included; without
     keys, one address, but for this machine's own. One more gets a 429 with `retry-after`.
     """
+    max_answer_bytes: _AtLeastOne = 67_108_864
+    """One answer of a model's server, after decompression. A larger one ends with an error."""
+    max_event_bytes: _AtLeastOne = 16_777_216
+    """One event in a stream of a model's server."""
+    max_answer_values: _AtLeastOne = 1_048_576
+    """Commas and opening brackets in one event of a model's server, or in its answer where that is not streamed."""
+    max_answer_calls: _AtLeastOne = 1_024
+    """Calls in one answer that a model's server has read itself."""

@@ -15,10 +15,10 @@ class NotJsonError(ValueError):
 
 
 @overload
-def decode(text: str | bytes | msgspec.Raw) -> Any: ...
+def decode(text: str | bytes | bytearray | msgspec.Raw) -> Any: ...
 @overload
-def decode(text: str | bytes | msgspec.Raw, kind: type[T]) -> T: ...
-def decode(text: str | bytes | msgspec.Raw, kind: Any = Any) -> Any:
+def decode(text: str | bytes | bytearray | msgspec.Raw, kind: type[T]) -> T: ...
+def decode(text: str | bytes | bytearray | msgspec.Raw, kind: Any = Any) -> Any:
     """The value of a JSON text, checked against the type `kind` where one is given.
 
     Raises `NotJsonError`, also for texts nested too deeply and for lone surrogates.

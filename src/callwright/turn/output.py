@@ -147,7 +147,7 @@ class GenerationReader:
     def _native(self) -> NativeCalls:
         """The calls that the server has parsed itself: none in mode raw, so made on first use."""
         if self._native_calls is None:
-            self._native_calls = NativeCalls(self._check)
+            self._native_calls = NativeCalls(self._check, self._tools)
         return self._native_calls
 
     def read(self, delta: Delta) -> list[Event]:

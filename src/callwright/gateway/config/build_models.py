@@ -18,6 +18,7 @@ from callwright.errors import ConfigError, RequestError
 from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
+from callwright.limits import Limits
 from callwright.response_template.template import ResponseTemplate
 from callwright.turn.model import AUTO, MODES, Mode, Model
 from callwright.upstreams.base import Server, Upstream
@@ -94,7 +95,7 @@ def _model(given: ModelConfig, config: Config) -> Model:
 def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
     model = Model(
         name=given.name,
-        upstream=_upstream(given, mode),
+        upstream=_upstream(given, mode, config.limits),
         upstream_model=given.model or given.name,
         mode=mode,
         dialect=given.dialect,
@@ -286,7 +287,7 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
             raise ConfigError(f"{name} is for a model server, and {file.name} is run here: leave it out.")
 
 
-def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
+def _upstream(given: ModelConfig, mode: Mode, limits: Limits) -> Upstream:
     if given.servers == (_SIMULATED,):
         return SimulatedUpstream(Faults.parse(given.faults), samples=given.sample)
     if given.file is not None:
@@ -298,9 +299,9 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     headers = _headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     upstreams: list[Upstream] = [
-        CompletionsUpstream(url, headers, timeouts, flavour=_raw_server(given.server) or "openai")
+        CompletionsUpstream(url, headers, timeouts, limits, flavour=_raw_server(given.server) or "openai")
         if mode == "raw"
-        else ChatUpstream(url, headers, timeouts, server=given.server)
+        else ChatUpstream(url, headers, timeouts, limits, server=given.server)
         for url in given.servers
     ]
     return upstreams[0] if len(upstreams) == 1 else Pool(upstreams, keeps=given.balance == "prefix")
