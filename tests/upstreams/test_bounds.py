@@ -1,6 +1,7 @@
 """What a model's server sends is bounded: bytes, values, calls, and the time that it takes to come, byte by byte."""
 
 import asyncio
+import gc
 import gzip
 import tracemalloc
 import zlib
@@ -13,6 +14,7 @@ import pytest
 
 from callwright.conversation import Conversation
 from callwright.errors import UpstreamError
+from callwright.events import ContentDelta
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
@@ -24,6 +26,7 @@ from tests.support.connection_server import ConnectionServer, Writer
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION, TOOLS
 from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, chunk, said, sse, whole
+from tests.support.waiting import until
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 DEFAULT = Limits()
@@ -179,6 +182,24 @@ def test_a_list_of_models_is_bounded(connection: Callable[..., ConnectionServer]
         tracemalloc.stop()
     assert "`max_answer_bytes`" in str(error)
     assert most < 8_000_000
+
+
+@both
+def test_what_was_read_of_an_answer_that_failed_is_freed_at_once(small: str, model: ModelServer, stream: bool) -> None:
+    """An error holds the frames that it went through: whoever keeps it must not keep the answer."""
+    model.plays(Answer(Endless(sse(chunk({"content": "and so on "})))))
+    gc.collect()
+    gc.disable()
+    try:
+        request(small + CHAT, {**ASKED, "stream": stream})
+        model.wait_until_left()
+        until(lambda: not [kept for kept in gc.get_objects() if isinstance(kept, list) and _is_of_text(kept)])
+    finally:
+        gc.enable()
+
+
+def _is_of_text(kept: list[Any]) -> bool:
+    return len(kept) > 1_000 and isinstance(kept[0], ContentDelta)
 
 
 # --- counts ---

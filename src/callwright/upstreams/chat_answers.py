@@ -7,7 +7,7 @@ left out is told in the log, what has no plain meaning is refused by name. docs/
 
 import json
 import logging
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -72,13 +72,11 @@ def finish_of(said: str, odd: OddForms) -> FinishReason:
     return "stop"
 
 
-def text_pieces(text: str) -> Iterator[str]:
+def text_pieces(text: str) -> Sequence[str]:
     """A text in pieces that do not take long to read."""
     if len(text) <= AT_ONCE:
-        yield text
-        return
-    for begin in range(0, len(text), AT_ONCE):
-        yield text[begin : begin + AT_ONCE]
+        return (text,)
+    return [text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE)]
 
 
 class _Function(Struct):

@@ -87,7 +87,8 @@ class CompletionAnswer:
         for delta in self._way.read(event, self._odd, self._own_stops):
             match delta:
                 case TextDelta(text):
-                    deltas += [TextDelta(piece) for piece in text_pieces(self._halves.joined("", text)) if piece]
+                    pieces = text_pieces(self._halves.joined("", text))
+                    deltas += [delta] if pieces[0] is text else [TextDelta(piece) for piece in pieces if piece]
                 case FinishDelta():
                     self.has_stopped = True
                     deltas += [TextDelta(text) for _, text in self._halves.left()]
