@@ -20,8 +20,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
+from loading import HOST, chunk, free_port, memory_mb, sse
+
 from .attack import Attack, Cost, Target
-from bench.loading import HOST, chunk, free_port, memory_mb, sse
 
 __all__ = ["ATTACKS"]
 

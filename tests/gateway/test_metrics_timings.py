@@ -206,7 +206,7 @@ def test_a_reason_is_one_of_a_closed_set(error: RequestError, reason: str | None
 
 @pytest.mark.clients
 def test_calls_of_tools_of_servers_are_counted(model: ModelServer, tmp_path: Path) -> None:
-    pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
+    pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
     servers = (McpConfig(label="s", command=[sys.executable, SERVER, "stdio", str(tmp_path)]),)
     gateway = Gateway(Config(models=(ModelConfig(name="native", upstream=model.url),), mcp=servers))
     try:
