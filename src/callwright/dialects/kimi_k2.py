@@ -111,7 +111,7 @@ class _Reader(MarkedReader):
             yield from super()._marked(blanks, tag)
         elif header := (yield from self._bare_header()):
             self.source.take(self.source.at + header.end())
-            yield from self._headed_call(header["name"], blanks + tag + header.group())
+            yield from self._headed_call(header["name"], blanks + tag + header.group(), marked=False)
         else:
             self.emit(self.say(blanks + tag))
 
