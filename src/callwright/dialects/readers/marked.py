@@ -34,6 +34,8 @@ _FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
 _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
 # A tag that may be written about.
 _WORD_TAG = re.compile(r"<\w+>").fullmatch
+# What tokenizers write control tokens like.
+_TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[[A-Z_]+\]")
 # The marker before JSON in a layout, and the one behind it.
 _BEFORE_JSON = re.compile(r"[^\[{`$]*")
 _BEHIND_JSON = re.compile(r"[^\]}`]*\Z")
@@ -85,8 +87,16 @@ class CallMarks(Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=256)
 def _marks(form: CallMarks, also: tuple[str, ...]) -> Marks:
     inline = [opening for opening, _ in form.thoughts if form.special and not _WORD_TAG(opening)]
-    tags = (*form.opens, *form.closes, *form.around, *also, *inline)
-    return Marks(tags, form.thoughts, form.ends, form.special)
+    tags = dict.fromkeys((*form.opens, *form.closes, *form.around, *also, *inline, *_tokens(form)))
+    return Marks(tuple(tags), form.thoughts, form.ends, form.special)
+
+
+@cache
+def _tokens(form: CallMarks) -> tuple[str, ...]:
+    """The control tokens with which a call is written."""
+    layout = form.layout
+    written = " ".join((layout.open, layout.begin, layout.end, layout.close))
+    return tuple(dict.fromkeys(_TOKEN.findall(written))) if form.special else ()
 
 
 @lru_cache(maxsize=256)
@@ -124,11 +134,18 @@ class MarkedReader(ProseReader):
         if tag in form.opens:
             yield from self._opener(blanks, tag)
         elif tag in form.closes:
-            # Without its opener: the rest of a block when a call came before, else a mention.
-            is_rest = self._apart or (form.special and self.calls)
-            self.emit(Markup(blanks + tag) if is_rest else self.say(blanks + tag))
+            # Without its opener: one too many when a call came before, else a mention.
+            if self._apart:
+                self.emit(Markup(blanks + tag))
+                self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1))
+            elif form.special and not self._opened:
+                yield from self.stray(blanks, tag)
+            else:
+                self.emit(self.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
+        elif tag in _tokens(form) and not (tag in form.around and (yield from self._goes_on(tag))):
+            yield from self.stray(blanks, tag)
         elif tag in form.around:
             structure = form.special or self._apart or self.at_line_start(blanks)
             self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
@@ -136,6 +153,17 @@ class MarkedReader(ProseReader):
                 yield from self.skip_blanks()
         else:
             yield from self._thinks(blanks, tag)
+
+    def _goes_on(self, tag: str) -> Parse[bool]:
+        """Whether a token of a section stands behind a call, before one, or at the end of what was written."""
+        if self._apart:
+            return True
+        inner = yield from self.held_blanks()
+        follows = yield from self._next_of(*self._form.opens, *self._form.around)
+        rest = self.source.text[self.source.at :]
+        self.source.unread(inner)
+        is_cut = self.source.ended and any(mark.startswith(rest) for mark in (*self._form.opens, *self._form.around))
+        return bool(follows) or is_cut
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
@@ -151,10 +179,10 @@ class MarkedReader(ProseReader):
             self.emit(Markup(opening + self.source.take(self.source.at + len(follows))))
             self.emit(Problem("malformed_call", "a call with nothing in it"))
         elif self._form.header and not is_json:
-            yield from self._headed(opening)
+            yield from self._headed(blanks, tag, inner + fence)
         elif not is_json:
             self._opened = starts_line and bool(self._form.closes)
-            self.emit(self.say(opening))
+            yield from self._no_call(blanks, tag, inner + fence)
         else:
             self._fenced = bool(fence)
             yield from self._block(opening)
@@ -202,7 +230,16 @@ class MarkedReader(ProseReader):
 
     # --- the name before the JSON ---
 
-    def _headed(self, opening: str) -> Parse[None]:
+    def _no_call(self, blanks: str, tag: str, inner: str) -> Parse[None]:
+        """An opening marker without a call: a word that was mentioned, or a stray token."""
+        found = _TOKEN.findall(tag)
+        if found and set(found) <= {*_tokens(self._form)}:
+            self.source.unread(inner)
+            yield from self.stray(blanks, tag)
+        else:
+            self.emit(self.say(blanks + tag + inner))
+
+    def _headed(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """Read a header, the arguments and the closing marker; text if no header comes."""
         header, marker = yield from read_until(self.source, self._header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
@@ -210,8 +247,9 @@ class MarkedReader(ProseReader):
         is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
         if found is None or is_junk or not (marker or self.source.done):
             self.source.unread(header + marker)
-            self.emit(self.say(opening))
+            yield from self._no_call(blanks, tag, inner)
             return
+        opening = blanks + tag + inner
         self.source.unread(rest + marker)
         if not (rest or marker):
             self.emit(self.say(opening + header))

@@ -353,14 +353,15 @@ class ProseReader:
         block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
         stop, rest = yield from block.read()
         self.calls = block.calls
-        closing = stop if stop in closers else ""
+        closing = stop if stop in closers else next((closer for closer in closers if rest.startswith(closer)), "")
+        rest = rest if stop else rest.removeprefix(closing)
         if block.refused:
             self._apart = apart
             self.emit(self.say(opening + block.refused + closing))
         else:
             self.markup(opening)
             self.markup(closing)
-            if closers and not (closing or ends_itself or block.cut or rest.startswith(closers)):
+            if closers and not (closing or ends_itself or block.cut):
                 self.emit(Problem("markup_repaired", f"{closers[0]} is missing", call=self.calls - 1))
         if rest:
             self.replay(rest)
@@ -368,6 +369,15 @@ class ProseReader:
             self.source.unread(stop)
         yield from self.skip_blanks()
         return block
+
+    def stray(self, blanks: str, token: str) -> Parse[None]:
+        """A control token of a call where no call is: no content, but the words on both sides are."""
+        self.leave_gap(blanks)
+        self.markup(blanks)
+        self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=token))
+        behind = yield from self.held_blanks()
+        self.leave_gap(behind)
+        self.markup(behind)
 
     # --- thoughts ---
 
