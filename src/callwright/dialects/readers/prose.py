@@ -15,7 +15,15 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import FOREIGN, OPENINGS, WholeText, counted_from, read_foreign
+from callwright.dialects.readers.foreign import (
+    FOREIGN,
+    HEADED,
+    OPENINGS,
+    WholeText,
+    counted_from,
+    headers,
+    read_foreign,
+)
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, markers
@@ -89,8 +97,13 @@ class ProseReader:
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        if len(self.tools) and not (self.before or self._shows) and (yield from self.in_json.begins_held()):
-            yield from self.in_json.held("")
+        if len(self.tools) and not (self.before or self._shows):
+            others = headers(self.tools.names()) if self._foreign_left else ()
+            begin = yield from self.in_json.begins_held(others)
+            if begin in others:
+                yield from self._foreign_calls("", HEADED)
+            elif begin:
+                yield from self.in_json.held("")
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
