@@ -18,12 +18,13 @@ from callwright.events import (
     CallStarted,
     Event,
     Markup,
+    Problem,
     ReasoningDelta,
 )
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.find import beside_values
-from callwright.tolerant_json.markers import JSON_TAGS
+from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
@@ -91,20 +92,20 @@ class JsonInText:
         self._text = text
         self._keys = CallKeySet(text.tools)
 
-    def begins_held(self) -> Parse[bool]:
-        """Whether the answer begins with JSON inside a JSON string, or with a tool's name glued to its arguments:
-        `f{"a": 1}`.
+    def begins_held(self, others: Sequence[str]) -> Parse[str]:
+        """With what the answer begins: with JSON inside a JSON string, a tool's name glued to its arguments (`f{"a":
+        1}`), or one of `others`; `""` for neither.
         """
-        beginnings = (*_ENCODED, *[f"{name}{{" for name in self._text.tools.names()])
+        beginnings = (*_ENCODED, *[f"{name}{{" for name in self._text.tools.names()], *others)
         firsts = {word[0] for word in beginnings}
         while True:
             begin = self._text.source.ahead(_MAX_PEEK).lstrip()
             if begin.startswith(beginnings):
-                return True
+                return next(word for word in beginnings if begin.startswith(word))
             if begin and begin[0] not in firsts:
-                return False
+                return ""
             if not self._text.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
-                return False
+                return ""
             yield
 
     def fence(self, blanks: str, ticks: str) -> Parse[None]:
@@ -208,8 +209,19 @@ class JsonInText:
                 if said:
                     self._text.emit(ReasoningDelta(said))
                 self._text.markup(tail + close)
-                text = text[:begin] + text[begin + end + len(close) :]
+                text = self._joined(text[:begin], text[begin + end + len(close) :])
         return text
+
+    def _joined(self, before: str, behind: str) -> str:
+        """What stands before and behind a thought, with the white space of one side, a line break first."""
+        said, following = before.rstrip(), behind.lstrip()
+        left, right = before[len(said) :], behind[: len(behind) - len(following)]
+        if not said and not self._text.before:
+            kept = ""
+        else:
+            kept = right if not left or ("\n" in right and "\n" not in left) else left
+        self._text.markup((left + right).replace(kept, "", 1))
+        return said + kept + following
 
     def _unwrapped(self, text: str) -> str | None:
         """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
@@ -238,6 +250,10 @@ class JsonInText:
                     if problem:
                         self._text.emit(problem)
                 case RecoveredCall():
+                    mark = next((mark for mark in MARKS if piece.text.lstrip().startswith(mark)), "")
+                    if mark and mark not in self._text.tags:
+                        detail = f"a call behind {mark}, which is none of the format's own tags"
+                        self._text.emit(Problem("foreign_format", detail, call=self._text.calls))
                     self._whole_call(piece)
                 case _:
                     assert_never(piece)
@@ -259,5 +275,5 @@ class JsonInText:
             self._text.emit(msgspec.structs.replace(problem, call=index))
         self._text.emit(CallStarted(index, found.name))
         self._text.emit(ArgumentsDelta(index, found.arguments))
-        self._text.emit(CallEnded(index, complete=found.complete))
+        self._text.emit(CallEnded(index))
         self._text.markup(found.text)
