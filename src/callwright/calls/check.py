@@ -180,9 +180,6 @@ class Check:
                     out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]
                 return
             arguments = call.arguments.text
-        # What has to be there was never begun.
-        if call.started.kind == "function" and not arguments.strip() and self._tools.requires_something(name):
-            complete = False
         out.append(CallEnded(ours, complete))
         if call.told or problems:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]

@@ -4,7 +4,7 @@ Some servers interleave the deltas of parallel calls, and many send no end of a 
 one begins and its own arguments are complete JSON, or when the answer ends.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -123,8 +123,10 @@ class NativeCalls:
         events: list[Event] = []
         for call in self._calls.values():
             events += _out(call)
-            # An object that was begun and not closed is not all of the arguments, whatever the server says of its end.
-            begun = "".join(call.said).lstrip().startswith("{")
+            # An object that was begun and not closed is not all of the arguments, whatever the server says of its end;
+            # nor is nothing where something has to be.
+            said = "".join(call.said).lstrip()
+            begun = said.startswith("{") or (not said and self._tools.requires_something(call.name))
             events.append(CallEnded(call.index, complete=call.whole or not (cut or begun)))
         self._calls.clear()
         return self._pushed(events)
