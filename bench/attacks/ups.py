@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 import zlib
 from collections import Counter
@@ -20,8 +19,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from bench.attacks.attack import Attack, Cost, Target
-from bench.loading import HOST, chunk, free_port, memory_mb, sse
+from loading import HOST, chunk, free_port, sse
+
+from .attack import Attack, Cost, Target
 
 __all__ = ["ATTACKS"]
 
@@ -29,7 +29,7 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _LARGE_MB: Final = 600
 _PIECE: Final = b"x" * 1_000_000
 _GZIP: Final = 31
-_PAUSE_S: Final = 0.02  # between two small requests of another client
+_PAUSE_S: Final = 0.02
 _STREAMS: Final = 200
 _CLIENTS: Final = 20
 _ROUNDS: Final = 40
@@ -134,33 +134,6 @@ def _upstream() -> tuple[int, Callable[[], None]]:
 # --- the attacks ---
 
 
-class _Other:
-    """Another client: a small request again and again. `stall_ms`: the longest wait; `failed`: those that failed."""
-
-    def __init__(self, target: Target) -> None:
-        self.stall_ms, self.failed, self.peak_mb = 0.0, 0, 0.0
-        self._target = target
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-
-    def __enter__(self) -> "_Other":
-        self.before_mb = self.peak_mb = memory_mb(self._target.pid)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        while not self._over.wait(_PAUSE_S):
-            began = time.perf_counter()
-            if _asked(self._target.port, "GET", "/healthz", None)[0] != "200":
-                self.failed += 1
-            self.stall_ms = max(self.stall_ms, 1_000 * (time.perf_counter() - began))
-            self.peak_mb = max(self.peak_mb, memory_mb(self._target.pid))
-
-
 def _asked(port: int, method: str, path: str, body: object, read_s: float = 60.0) -> tuple[str, bytes]:
     """The status and the body; a body that takes longer is left."""
     connection = http.client.HTTPConnection(HOST, port, timeout=read_s)
@@ -187,25 +160,26 @@ def _listed(port: int) -> str:
     return _asked(port, "GET", "/v1/models", None)[0]
 
 
-def _all_at_once(target: Target, requests: Sequence[Callable[[], str]], right: str | None = None) -> Cost:
-    """Requests beside another client's. `right`: what they all must be answered, else they count as failed."""
-    with _Other(target) as other, ThreadPoolExecutor(len(requests)) as clients:
+def _all_at_once(requests: Sequence[Callable[[], str]], right: str | None = None) -> Cost:
+    """Requests, all at once. `right`: what they all must be answered, else they count as failed. What others notice is
+    measured beside the attack.
+    """
+    with ThreadPoolExecutor(len(requests)) as clients:
         answers = Counter(future.result() for future in [clients.submit(each) for each in requests])
     wrong = answers.total() - answers[right] if right else 0
-    told = ", ".join(f"{number} times {answer}" for answer, number in answers.items())
-    return Cost(round(other.stall_ms), round(other.peak_mb - other.before_mb), other.failed + wrong, told)
+    return Cost(0, 0, wrong, ", ".join(f"{number} times {answer}" for answer, number in answers.items()))
 
 
 def _four(model: str, target: Target) -> Cost:
-    return _all_at_once(target, [partial(_answer, target.port, model)] * 4, "502")
+    return _all_at_once([partial(_answer, target.port, model)] * 4, "502")
 
 
 def _models(target: Target) -> Cost:
-    return _all_at_once(target, [partial(_listed, target.port)] * 4, "502")
+    return _all_at_once([partial(_listed, target.port)] * 4, "502")
 
 
 def _slow(target: Target) -> Cost:
-    return _all_at_once(target, [partial(_answer, target.port, "slow", _SLOW_S, stream=True)] * _STREAMS)
+    return _all_at_once([partial(_answer, target.port, "slow", _SLOW_S, stream=True)] * _STREAMS)
 
 
 def _closing(model: str, target: Target) -> Cost:
@@ -213,12 +187,12 @@ def _closing(model: str, target: Target) -> Cost:
         answers = {_answer(target.port, model, stream=at % 2 == 0) for at in range(_ROUNDS)}
         return "200" if answers == {"200"} else ", ".join(sorted(answers))
 
-    return _all_at_once(target, [rounds] * _CLIENTS, "200")
+    return _all_at_once([rounds] * _CLIENTS, "200")
 
 
-# Each of four answers may grow to 64 MB before it is given up. The first requests of a process load what they need.
-_ANSWERS: Final = Cost(1_500, 400, 0, "")
-_SMALL: Final = Cost(1_500, 120, 0, "")
+# Each of four answers may grow to 64 MB before it is given up. What a busy machine of two cores adds is in it.
+_ANSWERS: Final = Cost(2_500, 400, 0, "")
+_SMALL: Final = Cost(2_500, 120, 0, "")
 ATTACKS: Final = [
     Attack(
         "gzip bomb",
