@@ -4,7 +4,7 @@ Some servers interleave the deltas of parallel calls, and many send no end of a 
 one begins and its own arguments are complete JSON, or when the answer ends.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
