@@ -100,6 +100,11 @@ class _Reader(ParameterReader):
             read += yield from self.held_blanks()
             if (yield from self.comes(literal)):
                 if literal == self._form.call:
+                    source.take(source.at + len(literal))
+                    names = yield from self._names_call()
+                    source.unread(literal)
+                    if not names:
+                        break
                     if peek:
                         source.unread(read)
                     else:

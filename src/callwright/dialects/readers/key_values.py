@@ -71,6 +71,7 @@ class KeyValueReader(ParameterReader):
             parameter=tags.key,
             parameter_end=tags.value_end,
             blocks=tags.blocks,
+            gap=tags.gaps[0],
             end=tags.key_end,
             inner=tuple(filter(None, (tags.value, *tags.types))),
         )

@@ -80,9 +80,9 @@ class ParameterReader(ProseReader):
         self._open: list[str] = []  # the closing tags of the blocks that are open
         self._whole = True  # the last call is complete
         self._unread = False  # an opening tag became text
-        # Of the call that is being read: whether it is certain what was meant, whether text stood before the next tag,
-        # the parameters of its tool, and the values that were given.
-        self._sure = True
+        # Of the call that is being read: whether it is certain what was meant, also by its tag; whether text stood
+        # before the next tag, the parameters of its tool, and the values that were given.
+        self._sure = self._sure_head = True
         self._strayed = False
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
@@ -215,6 +215,11 @@ class ParameterReader(ProseReader):
                 return key or None
             yield
 
+    def is_foreign(self, call: str, key: str) -> bool:
+        """Whether the tool that is named at the begin of this text has no such parameter."""
+        declared = self._parameters_of(self._name_ahead(call))
+        return bool(declared) and key not in declared
+
     def gap(self) -> Parse[str]:
         """Read the white space of the format that comes next."""
         return (yield from self.held_blanks())
@@ -256,6 +261,7 @@ class ParameterReader(ProseReader):
         self.calls += 1
         self.emit(CallStarted(index, name))
         self.markup(head)
+        self._sure_head = "</" not in head
         yield from self._arguments(index, name)
 
     def _read_name(self) -> Parse[tuple[str, str]]:
@@ -268,9 +274,9 @@ class ParameterReader(ProseReader):
     def _arguments(self, index: int, name: str) -> Parse[None]:
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
-        self._sure, self._strayed, self._given = True, False, {}
-        tool = self.tools.get(self.tools.resolve_name(name))
-        self._declared = properties(tool.parameters if tool else None)
+        self._sure = self._sure_head and not self._values.doubtful
+        self._strayed, self._given = False, {}
+        self._declared = self._parameters_of(name)
         yield from self.skip_blanks()
         if source.text.startswith("{", source.at):
             yield from self._object(index)
@@ -289,6 +295,11 @@ class ParameterReader(ProseReader):
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _parameters_of(self, name: str) -> Collection[str]:
+        """The parameters that the tool of this name declares; none if it is unknown."""
+        tool = self.tools.get(self.tools.resolve_name(name))
+        return properties(tool.parameters if tool else None)
 
     def _end(self, marker: str, index: int) -> None:
         """Read what ends a call, or name that it is missing."""
