@@ -64,6 +64,7 @@ class NotationReader(ProseReader):
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
         self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
+        self._behind = Markers(*self._stops)
         json_stops = tuple(stop for stop in self._stops if stop.startswith("<"))
         self._json_stops = JsonTerminators(*json_stops, then=json_stops)
 
@@ -165,7 +166,7 @@ class NotationReader(ProseReader):
         yield from self._after(closing if whole else "")
 
     def _after(self, closing: str) -> Parse[None]:
-        """Read what follows a call: its closing marker, once or twice, and spare closers before it."""
+        """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it."""
         yield from self.skip_blanks()
         source, end = self.source, self._form.call_end
         index = self.calls - 1
@@ -179,8 +180,22 @@ class NotationReader(ProseReader):
                 closing = ""
                 yield from self.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
-                break
+                if not (closing and (yield from self._trailing(index))):
+                    break
+                closing = ""
             else:
                 yield
         if closing:
             self.emit(Problem("markup_repaired", f"{closing} is missing", call=index))
+
+    def _trailing(self, index: int) -> Parse[bool]:
+        """Whether the closing marker of a call comes behind other text, which is read with it then."""
+        source, end = self.source, self._form.call_end
+        text, stop = yield from read_until(source, self._behind, _MAX_RESULT)
+        if stop != end:
+            source.unread(text + stop)
+            return False
+        self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
+        self.emit(Markup(stop))
+        yield from self.skip_blanks()
+        return True
