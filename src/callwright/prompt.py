@@ -21,6 +21,7 @@ __all__ = [
     "Prompt",
     "PromptBuilder",
     "Text",
+    "holds_broken",
     "neutralise",
     "neutralise_json",
     "open_escape",
@@ -37,6 +38,7 @@ _BEHIND: Final = rf"(?:(?<=[{re.escape(_EDGES)}])|(?<=\\u00[2357][3b-eB-E])|(?<=
 # … what a text was broken by, and the begin of its escape at the end of a text, whose rest may come.
 _BROKEN: Final = re.compile(rf"{_BEHIND}(?:{BREAK}|\\u2060)")
 _OPEN: Final = re.compile(rf"{_BEHIND}\\(?:u(?:2(?:06?)?)?)?\Z")
+_BROKEN_LITERAL: Final = re.compile(rf"[{re.escape(_EDGES)}]{BREAK}\S")
 # So many characters before a text decide what is behind an edge.
 EDGE_CHARS: Final = 6
 # What tokenizers write control tokens like, whether or not a table has them: the net. Without its first character.
@@ -218,6 +220,11 @@ def restored(text: str, before: str) -> str:
         kept.append(whole[at : found.start()])
         at = found.end()
     return "".join([*kept, whole[at:]]) if kept else text
+
+
+def holds_broken(text: str) -> bool:
+    """Whether a text repeats a literal as a prompt breaks it."""
+    return BREAK in text and _BROKEN_LITERAL.search(text) is not None
 
 
 def open_escape(text: str, before: str) -> str:

@@ -154,8 +154,7 @@ class _Reader(NotationReader):
         if tag != _THOUGHT[0]:
             yield from super()._marked(blanks, tag)
         elif self._apart or self.at_line_start(blanks) or (yield from self.comes(_THOUGHT_NAME)):
-            self.emit(Markup(blanks + tag))
-            yield from self._think(_THOUGHT[1])
+            yield from self._thinks(blanks, tag)
         else:
             self.emit(self.say(blanks + tag))
 

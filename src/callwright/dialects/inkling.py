@@ -11,6 +11,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.stream_reader import Parse, StreamReader
@@ -80,11 +81,20 @@ class _Reader(MarkedReader):
         while True:
             begin = source.ahead(_MAX_NAME)
             if (found := _NAME.match(begin)) and self._may_be_name(found.group() + _INVOKE):
-                self.emit(Markup(source.take(source.at + found.end())))
+                name = source.take(source.at + found.end())
+                self.emit(Markup(name) if (yield from self._names(name)) else self.say(name))
                 return
             if not source.more(_MAX_NAME) or not self._may_be_name(begin):
                 return
             yield
+
+    def _names(self, name: str) -> Parse[bool]:
+        """Whether the part that comes next is a call, and of this tool."""
+        opening = self.source.take(self.source.at + len(_INVOKE)) + (yield from self.held_blanks())
+        head = yield from MarkedJson(self.source, self.tools, self._stops).head()
+        is_json = self.source.text.startswith(("{", "[", "`"), self.source.at)
+        self.source.unread(opening)
+        return head["name"] == name if head else is_json and name in self.tools
 
     def _may_be_name(self, begin: str) -> bool:
         """Whether this may be the begin of a tool's name and of its part."""

@@ -19,7 +19,6 @@ from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.events import Problem
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, may_come
 
@@ -101,17 +100,14 @@ class _Reader(MarkedReader):
     """Reads calls without their tokens, too, where an answer begins with one or one follows another."""
 
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _MARKS, (_ARGUMENTS, _PREFIX) if len(tools) else (_ARGUMENTS,))
+        super().__init__(source, tools, _MARKS, (_PREFIX,) if len(tools) else ())
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        if tag == _ARGUMENTS:
-            self.markup(blanks)
-            self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=tag))
-        elif tag != _PREFIX:
+        if tag != _PREFIX:
             yield from super()._marked(blanks, tag)
         elif header := (yield from self._bare_header()):
             self.source.take(self.source.at + header.end())
-            yield from self._headed_call(header["name"], blanks + tag + header.group())
+            yield from self._headed_call(header["name"], blanks + tag + header.group(), marked=False)
         else:
             self.emit(self.say(blanks + tag))
 

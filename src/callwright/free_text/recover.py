@@ -17,7 +17,7 @@ from callwright.calls.fit import RepairedArguments, json_problems, repair_and_va
 from callwright.calls.json_forms import NAME_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
-from callwright.events import Call, Problem
+from callwright.events import Call, Problem, ProblemKind
 from callwright.free_text.intent import find_runs, verdict
 from callwright.free_text.places import is_blank
 from callwright.schema.keywords import properties
@@ -35,6 +35,8 @@ _PLACEHOLDER = re.compile(
 _BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
 # Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
 _OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
+# Said wherever it stands: what the model may have meant cannot even be asked about.
+_UNFINISHED: Final = ("incomplete_arguments", "argument_repeated", "malformed_call")
 _CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 
 
@@ -46,16 +48,12 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it.
-
-    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
-    """
+    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
-    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall
@@ -158,7 +156,7 @@ def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
         for call in candidate.calls
     ]
     return asked + [
-        _without_text(problem) for problem in candidate.refused if certain or problem.kind == "incomplete_arguments"
+        _without_text(problem) for problem in candidate.refused if certain or problem.kind in _UNFINISHED
     ]
 
 
@@ -181,11 +179,7 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            if place.doubt:
-                told = f"a call of {call.form.name!r} that is not certain: {place.doubt}"
-                problems.append(Problem("malformed_call", told, text=written))
-            kept = "" if place.doubt else written
-            pieces.append(RecoveredCall(call.form.name, call.arguments.text, kept, tuple(problems), not place.doubt))
+            pieces.append(RecoveredCall(call.form.name, call.arguments.text, written, tuple(problems)))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
@@ -227,7 +221,16 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
                 return _Candidate(place, [], [])
             else:
                 candidate.refused.append(msgspec.structs.replace(judged, text=text))
+    if place.doubt and candidate.calls:
+        candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
+        candidate.calls = []
     return candidate
+
+
+def _doubted(name: str, place: JsonPlace) -> Problem:
+    """What is said of a call whose JSON may not say what was meant: nobody may run it."""
+    kind: ProblemKind = "argument_repeated" if "repeated_key" in place.repairs else "malformed_call"
+    return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}")
 
 
 def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:

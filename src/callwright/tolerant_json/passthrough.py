@@ -187,15 +187,18 @@ def pass_json(source: StreamReader, stops: JsonTerminators, make: Callable[[str]
     return _json(source, stops, make, emit, fast_path)
 
 
-def collect_json(source: StreamReader, stops: JsonTerminators, limit: int) -> Parse[tuple[str, bool, str]]:
+def collect_json(
+    source: StreamReader, stops: JsonTerminators, limit: int, *, depth: int = 0
+) -> Parse[tuple[str, bool, str]]:
     """Like `pass_json`, but holds the value and answers `(text, closed, terminator)`.
 
+    `depth`: so many brackets of the value were read before, and are closed in what comes.
     At most `limit` characters are held. A longer value is answered up to there as not closed, and the rest is left
     unread.
     """
     pieces: list[str] = []
     counted = size = 0
-    steps = _json(source, stops, str, pieces.append)
+    steps = _json(source, stops, str, pieces.append, depth=depth)
     closed, stop, ended = False, "", False
     while not ended:
         try:
@@ -219,9 +222,12 @@ def _json(
     make: Callable[[str], T],
     emit: Callable[[T], object],
     fast_path: FastPath | None = None,
+    *,
+    depth: int = 0,
 ) -> Parse[tuple[bool, str]]:
     """The loop of both: scan a piece, emit it, ask for more."""
     span = JsonScanner(stops.firsts)
+    span.depth = depth
     plain = stops.plain
     seen = 0  # how many characters behind source.at the scanner has read
     judged = -1  # a position that was found to begin no terminator

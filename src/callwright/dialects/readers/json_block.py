@@ -7,22 +7,22 @@ the caller's.
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import msgspec
 
 from callwright.calls.fit import json_problems, repair_and_validate
-from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS, JsonCall, find_json_calls
+from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS, JsonCall, find_json_calls
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.certain import without_words
+from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.find import json_places
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
-from callwright.tolerant_json.reader import JsonRepair
-from callwright.tolerant_json.tree import Member, Node
+from callwright.tolerant_json.reader import JsonRepair, read_json
+from callwright.tolerant_json.tree import Member, Node, given_once
 from callwright.tolerant_json.wrappers import without
 
 __all__ = ["MarkedJson"]
@@ -44,24 +44,22 @@ _HEAD = re.compile(
 )
 _KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
 _MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
-# The end of the call's object, with members behind the arguments: `, "id": "1"}`.
-_MEMBERS = re.compile(r'\s*+(?:,\s*+"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s,"{}\[\]]++)\s*+)*+\}')
-_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+)*+\}}\Z")
+# Behind the arguments the call's object ends, or goes on with a member: `, "id": "1"}`.
+_END_OR_MEMBER = re.compile(r'\s*+(?:(?P<end>\})|,\s*+"(?:[^"\\]|\\.)*+"\s*+:)')
+_MAY_BE_END = re.compile(r'\s*+(?:,\s*+(?:"(?:[^"\\]|\\.)*+\\?(?:"\s*+)?)?)?\Z')
+_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+)*+\}}?\Z")
 # What stands around the arguments of a call in JSON, and means nothing: keys and identifiers, no words.
 _AROUND = re.compile(
     rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.)*+"'
     r'|"(?:[\w.:-]|\\.)*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b)*+\Z'
 ).match
-_END_OF_OBJECT = re.compile(
-    r'\s*+(?:,\s*+"[^"\\{}\[\]]*+"\s*+:\s*+(?:"(?:[^"\\{}\[\]]|\\[^{}\[\]])*+"|[^\s,"{}\[\]]++)\s*+)*+\}'
-)
-_MAY_END_OBJECT = re.compile(r"\s*+(?:,[^{}\[\]]*+)?\Z")
 # What stands behind an item of a list; then closers that nothing opened.
-_NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+\]")
+_NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+,?\s*+\]")
 _MAY_BE_NEXT = re.compile(r"\s*+,?\s*+\Z")
 _SURPLUS = re.compile(r"\s*+[}\]][\s}\]]*+")
 # What may follow the arguments and means nothing: closers and a fence, too many of them included.
 _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
+_NO_MARKS = re.compile(r"[\s`]+")
 
 
 class MarkedJson:
@@ -69,7 +67,7 @@ class MarkedJson:
 
     `calls` is the number of calls so far, and counts on. `ends_itself`: the format has no closing marker, so the last
     bracket ends the block. `keyed`: the tool's name is the key of its arguments, `{"f": {…}}`. `refused` is the text of
-    the block if nothing in it could be read.
+    the block if nothing in it could be read; `cut`: the output ended in the arguments of a call.
     """
 
     def __init__(
@@ -84,6 +82,7 @@ class MarkedJson:
     ) -> None:
         self.calls = calls
         self.refused = ""
+        self.cut = False
         self._source = source
         self._emit = source.emit
         self._tools = tools
@@ -93,6 +92,8 @@ class MarkedJson:
         self._keyed = keyed
         self._repairs: list[Problem] = []
         self._doubt = ""  # why the calls of a held block may not be what was meant
+        self._list_open = False  # the end of a list of calls was not read
+        self._mended: set[str] = set()  # what was said of the brackets of this block
 
     def read(self) -> Parse[tuple[str, str]]:
         """Read a block, from its first bracket on.
@@ -111,7 +112,7 @@ class MarkedJson:
                 rest, stop = yield from read_until(self._source, self._markers, _MAX_BLOCK)
                 return stop, self._behind(rest, stop)
             surplus = yield from self._ahead(_SURPLUS, _MAY_BE_NEXT)
-            self._source.markup(self._source.take(self._source.at + (surplus.end() if surplus else 0)))
+            self._closers(self._source.take(self._source.at + (surplus.end() if surplus else 0)))
             head = yield from self.head()
             if head is None:
                 return "", ""
@@ -143,30 +144,88 @@ class MarkedJson:
                 self._told(value, stop, alone=False)
             if stop:
                 return stop
-            if item and (end := (yield from self._ahead(_END_OF_OBJECT, _MAY_END_OBJECT))):
-                self._ended(source.take(source.at + end.end()))
             follows = (yield from self._ahead(_NEXT_ITEM, _MAY_BE_NEXT)) if head["list"] else None
             if follows is None:
+                self._list_open = bool(head["list"])
                 return ""
             self._emit(Markup(source.take(source.at + follows.end())))
             if follows.group().endswith("]"):
+                if "," in follows.group():
+                    self._mend("a comma too many")
                 return ""
             item = yield from self.head()
 
     def _streamed(self, head: re.Match[str]) -> Parse[str]:
-        """Read one call whose arguments stream; answers the terminator that ended them."""
+        """Read one call whose arguments stream, to the end of its object; answers the terminator that ended it."""
         self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(head["name"])
-        closed, stop = yield from pass_json(self._source, self._stops, partial(ArgumentsDelta, index))
-        self._emit(CallEnded(index, complete=closed or bool(stop)))
+        written: list[str] = []
+
+        def arguments(text: str) -> ArgumentsDelta:
+            written.append(text)
+            return ArgumentsDelta(index, text)
+
+        closed, stop = yield from pass_json(self._source, self._stops, arguments)
+        if not closed:
+            self.cut = not stop
+            self._emit(CallEnded(index, complete=bool(stop)))
+            return stop
+        follows = yield from self._ahead(_END_OR_MEMBER, _MAY_BE_END)
+        members, closed = "", bool(follows)
+        if follows and follows["end"]:
+            self._emit(Markup(self._source.take(self._source.at + follows.end())))
+        elif follows:
+            members, closed, stop = yield from collect_json(self._source, self._stops, _MAX_BLOCK, depth=1)
+        if not closed:
+            self._mend("a closing bracket is missing")
+        self._ended(index, head["name"], "".join(written) if members else "", members)
         return stop
 
-    def _ended(self, members: str) -> None:
-        """Tell the end of a call's object: members behind the arguments that are not the format's own are a problem."""
-        if members and not _PLAIN_MEMBERS.match(members):
-            self._trailing(members)
-        else:
+    def _ended(self, index: int, name: str, arguments: str, members: str) -> None:
+        """Tell the end of a call, behind whose arguments `members` stand in its object."""
+        if not members or _PLAIN_MEMBERS.match(members):
             self._source.markup(members)
+            self._emit(CallEnded(index))
+            return
+        behind = read_json("{" + members.lstrip()[1:]) or read_json("{" + members.lstrip()[1:] + "}")
+        given = behind.members if behind else ()
+        if self._keyed and all(member.name != name and member.value.kind == "object" for member in given) and given:
+            self._emit(CallEnded(index))
+            self._calls([_keyed_form(member) for member in given], members)
+            return
+        again = [_part_of_call(member, name if self._keyed else "") for member in given]
+        first = read_json(f'{{"name":{encode(name).decode()},"arguments":{arguments}}}')
+        _, others = given_once([*(first.members if first else ()), *filter(None, again)])
+        tool = self._tools.get(name)
+        own = properties(tool.parameters) if tool else {}
+        beside = [member.name for member, part in zip(given, again, strict=True) if not part]
+        if others or (any(again) and not first) or not behind:
+            detail = "the name or the arguments may be given twice, with different values"
+            self._emit(Problem("argument_repeated", detail, call=index, text=members))
+        elif any(again) and IGNORED_KEYS.issuperset(beside):
+            self._emit(Problem("argument_dropped", "given twice, with the same value", call=index, text=members))
+        else:
+            self._trailing(members)
+        doubtful = others or not behind or (any(again) and not first) or any(key in own for key in beside)
+        self._emit(CallEnded(index, complete=not doubtful))
+
+    def _mend(self, detail: str) -> None:
+        """Tell what is wrong with the brackets of this block, once."""
+        if not self.cut and detail not in self._mended:
+            self._mended.add(detail)
+            self._emit(Problem("json_repaired", detail, call=self.calls - 1))
+
+    def _closers(self, written: str) -> None:
+        """Tell the brackets behind the last call of a block: a list ends once, and nothing else does."""
+        self._source.markup(written)
+        marks = _NO_MARKS.sub("", written)
+        if self._list_open and "]" not in marks:
+            self._mend("a closing bracket is missing")
+        elif self._list_open:
+            marks = marks.replace("]", "", 1)
+        if marks:
+            self._mend("closing brackets or commas too many")
+        self._list_open = False
 
     def _trailing(self, text: str) -> None:
         self._emit(Problem("arguments_trailing_text", "text beside the arguments", call=self.calls - 1, text=text))
@@ -175,12 +234,10 @@ class MarkedJson:
         """Judge the text behind the arguments: the end of the call's object, more calls, or other text, which is
         answered.
         """
-        end = _end_of_object(rest)
-        self._ended(rest[:end])
-        rest = rest[end:]
         if _CLOSERS.match(rest):
-            self._source.markup(rest)
+            self._closers(rest)
             return ""
+        self._closers("")
         more = self._forms(rest.strip().strip(",;"))
         if more:
             self._calls(more, rest)
@@ -221,7 +278,7 @@ class MarkedJson:
         if forms:
             self._calls(forms, block)
             return
-        cut = self._source.ended and not stop
+        self.cut = cut = self._source.ended and not stop
         detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
         text = "" if alone else block
         self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=text))
@@ -312,7 +369,12 @@ def _keyed_form(member: Member) -> JsonCall:
     return JsonCall(member.name, arguments, explicit=True, closed=member.value.closed)
 
 
-def _end_of_object(rest: str) -> int:
-    """The length of the end of a call's object in the text behind its arguments; 0 if it does not end there."""
-    members = _MEMBERS.match(rest)
-    return members.end() if members else 0
+def _part_of_call(member: Member, name: str) -> Member | None:
+    """A member as the name or the arguments of a call, whichever key it has; None if it is neither.
+
+    `name`: the key of the arguments where that is the tool's name.
+    """
+    if member.name in ARGUMENT_KEYS or member.name == name:
+        return msgspec.structs.replace(member, name="arguments")
+    is_name = member.name in NAME_KEYS and member.value.kind in ("string", "word")
+    return msgspec.structs.replace(member, name="name") if is_name else None

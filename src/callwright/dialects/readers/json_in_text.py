@@ -198,8 +198,19 @@ class JsonInText:
                 if said:
                     self._text.emit(ReasoningDelta(said))
                 self._text.markup(tail + close)
-                text = text[:begin] + text[begin + end + len(close) :]
+                text = self._joined(text[:begin], text[begin + end + len(close) :])
         return text
+
+    def _joined(self, before: str, behind: str) -> str:
+        """What stands before and behind a thought, with the white space of one side, a line break first."""
+        said, following = before.rstrip(), behind.lstrip()
+        left, right = before[len(said) :], behind[: len(behind) - len(following)]
+        if not said and not self._text.before:
+            kept = ""
+        else:
+            kept = right if not left or ("\n" in right and "\n" not in left) else left
+        self._text.markup((left + right).replace(kept, "", 1))
+        return said + kept + following
 
     def _unwrapped(self, text: str) -> str | None:
         """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
@@ -249,5 +260,5 @@ class JsonInText:
             self._text.emit(msgspec.structs.replace(problem, call=index))
         self._text.emit(CallStarted(index, found.name))
         self._text.emit(ArgumentsDelta(index, found.arguments))
-        self._text.emit(CallEnded(index, complete=found.complete))
+        self._text.emit(CallEnded(index))
         self._text.markup(found.text)

@@ -32,6 +32,10 @@ _BEGINS_JSON: Final = ("{", "[", "`")
 _MAX_FENCE: Final = 64
 _FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
 _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
+# A tag that may be written about.
+_WORD_TAG = re.compile(r"<\w+>").fullmatch
+# What tokenizers write control tokens like.
+_TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[[A-Z_]+\]")
 # The marker before JSON in a layout, and the one behind it.
 _BEFORE_JSON = re.compile(r"[^\[{`$]*")
 _BEHIND_JSON = re.compile(r"[^\]}`]*\Z")
@@ -49,8 +53,9 @@ class CallMarks(Struct, frozen=True, kw_only=True):
     a header the name is in the JSON: under `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may
     begin with its calls, without a marker.
 
-    `special`: the markers are control tokens, which nobody types. Then reasoning may begin inside a line, too, and a
-    call in reasoning that is never closed ends it. `thoughts` are the tags around reasoning.
+    `special`: the markers are control tokens, which nobody types. Then a call in reasoning that is never closed ends
+    it. `thoughts` are the tags around reasoning. Where these are control tokens, too (`<|inner|>`, but not `<think>`),
+    reasoning that is never closed may begin inside a line.
     """
 
     layout: CallLayout
@@ -81,9 +86,17 @@ class CallMarks(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=256)
 def _marks(form: CallMarks, also: tuple[str, ...]) -> Marks:
-    inline = [opening for opening, _ in form.thoughts] if form.special else ()
-    tags = (*form.opens, *form.closes, *form.around, *also, *inline)
-    return Marks(tags, form.thoughts, form.ends, form.special)
+    inline = [opening for opening, _ in form.thoughts if form.special and not _WORD_TAG(opening)]
+    tags = dict.fromkeys((*form.opens, *form.closes, *form.around, *also, *inline, *_tokens(form)))
+    return Marks(tuple(tags), form.thoughts, form.ends, form.special)
+
+
+@cache
+def _tokens(form: CallMarks) -> tuple[str, ...]:
+    """The control tokens with which a call is written."""
+    layout = form.layout
+    written = " ".join((layout.open, layout.begin, layout.end, layout.close))
+    return tuple(dict.fromkeys(_TOKEN.findall(written))) if form.special else ()
 
 
 @lru_cache(maxsize=256)
@@ -121,19 +134,36 @@ class MarkedReader(ProseReader):
         if tag in form.opens:
             yield from self._opener(blanks, tag)
         elif tag in form.closes:
-            # Without its opener: the rest of a block when a call came before, else a mention.
-            is_rest = self._apart or (form.special and self.calls)
-            self.emit(Markup(blanks + tag) if is_rest else self.say(blanks + tag))
+            # Without its opener: one too many when a call came before, else a mention.
+            if self._apart:
+                self.emit(Markup(blanks + tag))
+                self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1))
+            elif form.special and not self._opened:
+                yield from self.stray(blanks, tag)
+            else:
+                self.emit(self.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
+        elif tag in _tokens(form) and not (tag in form.around and (yield from self._goes_on(tag))):
+            yield from self.stray(blanks, tag)
         elif tag in form.around:
             structure = form.special or self._apart or self.at_line_start(blanks)
             self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
             if structure and (self._apart or not form.special):
                 yield from self.skip_blanks()
         else:
-            self.emit(Markup(blanks + tag))
-            yield from self._think(self.thoughts[tag])
+            yield from self._thinks(blanks, tag)
+
+    def _goes_on(self, tag: str) -> Parse[bool]:
+        """Whether a token of a section stands behind a call, before one, or at the end of what was written."""
+        if self._apart:
+            return True
+        inner = yield from self.held_blanks()
+        follows = yield from self._next_of(*self._form.opens, *self._form.around)
+        rest = self.source.text[self.source.at :]
+        self.source.unread(inner)
+        is_cut = self.source.ended and any(mark.startswith(rest) for mark in (*self._form.opens, *self._form.around))
+        return bool(follows) or is_cut
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
@@ -149,10 +179,10 @@ class MarkedReader(ProseReader):
             self.emit(Markup(opening + self.source.take(self.source.at + len(follows))))
             self.emit(Problem("malformed_call", "a call with nothing in it"))
         elif self._form.header and not is_json:
-            yield from self._headed(opening)
+            yield from self._headed(blanks, tag, inner + fence)
         elif not is_json:
             self._opened = starts_line and bool(self._form.closes)
-            self.emit(self.say(opening))
+            yield from self._no_call(blanks, tag, inner + fence)
         else:
             self._fenced = bool(fence)
             yield from self._block(opening)
@@ -186,9 +216,9 @@ class MarkedReader(ProseReader):
         """Read one block of calls, from its first bracket on."""
         form = self._form
         ends_itself = bool(form.header) or not form.closes
-        read = yield from self._json_block(opening, self._stops, form.closes, ends_itself=ends_itself, keyed=form.keyed)
-        if read and ends_itself:
-            yield from self._close()
+        block = yield from self._json_block(opening, self._stops, form.closes, ends_itself, form.keyed)
+        if ends_itself and not block.refused:
+            yield from self._close(misses=not block.cut)
 
     def _shown(self) -> Parse[None]:
         """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
@@ -200,7 +230,16 @@ class MarkedReader(ProseReader):
 
     # --- the name before the JSON ---
 
-    def _headed(self, opening: str) -> Parse[None]:
+    def _no_call(self, blanks: str, tag: str, inner: str) -> Parse[None]:
+        """An opening marker without a call: a word that was mentioned, or a stray token."""
+        found = _TOKEN.findall(tag)
+        if found and set(found) <= {*_tokens(self._form)}:
+            self.source.unread(inner)
+            yield from self.stray(blanks, tag)
+        else:
+            self.emit(self.say(blanks + tag + inner))
+
+    def _headed(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """Read a header, the arguments and the closing marker; text if no header comes."""
         header, marker = yield from read_until(self.source, self._header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
@@ -208,8 +247,9 @@ class MarkedReader(ProseReader):
         is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
         if found is None or is_junk or not (marker or self.source.done):
             self.source.unread(header + marker)
-            self.emit(self.say(opening))
+            yield from self._no_call(blanks, tag, inner)
             return
+        opening = blanks + tag + inner
         self.source.unread(rest + marker)
         if not (rest or marker):
             self.emit(self.say(opening + header))
@@ -218,8 +258,8 @@ class MarkedReader(ProseReader):
         self._fenced = "```" in found.group()
         yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group())
 
-    def _headed_call(self, name: str, opening: str) -> Parse[None]:
-        """Read the arguments of a call of this tool, and what closes it."""
+    def _headed_call(self, name: str, opening: str, *, marked: bool = True) -> Parse[None]:
+        """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
         self.call_begins()
         index = self.calls
         self.calls += 1
@@ -244,10 +284,10 @@ class MarkedReader(ProseReader):
         if not is_name:
             self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
         self.source.unread(stop)
-        yield from self._close()
+        yield from self._close(misses=marked and (closed or bool(stop)))
 
-    def _close(self) -> Parse[None]:
-        """Read the closing marker, and spare closers before it."""
+    def _close(self, *, misses: bool = True) -> Parse[None]:
+        """Read the closing marker, and spare closers before it. `misses`: it is told if there is none."""
         source, closes = self.source, self._form.closes
         while True:
             ahead = source.ahead(_MAX_BETWEEN)
@@ -259,27 +299,44 @@ class MarkedReader(ProseReader):
             behind = ahead[end:]
             close = next((close for close in closes if behind.startswith(close)), "")
             if close or behind.startswith(self._after) or (not behind and source.ended):
+                self._surplus(ahead[:end])
                 self.markup(source.take(source.at + end + len(close)))
+                if misses and not close:
+                    self._closer_is_missing()
                 break
             may_come = any(literal.startswith(behind) for literal in ("```", *closes, *self._after))
             if may_come and source.ended:
+                self._surplus(ahead[:end])
                 self.markup(source.take(len(source.text)))  # partial, cut off
             if not may_come or not source.more(_MAX_BETWEEN):
-                yield from self._trailing()
+                yield from self._trailing(misses=misses)
                 break
             yield
         yield from self.skip_blanks()
 
-    def _trailing(self) -> Parse[None]:
+    def _trailing(self, *, misses: bool) -> Parse[None]:
         """Other text up to the closing marker is a problem; if another marker comes first, or none, it is content."""
-        if self.source.done or not self._form.closes:
+        closes = self._form.closes
+        if not closes:
             return
         text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
-        if stop in self._form.closes:
+        if stop in closes:
             self.emit(Problem("arguments_trailing_text", "text behind the arguments", self.calls - 1, text))
             self.markup(stop)
         else:
             self.source.unread(text + stop)
+            if misses:
+                self._closer_is_missing()
+
+    def _closer_is_missing(self) -> None:
+        if self._form.closes:
+            self.emit(Problem("markup_repaired", f"{self._form.closes[0]} is missing", call=self.calls - 1))
+
+    def _surplus(self, written: str) -> None:
+        """Tell brackets and commas behind a call that nothing opened."""
+        if written.strip(" \t\r\n\f\v`"):
+            detail = "closing brackets or commas too many"
+            self.emit(Problem("json_repaired", detail, call=self.calls - 1))
 
     # --- calls without a marker ---
 
@@ -295,7 +352,7 @@ class MarkedReader(ProseReader):
     def _bare(self, lead: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""
         yield from self._json_block(lead, self._stops, (), ends_itself=True)
-        yield from self._close()
+        yield from self._close(misses=False)
 
     # --- calls in thoughts ---
 

@@ -9,7 +9,6 @@ certain, and stream, behind nothing, behind reasoning, another call or an announ
 is held, and what it holds is judged as a whole, too.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Final
@@ -31,6 +30,7 @@ from callwright.events import (
 )
 from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
+from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_until
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
@@ -45,9 +45,6 @@ _MAX_FOREIGN: Final = 4
 _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
-# A tag as `callwright.prompt` breaks it.
-_BROKEN = re.compile("[<\\[]\u2060[^\\s]")
-
 _EVERYTHING = Markers()
 
 
@@ -69,6 +66,7 @@ class ProseReader:
         self._code = CodeContext()
         self.before = ""  # the end of the text so far
         self._apart = False  # a call stands between the text so far and what comes
+        self._apart_by = ""  # white space to stand there, where a thought does
         self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
@@ -108,6 +106,7 @@ class ProseReader:
         elif marker in self.thoughts:
             yield from self._thought(blanks, marker)
         elif marker in self.thoughts.values():
+            self._apart_by = ""
             self.lone_close(blanks + marker)
             yield from self.skip_blanks()
         elif marker in self._ends:
@@ -184,7 +183,7 @@ class ProseReader:
 
     def _own_tag(self, blanks: str, tag: str) -> Parse[None]:
         """A tag of the format itself: read at once where it is certain, else with all that follows it."""
-        if _BROKEN.search(self.before):
+        if holds_broken(self.before):
             self.emit(self.say(blanks + tag))  # a text that the prompt has broken is repeated
         elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
             return
@@ -227,16 +226,16 @@ class ProseReader:
         """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = opening + held
-        before = (self.calls, self._apart, self.before, copy(self._code))
+        before = (self.calls, self._apart, self._apart_by, self.before, copy(self._code))
         trial = self._try(text)
-        found = find_runs(text, trial.places(len(text)), before[2], self.tools.is_text)
+        found = find_runs(text, trial.places(len(text)), before[3], self.tools.is_text)
         meant = not trial.spans or verdict(found, own=own) == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
                 self.emit(event)
             return
-        self.calls, self._apart, self.before, self._code = before
+        self.calls, self._apart, self._apart_by, self.before, self._code = before
         self._shows = True
         self.replay(text[:begin] if meant else text)
         self._shows = False
@@ -271,7 +270,17 @@ class ProseReader:
                 text = f"\n\n{said}"
         self._code.feed(text)
         self.before = (self.before + text)[-_REMEMBERED:]
+        if self._apart_by:
+            text, self._apart_by = self._apart_by + text, ""
         return self._make(text)
+
+    def leave_gap(self, blanks: str) -> None:
+        """Note white space beside what is no content. Of both sides one stays between the words, a line break first."""
+        if self._apart or not self.before or (self._apart_by and ("\n" in self._apart_by or "\n" not in blanks)):
+            return
+        self.before = self.before.removesuffix(self._apart_by) + blanks
+        self._code.feed(blanks)
+        self._apart_by = blanks
 
     def at_line_start(self, blanks: str) -> bool:
         return "\n" in blanks or self._code.at_line_start
@@ -280,11 +289,11 @@ class ProseReader:
         """Take over the answer where another reader is, with all that it knows of it."""
         self.source, self.emit, self.markup = other.source, other.emit, other.markup
         self.calls, self.before = other.calls, other.before
-        self._apart, self._code, self._make = other._apart, other._code, other._make
+        self._apart, self._apart_by, self._code, self._make = other._apart, other._apart_by, other._code, other._make
 
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
-        self._apart = True
+        self._apart, self._apart_by = True, ""
 
     def skip_blanks(self) -> Parse[None]:
         self.markup((yield from self.held_blanks()))
@@ -331,48 +340,60 @@ class ProseReader:
         opening: str,
         stops: JsonTerminators,
         closers: tuple[str, ...],
-        *,
         ends_itself: bool = False,
         keyed: bool = False,
-    ) -> Parse[bool]:
+    ) -> Parse[MarkedJson]:
         """Read calls in JSON behind `opening`, up to one of `closers` or another terminator; what is no call becomes
         text.
 
-        Answers whether there was a call. For `ends_itself` and `keyed` see `MarkedJson`.
+        Answers the block that was read. For `ends_itself` and `keyed` see `MarkedJson`.
         """
         apart = self._apart
         self.call_begins()
         block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
         stop, rest = yield from block.read()
         self.calls = block.calls
-        closing = stop if stop in closers else ""
+        closing = stop if stop in closers else next((closer for closer in closers if rest.startswith(closer)), "")
+        rest = rest if stop else rest.removeprefix(closing)
         if block.refused:
             self._apart = apart
             self.emit(self.say(opening + block.refused + closing))
         else:
             self.markup(opening)
             self.markup(closing)
+            if closers and not (closing or ends_itself or block.cut):
+                self.emit(Problem("markup_repaired", f"{closers[0]} is missing", call=self.calls - 1))
         if rest:
             self.replay(rest)
         if stop and not closing:
             self.source.unread(stop)
         yield from self.skip_blanks()
-        return not block.refused
+        return block
+
+    def stray(self, blanks: str, token: str) -> Parse[None]:
+        """A control token of a call where no call is: no content, but the words on both sides are."""
+        self.leave_gap(blanks)
+        self.markup(blanks)
+        self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=token))
+        behind = yield from self.held_blanks()
+        self.leave_gap(behind)
+        self.markup(behind)
 
     # --- thoughts ---
 
     def _thought(self, blanks: str, opening: str) -> Parse[None]:
         """What may open a thought. Within a line it does only if it is closed."""
         close = self.thoughts[opening]
-        if not (self._apart or self.at_line_start(blanks)):
-            if not (yield from self._is_closed(close)):
-                self.emit(self.say(blanks + opening))
-                return
-            if blanks:
-                self.emit(self.say(blanks))
-            blanks = ""
+        if not (self._apart or self.at_line_start(blanks)) and not (yield from self._is_closed(close)):
+            self.emit(self.say(blanks + opening))
+            return
+        yield from self._thinks(blanks, opening)
+
+    def _thinks(self, blanks: str, opening: str) -> Parse[None]:
+        """Read a thought, and the white space on both sides."""
+        self.leave_gap(blanks)
         self.emit(Markup(blanks + opening))
-        yield from self._think(close)
+        yield from self._think(self.thoughts[opening])
 
     def _is_closed(self, close: str) -> Parse[bool]:
         """Whether this end of a thought comes; nothing is read."""
@@ -388,7 +409,9 @@ class ProseReader:
         """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
         yield from self.skip_blanks()
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
-        before, self.before, self._apart = self.before, "", False
+        before, self.before = self.before, ""
+        apart, self._apart = self._apart, False
+        gap, self._apart_by = self._apart_by, ""
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self.say)
             if marker == close or marker in self._ends:
@@ -397,7 +420,11 @@ class ProseReader:
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
         self._make, self._code, self.before = ContentDelta, code, before
-        yield from self.skip_blanks()
+        self._apart = apart or self._apart
+        self._apart_by = "" if self._apart else gap
+        behind = yield from self.held_blanks()
+        self.leave_gap(behind)
+        self.markup(behind)
 
     def _draft(self, opening: str, close: str) -> Parse[bool]:
         """Hold what may be a call inside reasoning, until the reasoning is closed or the answer ends. True if it is
