@@ -62,7 +62,7 @@ _FRAME: Final = Frame(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=(_END,)).read(start)
+    return _Reader(source, tools, _TAGS, ends=(_END,), tokens=(_SEP,)).read(start)
 
 
 class _Reader(ParameterReader):

@@ -103,7 +103,7 @@ class KeyValueReader(ParameterReader):
             elif (yield from self.comes(tag)):
                 self.emit(Markup(opening))
             else:
-                self._becomes_text(blanks, opening)
+                yield from self._becomes_text(blanks, tag, opening[len(blanks + tag) :])
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         if tag not in self._also:

@@ -60,7 +60,8 @@ class NotationReader(ProseReader):
 
     def __init__(self, source: StreamReader, tools: Toolset, form: Notation) -> None:
         inline = [opening for opening, _ in form.thoughts if opening.startswith("<|")]
-        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL, *inline), form.thoughts, form.ends))
+        tags = (form.call, form.call_end, form.quote, _CALL, *inline)
+        super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
         self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
@@ -84,7 +85,9 @@ class NotationReader(ProseReader):
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         form = self._form
         if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
-            yield from self.lone_end(blanks + tag)
+            yield from self.lone_end(blanks, tag)
+        elif tag == form.quote:
+            yield from self.stray(blanks, tag)
         elif tag == _CALL:
             if self.at_line_start(blanks) and (yield from self._names_call(known=True)):
                 yield from self._call(blanks + tag, "")
@@ -106,7 +109,12 @@ class NotationReader(ProseReader):
             else:
                 if (yield from self.comes(_CALL)):
                     self.emit(Problem("malformed_call", "a marked call without a name and arguments"))
-                self.emit(self.say(blanks + tag + inner))
+                self.source.unread(inner)
+                yield from self.no_call(blanks, tag)
+
+    def no_call(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`: the markers of a call are tokens, whatever they look like."""
+        yield from self.stray(blanks, tag)
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
@@ -180,7 +188,8 @@ class NotationReader(ProseReader):
                 closing = ""
                 yield from self.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
-                if not (closing and (yield from self._trailing(index))):
+                goes_on = not closing or (yield from self._names_call(known=True))
+                if goes_on or not (yield from self._trailing(index)):
                     break
                 closing = ""
             else:

@@ -15,7 +15,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.marks import Marks
-from callwright.dialects.readers.prose import ProseReader
+from callwright.dialects.readers.prose import ProseReader, is_token
 from callwright.dialects.readers.tag_heads import attributes, surplus
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue, ValueReader, broken_tag
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
@@ -51,7 +51,8 @@ class ParameterForm(Struct, frozen=True):
 class ParameterReader(ProseReader):
     """Parses prose with calls of named parameters. A value has the type of the schema, else the `type` of its tag.
 
-    `also` are further literals that may open a call, for a dialect's subclass.
+    `also` are further literals that may open a call, for a dialect's subclass. `tokens` are the control tokens
+    inside of calls, if they are not the tags.
     """
 
     def __init__(
@@ -63,12 +64,16 @@ class ParameterReader(ProseReader):
         thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),),
         ends: tuple[str, ...] = (),
         also: tuple[str, ...] = (),
+        tokens: tuple[str, ...] = (),
     ) -> None:
         openers = (*(begin for begin, _ in tags.blocks), tags.call, *also)
         self._form = tags
         self._block_ends = tuple(end for _, end in tags.blocks)
         self._closers = (tags.call_end, *self._block_ends)
-        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends, tags.control))
+        inner = tokens or (tags.parameter, tags.parameter_end, *tags.inner, tags.end)
+        self._strays = tuple(tag for tag in inner if len(tag) > 1 and is_token(tag))
+        marks = (*openers, *self._closers, *(self._strays if tags.control else ()))
+        super().__init__(source, tools, Marks(marks, thoughts, ends, tags.control))
         self._openers = openers
         self._tag_end = Markers(tags.end)
         # The markers at which reading stops inside a call.
@@ -100,7 +105,7 @@ class ParameterReader(ProseReader):
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`: a block goes on with a call, a call with a name."""
-        if tag in self._closers:
+        if tag in self._closers or tag in self._strays:
             return False
         if tag != self._form.call:
             return (yield from self.comes(self._form.call))
@@ -115,10 +120,13 @@ class ParameterReader(ProseReader):
         if tag in self._closers:
             yield from self._lone_closer(blanks, tag)
             return
+        if tag in self._strays:
+            yield from self.no_call(blanks, tag)
+            return
         inner = yield from self.held_blanks()
         if tag == self._form.call:
             if inner or not (yield from self._names_call()):
-                self._becomes_text(blanks, blanks + tag + inner)
+                yield from self._becomes_text(blanks, tag, inner)
                 return
             self.markup(blanks)
             yield from self._calls(tag)
@@ -154,17 +162,17 @@ class ParameterReader(ProseReader):
             kind: ProblemKind = "malformed_call" if self._unread else "markup_repaired"
             self.emit(Problem(kind, f"{tag} closes what is no call"))
             self._unread = False
-        yield from self.lone_end(blanks + tag)
+        yield from self.lone_end(blanks, tag)
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """A block that does not begin with a call: text, unless a dialect's subclass knows better."""
-        self._becomes_text(blanks, blanks + tag + inner)
-        yield from ()
+        yield from self._becomes_text(blanks, tag, inner)
 
-    def _becomes_text(self, blanks: str, written: str) -> None:
+    def _becomes_text(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """An opening tag without a call."""
         self._unread = self._unread or self._apart or self.at_line_start(blanks)
-        self.emit(self.say(written))
+        self.source.unread(inner)
+        yield from self.no_call(blanks, tag)
 
     def _names_call(self) -> Parse[bool]:
         """Whether the tag of a call goes on with a name, and what belongs to a call follows the tag."""

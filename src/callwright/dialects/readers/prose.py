@@ -9,6 +9,7 @@ certain, and stream, behind nothing, behind reasoning, another call or an announ
 is held, and what it holds is judged as a whole, too.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Final
@@ -35,7 +36,7 @@ from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_unt
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["ProseReader"]
+__all__ = ["ProseReader", "is_token"]
 
 _BOM: Final = "\ufeff"
 # The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
@@ -46,6 +47,13 @@ _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
 _EVERYTHING = Markers()
+# A tag that looks like a word between angle brackets: it can be mentioned.
+_WORD = re.compile(r"</?[\w:.-]+(?: [^<>|]*)?[=>]").fullmatch
+
+
+def is_token(tag: str) -> bool:
+    """Whether a tag looks like a control token, which nobody types."""
+    return _WORD(tag) is None
 
 
 class ProseReader:
@@ -327,13 +335,21 @@ class ProseReader:
         self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
         self.emit(Problem("malformed_call", "a call with nothing in it"))
 
-    def lone_end(self, written: str) -> Parse[None]:
-        """A closing tag without its opening one: the rest of a call if one came before, else a mention."""
-        if not self._apart:
-            self.emit(self.say(written))
-            return
-        self.emit(Markup(written))
-        yield from self.skip_blanks()
+    def lone_end(self, blanks: str, tag: str) -> Parse[None]:
+        """A closing tag without its opening one: one too many behind a call, else a mention, or a stray token."""
+        if self._apart:
+            self.emit(Markup(blanks + tag))
+            self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1 if self.calls else None))
+            yield from self.skip_blanks()
+        else:
+            yield from self.no_call(blanks, tag)
+
+    def no_call(self, blanks: str, tag: str) -> Parse[None]:
+        """A tag of a call where no call is: a word that was mentioned, or a stray token."""
+        if self._control and is_token(tag):
+            yield from self.stray(blanks, tag)
+        else:
+            self.emit(self.say(blanks + tag))
 
     def _json_block(
         self,

@@ -130,7 +130,7 @@ class TaggedReader(ParameterReader):
         ends: tuple[str, ...],
         also: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also)
+        super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also, tokens=(*form.marks, tags.end))
         self._marks = Markers(*form.marks)
         self._in_json = JsonTerminators(*form.marks)
         self._begins = form.marks
