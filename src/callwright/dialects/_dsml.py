@@ -287,6 +287,13 @@ class DsmlReader(ParameterReader):
         yield from self._kin._calls("" if opens_block else tag)
         self.go_on_from(self._kin)
 
+    def no_call(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`. An opening tag is the name of a token in brackets, and such are written about."""
+        if tag.startswith("</"):
+            yield from super().no_call(blanks, tag)
+        else:
+            self.emit(self.say(blanks + tag))
+
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """See `ParameterReader`."""
         head = yield from super()._read_key()

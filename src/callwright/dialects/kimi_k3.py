@@ -227,8 +227,7 @@ class _Reader(TaggedReader):
             if (yield from self._padded(marker)):
                 self.markup(blanks)
                 return
-            self.emit(Problem("markup_repaired", "a token that begins no tag", text=marker))
-            self.emit(self.say(blanks + marker))
+            yield from self.stray(blanks, marker)
         elif marker in _PARTS:
             self.emit(Markup(blanks + marker))
             self._code = CodeContext()  # what was open in one part is not open in the next

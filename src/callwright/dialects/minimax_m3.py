@@ -160,6 +160,9 @@ class _Reader(TaggedReader):
             if tag.head == names[-1] and tag.closes:
                 self.markup(tag.text)
                 return self._built(texts, members, schema, writer)
+            if self._is_end(tag, writer) and not tag.closes and len(texts) == 1 and writer.is_untyped(schema):
+                source.unread(text + tag.text)  # a text that may show a call
+                return (yield from super()._value_of(names, schema, writer))
             closes_outer = tag.closes and tag.head in (*names, *_FORM.calls)
             if closes_outer or tag.head.startswith(_CALL_OPENS) or self._is_next(tag, names, schema, writer):
                 source.unread(tag.text)

@@ -62,7 +62,7 @@ _FRAME: Final = Frame(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=(_END,)).read(start)
+    return _Reader(source, tools, _TAGS, ends=(_END,), tokens=(_SEP,)).read(start)
 
 
 class _Reader(ParameterReader):
@@ -100,6 +100,11 @@ class _Reader(ParameterReader):
             read += yield from self.held_blanks()
             if (yield from self.comes(literal)):
                 if literal == self._form.call:
+                    source.take(source.at + len(literal))
+                    names = yield from self._names_call()
+                    source.unread(literal)
+                    if not names:
+                        break
                     if peek:
                         source.unread(read)
                     else:

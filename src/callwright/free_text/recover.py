@@ -138,6 +138,9 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
     """
     if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
         return None
+    if candidate.place.doubt and candidate.calls:  # nobody may run it, so among words it is text
+        doubted = [_doubted(call.form.name, candidate.place) for call in candidate.calls]
+        return _Candidate(candidate.place, [], [*candidate.refused, *doubted])
     if respelled:
         return candidate
     calls = [call for call in candidate.calls if call.form.exact]
@@ -227,10 +230,6 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
                 return _Candidate(place, [], [])
             else:
                 candidate.refused.append(msgspec.structs.replace(judged, text=text))
-    # A whole reply is nothing but a call, be it one that nobody may run; among words it stays text.
-    if place.doubt and candidate.calls and not alone:
-        candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
-        candidate.calls = []
     return candidate
 
 

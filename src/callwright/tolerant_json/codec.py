@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode"]
+__all__ = ["NotJsonError", "decode", "encode", "same_json"]
 
 T = TypeVar("T")
 
@@ -52,3 +52,11 @@ def _whole(value: Any) -> Any:
         case dict():
             return {_whole(key): _whole(item) for key, item in value.items()}
     return value
+
+
+def same_json(one: str, other: str) -> bool:
+    """Whether two JSON texts are one value. What is no JSON is the same as itself only."""
+    try:
+        return one == other or encode(decode(one)) == encode(decode(other))
+    except NotJsonError:
+        return False

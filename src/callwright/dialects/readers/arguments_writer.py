@@ -168,7 +168,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     if (member := _member(text, choices)) is not None:
         return member
     if not kinds:
-        return bare if bare[:1] != '"' and _is_json(bare) else encode(text).decode()
+        return bare if _is_json(bare) else encode(text).decode()
     low = bare.lower()
     if "null" in kinds and low in _NULLS:
         return "null"

@@ -72,6 +72,7 @@ class KeyValueReader(ParameterReader):
             parameter=tags.key,
             parameter_end=tags.value_end,
             blocks=tags.blocks,
+            gap=tags.gaps[0],
             end=tags.key_end,
             inner=tuple(filter(None, (tags.value, *tags.types))),
         )
@@ -104,7 +105,7 @@ class KeyValueReader(ParameterReader):
             elif (yield from self.comes(tag)):
                 self.emit(Markup(opening))
             else:
-                self._becomes_text(blanks, opening)
+                yield from self._becomes_text(blanks, tag, opening[len(blanks + tag) :])
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         if tag not in self._also:

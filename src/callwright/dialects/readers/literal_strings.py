@@ -100,6 +100,10 @@ class StringReader:
         self._silent = False  # a member is read again: it is logged only
         self._aside: list[str] | None = None  # a string in foreign text
         self._raw = False
+        self._escaped = {quote: Markers(quote, "\\") for quote in QUOTES}
+        # The source and the place up to which was looked for the end of a string, and whether it is one.
+        self._looked_in: StreamReader | None = None
+        self._looked_to, self._told = 0, False
         self._in_string = {quote: Markers(quote, *self._ends) for quote in verbatim}
         self._in_string |= {quote: Markers(quote, "\\", *self._ends) for quote in QUOTES}
 
@@ -205,7 +209,7 @@ class StringReader:
                 said.append(text + marker + source.take(source.at + size))
                 self._text(said[-1])
                 continue
-            elif marker and (yield from self._ends_call(marker, quote)):
+            elif marker and not (yield from self._is_told(quote)) and (yield from self._ends_call(marker, quote)):
                 source.unread(marker)
                 self._swallowed(text, said, quotes)
                 return False
@@ -318,6 +322,38 @@ class StringReader:
         if more and _NAME(rest):
             return None
         return "]" in run.group() or _CALLED(rest) is not None
+
+    def _is_told(self, quote: str) -> Parse[bool]:
+        """Whether a string goes on as the notation says, to a quote that closes it: no literal in it is one."""
+        source = self._source
+        if quote in self._verbatim:
+            return False
+        if self._looked_in is source and source.place < self._looked_to:
+            return self._told
+        read: list[str] = []
+        while True:
+            text, marker = source.scan(self._escaped[quote])
+            read += (text, marker)
+            if marker == quote or source.done:
+                break
+            if not marker:
+                yield
+                continue
+            while source.more(1):
+                yield
+            read.append(source.take(min(source.at + 1, len(source.text))))
+        place = source.place
+        told = marker == quote and (yield from self._closes(quote, odd=False)) and (yield from self._goes_on_behind())
+        source.unread("".join(read))
+        self._looked_in, self._looked_to, self._told = source, place, told
+        return told
+
+    def _goes_on_behind(self) -> Parse[bool]:
+        """Whether a comma or a closer comes next."""
+        blanks = yield from self._blanks()
+        goes_on = self._source.ahead(1) in (",", *CLOSERS)
+        self._source.unread(blanks)
+        return goes_on
 
     def _ends_call(self, end: str, quote: str) -> Parse[bool]:
         """Whether a literal inside a string ends the call, so that the string was never closed: it closes the call and

@@ -60,10 +60,12 @@ class NotationReader(ProseReader):
 
     def __init__(self, source: StreamReader, tools: Toolset, form: Notation) -> None:
         inline = [opening for opening, _ in form.thoughts if opening.startswith("<|")]
-        super().__init__(source, tools, Marks((form.call, form.call_end, _CALL, *inline), form.thoughts, form.ends))
+        tags = (form.call, form.call_end, form.quote, _CALL, *inline)
+        super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
         self._form = form
         self._stops = (form.call_end, form.call, *self._ends)
         self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
+        self._behind = Markers(*self._stops)
         json_stops = tuple(stop for stop in self._stops if stop.startswith("<"))
         self._json_stops = JsonTerminators(*json_stops, then=json_stops)
 
@@ -83,7 +85,9 @@ class NotationReader(ProseReader):
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         form = self._form
         if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
-            yield from self.lone_end(blanks + tag)
+            yield from self.lone_end(blanks, tag)
+        elif tag == form.quote:
+            yield from self.stray(blanks, tag)
         elif tag == _CALL:
             if self.at_line_start(blanks) and (yield from self._names_call(known=True)):
                 yield from self._call(blanks + tag, "")
@@ -105,7 +109,12 @@ class NotationReader(ProseReader):
             else:
                 if (yield from self.comes(_CALL)):
                     self.emit(Problem("malformed_call", "a marked call without a name and arguments"))
-                self.emit(self.say(blanks + tag + inner))
+                self.source.unread(inner)
+                yield from self.no_call(blanks, tag)
+
+    def no_call(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`: the markers of a call are tokens, whatever they look like."""
+        yield from self.stray(blanks, tag)
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
@@ -165,7 +174,7 @@ class NotationReader(ProseReader):
         yield from self._after(closing if whole else "")
 
     def _after(self, closing: str) -> Parse[None]:
-        """Read what follows a call: its closing marker, once or twice, and spare closers before it."""
+        """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it."""
         yield from self.skip_blanks()
         source, end = self.source, self._form.call_end
         index = self.calls - 1
@@ -179,8 +188,23 @@ class NotationReader(ProseReader):
                 closing = ""
                 yield from self.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
-                break
+                goes_on = not closing or (yield from self._names_call(known=True))
+                if goes_on or not (yield from self._trailing(index)):
+                    break
+                closing = ""
             else:
                 yield
         if closing:
             self.emit(Problem("markup_repaired", f"{closing} is missing", call=index))
+
+    def _trailing(self, index: int) -> Parse[bool]:
+        """Whether the closing marker of a call comes behind other text, which is read with it then."""
+        source, end = self.source, self._form.call_end
+        text, stop = yield from read_until(source, self._behind, _MAX_RESULT)
+        if stop != end:
+            source.unread(text + stop)
+            return False
+        self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
+        self.emit(Markup(stop))
+        yield from self.skip_blanks()
+        return True

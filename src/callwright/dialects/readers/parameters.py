@@ -10,12 +10,9 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from msgspec import Struct
-
 from callwright.calls.toolset import Toolset
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.marks import Marks, is_token
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.tag_heads import attributes, named_schema, surplus
 from callwright.dialects.readers.tagged_values import (
@@ -29,10 +26,10 @@ from callwright.dialects.readers.tagged_values import (
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import encode, same_json
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterForm", "ParameterReader", "ParameterTags"]
+__all__ = ["ParameterReader", "ParameterTags"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
@@ -41,25 +38,11 @@ _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
 
 
-class ParameterForm(Struct, frozen=True):
-    """The calls of one format, which are written as its `layout` says; `thoughts` are the tags around reasoning, `ends`
-    stop tokens.
-    """
-
-    layout: CallLayout
-    tags: ParameterTags
-    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
-    ends: tuple[str, ...] = ()
-
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        return ParameterReader(source, tools, self.tags, thoughts=self.thoughts, ends=self.ends).read(start)
-
-
 class ParameterReader(ProseReader):
     """Parses prose with calls of named parameters. A value has the type of the schema, else the `type` of its tag.
 
-    `also` are further literals that may open a call, for a dialect's subclass.
+    `also` are further literals that may open a call, for a dialect's subclass. `tokens` are the control tokens
+    inside of calls, if they are not the tags.
     """
 
     def __init__(
@@ -71,12 +54,16 @@ class ParameterReader(ProseReader):
         thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),),
         ends: tuple[str, ...] = (),
         also: tuple[str, ...] = (),
+        tokens: tuple[str, ...] = (),
     ) -> None:
         openers = (*(begin for begin, _ in tags.blocks), tags.call, *also)
         self._form = tags
         self._block_ends = tuple(end for _, end in tags.blocks)
         self._closers = (tags.call_end, *self._block_ends)
-        super().__init__(source, tools, Marks((*openers, *self._closers), thoughts, ends, tags.control))
+        inner = tokens or (tags.parameter, tags.parameter_end, *tags.inner, tags.end)
+        self._strays = tuple(tag for tag in inner if len(tag) > 1 and is_token(tag))
+        marks = (*openers, *self._closers, *(self._strays if tags.control else ()))
+        super().__init__(source, tools, Marks(marks, thoughts, ends, tags.control))
         self._openers = openers
         self._tag_end = Markers(tags.end)
         # The markers at which reading stops inside a call.
@@ -89,9 +76,9 @@ class ParameterReader(ProseReader):
         self._open: list[str] = []  # the closing tags of the blocks that are open
         self._whole = True  # the last call is complete
         self._unread = False  # an opening tag became text
-        # Of the call that is being read: whether it is certain what was meant, whether text stood before the next tag,
-        # the parameters of its tool, and the values that were given.
-        self._sure = True
+        # Of the call that is being read: whether it is certain what was meant, also by its tag; whether text stood
+        # before the next tag, the parameters of its tool, and the values that were given.
+        self._sure = self._sure_head = True
         self._strayed = False
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
@@ -110,7 +97,7 @@ class ParameterReader(ProseReader):
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`: a block goes on with a call, a call with a name."""
-        if tag in self._closers:
+        if tag in self._closers or tag in self._strays:
             return False
         if tag != self._form.call:
             return (yield from self.comes(self._form.call))
@@ -125,10 +112,13 @@ class ParameterReader(ProseReader):
         if tag in self._closers:
             yield from self._lone_closer(blanks, tag)
             return
+        if tag in self._strays:
+            yield from self.no_call(blanks, tag)
+            return
         inner = yield from self.held_blanks()
         if tag == self._form.call:
             if inner or not (yield from self._names_call()):
-                self._becomes_text(blanks, blanks + tag + inner)
+                yield from self._becomes_text(blanks, tag, inner)
                 return
             self.markup(blanks)
             yield from self._calls(tag)
@@ -164,17 +154,17 @@ class ParameterReader(ProseReader):
             kind: ProblemKind = "malformed_call" if self._unread else "markup_repaired"
             self.emit(Problem(kind, f"{tag} closes what is no call"))
             self._unread = False
-        yield from self.lone_end(blanks + tag)
+        yield from self.lone_end(blanks, tag)
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """A block that does not begin with a call: text, unless a dialect's subclass knows better."""
-        self._becomes_text(blanks, blanks + tag + inner)
-        yield from ()
+        yield from self._becomes_text(blanks, tag, inner)
 
-    def _becomes_text(self, blanks: str, written: str) -> None:
+    def _becomes_text(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """An opening tag without a call."""
         self._unread = self._unread or self._apart or self.at_line_start(blanks)
-        self.emit(self.say(written))
+        self.source.unread(inner)
+        yield from self.no_call(blanks, tag)
 
     def _names_call(self) -> Parse[bool]:
         """Whether the tag of a call goes on with a name, and what belongs to a call follows the tag."""
@@ -225,6 +215,11 @@ class ParameterReader(ProseReader):
                 return key or None
             yield
 
+    def is_foreign(self, call: str, key: str) -> bool:
+        """Whether the tool that is named at the begin of this text has no such parameter."""
+        declared = self._parameters_of(self._name_ahead(call))
+        return bool(declared) and key not in declared
+
     def gap(self) -> Parse[str]:
         """Read the white space of the format that comes next."""
         return (yield from self.held_blanks())
@@ -266,6 +261,7 @@ class ParameterReader(ProseReader):
         self.calls += 1
         self.emit(CallStarted(index, name))
         self.markup(head)
+        self._sure_head = "</" not in head
         yield from self._arguments(index, name)
 
     def _read_name(self) -> Parse[tuple[str, str]]:
@@ -278,10 +274,9 @@ class ParameterReader(ProseReader):
     def _arguments(self, index: int, name: str) -> Parse[None]:
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
-        self._sure, self._strayed, self._given = True, False, {}
-        self._differing = set()
-        tool = self.tools.get(self.tools.resolve_name(name))
-        self._declared = properties(tool.parameters if tool else None)
+        self._sure = self._sure_head and not self._values.doubtful
+        self._strayed, self._given, self._differing = False, {}, set()
+        self._declared = self._parameters_of(name)
         yield from self.skip_blanks()
         if source.text.startswith("{", source.at):
             yield from self._object(index)
@@ -310,6 +305,11 @@ class ParameterReader(ProseReader):
         self._odd(too_many_parameters(self.tools), index, "malformed_call", marker + text)
         self._sure = False
         return end
+
+    def _parameters_of(self, name: str) -> Collection[str]:
+        """The parameters that the tool of this name declares; none if it is unknown."""
+        tool = self.tools.get(self.tools.resolve_name(name))
+        return properties(tool.parameters if tool else None)
 
     def _end(self, marker: str, index: int) -> None:
         """Read what ends a call, or name that it is missing."""
@@ -413,7 +413,7 @@ class ParameterReader(ProseReader):
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
         first = self._given.get(key, "")
         known = self._given[key] = first if isinstance(first, str) else encode(first.text).decode()
-        same = key not in self._differing and _same(known, self._typed(writer, key, text, rest))
+        same = key not in self._differing and same_json(known, self._typed(writer, key, text, rest))
         if not same:  # compared once: the first value may be long, and more of them many
             self._differing.add(key)
         kind: ProblemKind = "argument_dropped" if same else "argument_repeated"
@@ -488,13 +488,3 @@ class ParameterReader(ProseReader):
             if not waits or not source.more(_MAX_BETWEEN):
                 return not behind and source.ended
             yield
-
-
-def _same(first: str, second: str) -> bool:
-    """Whether two JSON texts are one value."""
-    if first == second:
-        return True
-    try:
-        return encode(decode(first)) == encode(decode(second))
-    except NotJsonError:
-        return False

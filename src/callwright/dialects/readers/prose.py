@@ -9,7 +9,7 @@ certain, and stream, behind nothing, behind reasoning, another call or an announ
 is held, and what it holds is judged as a whole, too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Final
 
@@ -19,17 +19,14 @@ from callwright.dialects.readers.foreign import (
     FOREIGN,
     HEADED,
     OPENINGS,
-    WholeText,
-    counted_from,
     headers,
-    read_foreign,
 )
+from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
-from callwright.dialects.readers.marks import BRACES, FENCES, Marks, markers
-from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
+from callwright.dialects.readers.marks import BRACES, FENCES, Marks, is_token, markers
+from callwright.dialects.readers.trial import Trial, TrialSpan
 from callwright.events import (
-    CallStarted,
     ContentDelta,
     Event,
     Markup,
@@ -43,7 +40,7 @@ from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_unt
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["ProseReader"]
+__all__ = ["ProseReader", "is_token"]
 
 _BOM: Final = "\ufeff"
 # The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
@@ -78,11 +75,11 @@ class ProseReader:
         self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
-        self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
         self.replays = False  # held text is being parsed again
         self.rest = ""  # the part of it that is parsed after it
         self.in_json = JsonInText(self)
+        self.foreign = ForeignInText(self)
         self._in_text, self._in_thought = markers(marks, self._ends, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
@@ -98,10 +95,10 @@ class ProseReader:
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
         if len(self.tools) and not (self.before or self._shows):
-            others = headers(self.tools.names()) if self._foreign_left else ()
+            others = headers(self.tools.names()) if self.foreign.left else ()
             begin = yield from self.in_json.begins_held(others)
             if begin in others:
-                yield from self._foreign_calls("", HEADED)
+                yield from self.foreign.calls("", HEADED)
             elif begin:
                 yield from self.in_json.held("")
         while not self.source.done:
@@ -130,7 +127,7 @@ class ProseReader:
             self.source.at -= 1
             yield from self.value(blanks)
         elif marker in FOREIGN:
-            if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
+            if (yield from self.foreign.calls(blanks + marker, OPENINGS.get(marker, ()))):
                 return
             behind = yield from self.held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
@@ -139,43 +136,6 @@ class ProseReader:
                 self.emit(self.say(blanks + marker + behind))
         else:
             self.emit(self.say(blanks + marker))
-
-    def _foreign_calls(self, opening: str, dialects: Sequence[str]) -> Parse[bool]:
-        """Read calls in another family's markup, and what follows them. False, and nothing is read, if there are
-        none.
-        """
-        source = self.source
-        while source.more(_MAX_NAME_AHEAD):
-            yield
-        ahead = source.ahead(_MAX_NAME_AHEAD)
-        if not self._foreign_left or not any(name in ahead for name in self.tools.names()):
-            return False
-        self._foreign_left -= 1
-        held, _ = yield from read_until(source, _EVERYTHING, _MAX_HELD)
-        written = opening.lstrip() + held
-        found = read_foreign(written, dialects, self.tools)
-        if found is None:
-            source.unread(held)
-            return False
-        runs = find_runs(written, [(0, len(written) - len(found.behind))], self.before, self.tools.is_text)
-        meant = verdict(runs, demanded=self.tools.choice != "auto", names=self.tools.names())
-        if meant == "certain":
-            detail = f"a call as {found.dialect} writes it"
-            self.emit(Problem("foreign_format", detail, call=self.calls))
-            self.markup(opening[: len(opening) - len(opening.lstrip())])
-            for event in counted_from(found.events, self.calls):
-                self.emit(event)
-            self.calls += sum(isinstance(event, CallStarted) for event in found.events)
-            self.call_begins()
-            if found.behind:
-                self.emit(self.say(found.behind))
-            return True
-        self._shows = True
-        self.replay(opening + held)
-        self._shows = False
-        for problem in doubts(found.events, self.tools) if meant == "ambiguous" else ():
-            self.emit(problem)
-        return True
 
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
@@ -221,7 +181,7 @@ class ProseReader:
         inner = yield from self.held_blanks()
         own = yield from self._may_begin_call(tag)
         self.source.unread(inner)
-        return not own and (yield from self._foreign_calls(blanks + tag, OPENINGS[tag]))
+        return not own and (yield from self.foreign.calls(blanks + tag, OPENINGS[tag]))
 
     def _is_certain(self, blanks: str, *, own: bool) -> bool:
         """Whether what may begin a call here does, whatever follows."""
@@ -249,9 +209,7 @@ class ProseReader:
                 self.emit(event)
             return
         self.calls, self._apart, self._apart_by, self.before, self._code = before
-        self._shows = True
-        self.replay(text[:begin] if meant else text)
-        self._shows = False
+        self.show(text[:begin] if meant else text)
         if meant:
             for event in self._try(text[begin:]).events:
                 self.emit(event)
@@ -340,13 +298,21 @@ class ProseReader:
         self.emit(Markup(opening + self.source.take(self.source.at + len(closer))))
         self.emit(Problem("malformed_call", "a call with nothing in it"))
 
-    def lone_end(self, written: str) -> Parse[None]:
-        """A closing tag without its opening one: the rest of a call if one came before, else a mention."""
-        if not self._apart:
-            self.emit(self.say(written))
-            return
-        self.emit(Markup(written))
-        yield from self.skip_blanks()
+    def lone_end(self, blanks: str, tag: str) -> Parse[None]:
+        """A closing tag without its opening one: one too many behind a call, else a mention, or a stray token."""
+        if self._apart:
+            self.emit(Markup(blanks + tag))
+            self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1 if self.calls else None))
+            yield from self.skip_blanks()
+        else:
+            yield from self.no_call(blanks, tag)
+
+    def no_call(self, blanks: str, tag: str) -> Parse[None]:
+        """A tag of a call where no call is: a word that was mentioned, or a stray token."""
+        if self._control and is_token(tag):
+            yield from self.stray(blanks, tag)
+        else:
+            self.emit(self.say(blanks + tag))
 
     def _json_block(
         self,
@@ -497,6 +463,12 @@ class ProseReader:
             self.emit(Problem("unopened_reasoning", detail))
             self.before = ""
             self._code = CodeContext()
+
+    def show(self, text: str) -> None:
+        """Emit held text whose tags are only shown."""
+        self._shows = True
+        self.replay(text)
+        self._shows = False
 
     def replay(self, text: str) -> None:
         """Parse held text again, as what it turned out to be, then what was left over from it."""

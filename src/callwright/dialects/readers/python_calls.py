@@ -65,7 +65,7 @@ class PythonReader(ProseReader):
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag not in self._blocks:  # without its opener: the rest of a block when a call came before, else a mention
-            yield from self.lone_end(blanks + tag)
+            yield from self.lone_end(blanks, tag)
             return
         opening = blanks + tag + (yield from self.held_blanks())
         source = self.source
@@ -79,14 +79,16 @@ class PythonReader(ProseReader):
             yield from self._json_block(opening, self._json_stops, self._block_ends)
         elif bracket and (yield from self.comes("]")):
             self.empty_call(opening + bracket + inner, "]")
-            self.call_begins()  # so that the end of the block belongs to it
+            yield from self.skip_blanks()
+            if (end := self._blocks[tag]) and (yield from self.comes(end)):
+                self.emit(Markup(source.take(source.at + len(end))))
         elif not bracket and (end := self._blocks[tag]) and (yield from self.comes(end)):
             self.empty_call(opening, end)
         elif not bracket and (yield from self.comes(tag)):
             self.emit(Markup(opening))
         else:
-            source.unread(bracket + inner)
-            self.emit(self.say(opening))
+            source.unread(opening[len(blanks + tag) :] + bracket + inner)
+            yield from self.no_call(blanks, tag)
 
     def value(self, lead: str) -> Parse[None]:
         """See `ProseReader`; a bracket may open a list of calls."""

@@ -7,7 +7,6 @@ nobody knows what was meant, and the call is not complete.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
@@ -37,53 +37,62 @@ class Tag(Struct, frozen=True):
 class HeldText:
     """What is held of a text from its first tag on, until its end is known.
 
-    `name` is the text's own tag, `around` are the tags of what holds it, `siblings` those of the values that may follow
-    it (none: any may).
+    `name` is the text's own tag, `around` are the tags of what holds it, the outermost last, `siblings` those of the
+    values that may follow it (none: any may).
     """
 
     def __init__(self, name: str, around: tuple[str, ...], siblings: frozenset[str]) -> None:
-        self._name = name
         self._around = around
         self._siblings = siblings
         self._pieces: list[str] = []
-        self._open: list[str] = []
-        self._opened: Counter[str] = Counter()
+        self.nesting = Nesting(name)
         self._end = 0  # how many pieces belong to the value
         self.closer = ""
         self._behind = 0  # how many pieces came up to its first closer
+        self._parts = False  # parts of an answer were opened in it, whose own opening the prompt writes
+        self._ends_answer = False  # the closer of an answer came last
+        self.ends_outside = False  # a closer of what is further out came last
+        self.is_unknown = False  # nobody knows whether the first tag is the value's
 
     @property
     def text(self) -> str:
         """All that is held."""
         return "".join(self._pieces)
 
-    def is_over(self, text: str, tag: Tag | None, *, guess: bool) -> bool:
-        """Take a tag and the text before it; answers whether the end of the value is known. `guess`: an opening is
-        taken for the next value, without a look at what closes it.
+    def is_over(self, text: str, tag: Tag | None, place: int, *, guess: bool) -> bool:
+        """Take a tag, behind which is `place`, and the text before it; answers whether the end of the value is known.
+        `guess`: an opening is taken for the next value, without a look at what closes it.
         """
         if tag is None:
             self._pieces.append(text)
             return True
         self._pieces += (text, tag.text)
         follows = bool(self.closer) and not text.strip() and self._end == len(self._pieces) - 3
+        outside, self.ends_outside = self.ends_outside, False
         if not tag.closes:
             is_next = follows or not self._siblings or tag.head in self._siblings
-            self._open.append(tag.head.partition(" ")[0])
-            self._opened[self._open[-1]] += 1
-            return guess or (bool(self.closer) and is_next)
-        if self._opened[tag.head]:
-            last = ""
-            while last != tag.head:
-                last = self._open.pop()
-                self._opened[last] -= 1
-            return False
-        if tag.head != self._name:
-            return tag.head in self._around
-        if self._open or follows:  # not balanced; twice
-            return True
-        self._end, self.closer = len(self._pieces) - 1, tag.text
-        self._behind = self._behind or len(self._pieces)
-        return False
+            self._parts = self._parts or not self.nesting.is_open()
+            self.nesting.opens(tag.head.partition(" ")[0], place)
+            return guess or (outside and not self._ends_answer) or (bool(self.closer) and is_next)
+        fit = self.nesting.closes(tag.head)
+        if fit is Fit.UNKNOWN:
+            self.is_unknown = not self.closer
+        elif fit is Fit.OWN and not follows:
+            self._end, self.closer = len(self._pieces) - 1, tag.text
+            self._behind = self._behind or len(self._pieces)
+        elif fit is Fit.OUTER and tag.head in self._around:
+            return self._outer(tag, outside=outside)
+        return fit is Fit.UNKNOWN or (fit is Fit.OWN and follows)
+
+    def _outer(self, tag: Tag, *, outside: bool) -> bool:
+        """Take a closer of what holds the value: it may stand in it if the value's own comes next."""
+        self._ends_answer = self._parts and tag.head == self._around[-1]
+        self._parts, self.ends_outside = False, True
+        return bool(self.closer) or self.nesting.is_open() or (outside and not self._ends_answer)
+
+    def between(self) -> str:
+        """What is held between its tags."""
+        return "".join(self._pieces[::2])
 
     def behind_closer(self) -> str:
         """What belongs to the value behind its first closer."""
@@ -122,7 +131,7 @@ class TaggedReader(ParameterReader):
         ends: tuple[str, ...],
         also: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also)
+        super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also, tokens=(*form.marks, tags.end))
         self._marks = Markers(*form.marks)
         self._in_json = JsonTerminators(*form.marks)
         self._begins = form.marks
@@ -170,7 +179,7 @@ class TaggedReader(ParameterReader):
     def call_begins(self) -> None:
         """See `ProseReader`."""
         super().call_begins()
-        self._index, self._certain = self.calls, True
+        self._index, self._certain = self.calls, not self._values.doubtful
 
     # --- calls ---
 
@@ -361,9 +370,10 @@ class TaggedReader(ParameterReader):
         held = HeldText(name, (*around, *self._call_tags), self._siblings if not around else frozenset())
         tag: Tag | None = found
         text = ""
-        while not held.is_over(text, tag, guess=self._guesses):
+        guess = self._guesses or (not found.closes and self._values.is_never_closed)
+        while not held.is_over(text, tag, source.place, guess=guess):
             text, tag = yield from self._read_tag()
-        if tag is None and not held.closer:
+        if tag is None and not held.closer and not held.ends_outside:
             self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
             return False
         value, rest = held.value()
@@ -374,15 +384,18 @@ class TaggedReader(ParameterReader):
         if held.closer:
             self.emit(Markup(held.closer))
         else:
-            self._missing(name, "".join(written))
+            broken = held.is_unknown or (not found.closes and self._piece.search(held.between()) is not None)
+            self._values.unclosed(held.nesting, doubtful=broken)
         self._guesses = self._guesses or not held.closer or not rest.lstrip().startswith(self._begins)
         source.unread(rest)
+        if not held.closer:
+            self._missing(name, "".join(written))
         return True
 
     def _missing(self, name: str, text: str) -> None:
         """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""
         detail = f"the end of {name!r} is missing"
-        if self._piece.search(text) or f"</{name}" in text:
+        if self._piece.search(text) or f"</{name}" in text or self._values.doubtful:
             self._doubt(detail)
         else:
             self._repaired(detail)

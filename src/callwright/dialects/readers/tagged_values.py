@@ -19,10 +19,22 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.stream_reader import Markers, Parse, StreamReader
 
-__all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "broken_tag", "too_many_parameters"]
+__all__ = [
+    "Ending",
+    "ParameterTags",
+    "TagReader",
+    "TaggedValue",
+    "ValueReader",
+    "broken_tag",
+    "gap_of",
+    "too_many_parameters",
+]
 
+# The name of a call stands in so many characters behind its tag.
+_MAX_NAME: Final = 1_000
 # So much of a tag is a piece of it, in characters: of its begin, and of its end.
 _BEGIN: Final = 4
 _END: Final = 5
@@ -32,8 +44,8 @@ class ParameterTags(Struct, frozen=True):
     """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
 
     `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
-    `inner` are further tags between the name of a parameter and its value. `control`: the tags are tokens of their own,
-    which nobody types.
+    `gap` are the line breaks behind a value's closer. `inner` are further tags between the name of a parameter and its
+    value. `control`: the tags are tokens of their own, which nobody types.
     """
 
     call: str
@@ -42,6 +54,7 @@ class ParameterTags(Struct, frozen=True):
     parameter_end: str
     blocks: tuple[tuple[str, str], ...] = ()
     lines: bool = False
+    gap: str = ""
     end: str = ">"
     inner: tuple[str, ...] = ()
     control: bool = True
@@ -66,10 +79,20 @@ class ParameterTags(Struct, frozen=True):
             parameter_end=arguments.end.strip(),
             blocks=blocks if blocks is not None else (around,) if any(around) else (),
             lines=arguments.begin.endswith("\n") and arguments.end.startswith("\n"),
+            gap=gap_of(arguments),
             control=control,
         )
 
 
+def gap_of(arguments: TaggedArguments) -> str:
+    """The white space between the closer of a value and the tag of the next."""
+    behind = arguments.end.lstrip() + arguments.between + arguments.begin
+    found = _GAP.match(behind)
+    return found["gap"] if found else ""
+
+
+# A closer, and what stands behind it.
+_GAP = re.compile(r"<[^<>]*>(?P<gap>\s*)")
 # In a layout: a tag that goes on with a name, without the quote before it; any tag.
 _NAMED = re.compile(r'(?P<tag><[^<>]*?)"?\$\{(?:name|key)\}')
 _TAG = re.compile(r"<[^<>]*>")
@@ -115,6 +138,9 @@ class TagReader(Protocol):
 
     def call_comes(self) -> Parse[bool | None]:
         """The same for a call that begins here with the tag of a block around it."""
+
+    def is_foreign(self, call: str, key: str) -> bool:
+        """Whether the tool that is named at the begin of this text has no such parameter."""
 
     def gap(self) -> Parse[str]:
         """The white space of the format that comes next. It is read, the one exception."""
@@ -165,8 +191,31 @@ class ValueReader:
         self._form = form
         self._ends = ends
         self._known = _literals(form, ends)
-        # Openings that are known to be never closed, from a search that came by them: no search begins there again.
+        # Of one source: openings that are known to be never closed, from a search that came by them, so that none
+        # begins there again; and up to where it is not known what was meant.
+        self._source: StreamReader | None = None
         self._never_closed: set[int] = set()
+        self._doubt_to = -1
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it is not known if what comes next is a value's."""
+        return self._here() < self._doubt_to
+
+    @property
+    def is_never_closed(self) -> bool:
+        """Whether an opening that ends here is known to be never closed in its value."""
+        return self._here() in self._never_closed
+
+    def unclosed(self, nesting: Nesting, *, doubtful: bool) -> None:
+        """Note what a search came by that did not find the value's closer. `doubtful`: up to here nobody knows what was
+        meant.
+        """
+        here = self._here()
+        if doubtful:
+            self._doubt_to = max(self._doubt_to, here)
+        # No search has to begin there again.
+        self._never_closed.update(nesting.never_closed)
 
     def read(self, put: Callable[[str], object] | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
         """Read a value to its end; its closer is read, and any other tag that ends it is not.
@@ -184,10 +233,11 @@ class ValueReader:
             if source.text.startswith("\n", source.at):
                 begun = source.take(source.at + 1)
                 source.markup(begun)
-        held = ""  # a line break that is held back: the last one belongs to the format
+        keeps = len(form.gap) + lines
+        held = ""  # line breaks that are held back: the last ones may belong to the format
 
         def fast_path(text: str) -> bool:
-            if not text or first(text) or (lines and text[-1] == "\n"):
+            if not text or first(text) or (keeps and text[-1] == "\n"):
                 return False
             keep(text)
             if put is not None:
@@ -206,11 +256,14 @@ class ValueReader:
                     holds = holds or inside != "" or not self._is_opening(marker)
                     hopeless = hopeless or inside is None
                 else:
-                    sure = not (hopeless and ending is Ending.MISSING)
+                    sure = not (ending is Ending.MISSING and (hopeless or self.doubtful))
             elif source.done:
                 ending = Ending.CUT
-            if lines and text.endswith("\n"):
-                text, held = text[:-1], "\n"
+            if ending is not None:
+                text, held = self._ended(text, ending)
+            elif keeps and text.endswith("\n"):
+                kept = max(len(text) - keeps, len(text.rstrip("\n")))
+                text, held = text[:kept], text[kept:]
             if text:
                 keep(text)
                 if put is not None:
@@ -226,6 +279,13 @@ class ValueReader:
             sure = False
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
         return TaggedValue(pieces, ending, holds, odd, sure)
+
+    def _ended(self, text: str, ending: Ending) -> tuple[str, str]:
+        """The end of a value, and the line breaks behind it that are the format's."""
+        said = text.removesuffix(self._form.gap) if ending is Ending.MISSING else text
+        if self._form.lines:
+            said = said.removesuffix("\n")
+        return said, text[len(said) :]
 
     # --- what a tag in a value means ---
 
@@ -255,12 +315,14 @@ class ValueReader:
                 source.unread(marker)
                 return Ending.MISSING, ""
             return None, inside
-        follows = yield from self._what_follows()
         ending = Ending.CUT if marker in self._ends else Ending.MISSING
-        own = (*self._ends, *self._known.block_ends) if ending is Ending.MISSING else ()
         inside = None
+        follows = yield from self._what_follows()
+        own = (*self._ends, *self._known.block_ends) if ending is Ending.MISSING else ()
         if follows not in ("", form.call, *self._known.begins, *own):
             inside = yield from self._up_to_closer(declares)
+        if inside is None and follows != "" and ending is Ending.CUT:
+            inside = yield from self._balanced("")
         if inside is None:
             source.unread(marker)
             return ending, ""
@@ -289,21 +351,31 @@ class ValueReader:
 
     def _tag(self) -> Parse[str | None]:
         """The tag that comes next, None if there is none, or it does not go on as one."""
+        source = self._reader.source
+        tag = yield from self._literal()
+        if not tag:
+            return None
+        source.take(source.at + len(tag))
+        holds: bool | None = True
+        if self._is_opening(tag):
+            holds = yield from self._opens(tag)
+        elif tag in self._ends:  # with other text behind it, it is only mentioned
+            blanks = yield from self._reader.gap()
+            holds = (yield from self._literal()) != "" or source.done or None
+            source.unread(blanks)
+        source.unread(tag)
+        return None if holds is None else tag
+
+    def _literal(self) -> Parse[str]:
+        """The literal that comes next; `""` if there is none."""
         source, known = self._reader.source, self._known
         while True:
             begin = source.ahead(known.longest)
             found = known.at(begin)
             waits = any(len(begin) < len(tag) and tag.startswith(begin) for tag in known.behind)
             if not (waits and source.more(known.longest)):
-                break
+                return found.group() if found else ""
             yield
-        if not found:
-            return None
-        tag = found.group()
-        source.take(source.at + len(tag))
-        holds = (yield from self._opens(tag)) if self._is_opening(tag) else True
-        source.unread(tag)
-        return None if holds is None else tag
 
     def _is_opening(self, tag: str) -> bool:
         return tag in (self._form.parameter, self._form.call) or tag in self._known.begins
@@ -353,41 +425,59 @@ class ValueReader:
         return None
 
     def _balanced(self, opening: str) -> Parse[str | None]:
-        """Read behind an opening up to the value's closer, if all that was opened is closed by then; else None, and
-        nothing is read.
+        """Read behind an opening, or a stop token (`""`), up to the value's closer, if all that was opened is closed by
+        then; else None, and nothing is read. Where it is not known which of the two was meant, the calls up to there
+        are in doubt.
         """
         source, form = self._reader.source, self._form
-        start = source.place
+        start = self._here()
         if start in self._never_closed:
             return None
         closers = {form.parameter: form.parameter_end, form.call: form.call_end, **dict(form.blocks)}
-        opened = [(closers[opening], -1)]  # what closes it, and where the first opening in it stands
+        nesting = Nesting(form.parameter_end)
+        if opening:
+            nesting.opens(closers[opening])
         read: list[str] = []
+        fit = Fit.OUTER
+        call, foreign = "", False  # the call that it came by last, and whether it has parameters of another tool
         while True:
+            if opening == form.call:
+                call = source.ahead(_MAX_NAME)
+            elif opening == form.parameter and call and not foreign:
+                key = yield from self._reader.is_parameter()
+                foreign = key is not None and self._reader.is_foreign(call, key)
             text, marker = source.scan(self._known.in_value)
             read += [text, marker]
+            opening = ""
             if not marker:
                 if source.done:
                     break
                 yield
             elif self._is_opening(marker):
                 if (yield from self._opens(marker)) is not None:
-                    closer, first = opened[-1] if opened else ("", 0)
-                    if opened and first < 0:
-                        opened[-1] = (closer, source.place)
-                    opened.append((closers[marker], -1))
-            elif marker == form.parameter_end and not opened:
-                source.unread(read.pop())
-                return "".join(read)
+                    nesting.opens(closers[marker], source.place)
+                    opening = marker
             elif marker not in self._ends:
-                if not opened or opened[-1][0] != marker:
+                fit = nesting.closes(marker)
+                if fit is Fit.OWN:
+                    source.unread(read.pop())
+                    return "".join(read)
+                if fit is not Fit.INSIDE:
                     break
-                opened.pop()
-        # The values that it came by and that are not closed either: no search has to begin in them.
-        self._never_closed.update(at for closer, at in opened if closer == form.parameter_end)
+        written = "".join(read)
+        unclosed = source.done and nesting.is_open(form.parameter_end, form.call_end)
+        broken = self._known.pieces.search(written) is not None
+        self.unclosed(nesting, doubtful=fit is Fit.UNKNOWN or unclosed or foreign or broken)
         self._never_closed.add(start)
-        source.unread("".join(read))
+        source.unread(written)
         return None
+
+    def _here(self) -> int:
+        """The place that comes next. What is known of places is known of one source."""
+        source = self._reader.source
+        if source is not self._source:
+            self._source, self._never_closed, self._doubt_to = source, set(), -1
+        return source.place
 
 
 def too_many_parameters(tools: Toolset) -> str:

@@ -1,0 +1,68 @@
+"""What tags in a value open and close: whether they fit in it, or show that the value ended before them."""
+
+from enum import Enum
+
+__all__ = ["Fit", "Nesting"]
+
+
+class Fit(Enum):
+    """What a closer is: of something that was opened in the value, the value's own, of what holds the value; or it can
+    be read in two ways.
+    """
+
+    INSIDE = "inside"
+    OWN = "own"
+    OUTER = "outer"
+    UNKNOWN = "unknown"
+
+
+class Nesting:
+    """What is open in a value, from an opening in it on. `own` closes values.
+
+    Where something that is not closed stands before a closer of a value that has no opening of its own, nobody knows:
+    the value's closer may be missing before the opening, or the value shows what was broken off.
+    """
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self._open: list[tuple[str, int]] = []  # what closes it, and where the first opening in it stands
+        self._count: dict[str, int] = {}
+        self._supplied = False  # a closer was missing where one further out was written
+        self._never: list[int] = []
+
+    def is_open(self, *closers: str) -> bool:
+        """Whether something is open, that one of these closes if there are any."""
+        return any(self._count.get(closer) for closer in closers) if closers else bool(self._open)
+
+    @property
+    def never_closed(self) -> list[int]:
+        """Where the first openings stand in values without a closer: none of them fits in its value."""
+        return [*self._never, *(first for closer, first in self._open if closer == self._own)]
+
+    def opens(self, closer: str, place: int = -1) -> None:
+        """Take an opening that `closer` closes, at a place."""
+        if self._open and self._open[-1][1] < 0:
+            self._open[-1] = (self._open[-1][0], place)
+        self._open.append((closer, -1))
+        self._count[closer] = self._count.get(closer, 0) + 1
+
+    def closes(self, closer: str) -> Fit:
+        """Take a closer."""
+        if self._open and self._open[-1][0] == closer:
+            self._pop()
+            return Fit.INSIDE
+        if closer == self._own:
+            return Fit.UNKNOWN if self._open or self._supplied else Fit.OWN
+        if not self._count.get(closer):
+            return Fit.OUTER
+        self._supplied = True
+        while (inner := self._open[-1])[0] != closer:
+            if inner[0] == self._own:
+                self._never.append(inner[1])
+            self._pop()
+        self._pop()
+        return Fit.INSIDE
+
+    def _pop(self) -> None:
+        closer, _ = self._open.pop()
+        self._count[closer] -= 1
