@@ -155,9 +155,7 @@ def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
         )
         for call in candidate.calls
     ]
-    return asked + [
-        _without_text(problem) for problem in candidate.refused if certain or problem.kind in _UNFINISHED
-    ]
+    return asked + [_without_text(problem) for problem in candidate.refused if certain or problem.kind in _UNFINISHED]
 
 
 def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:

@@ -139,13 +139,13 @@ class MarkedReader(ProseReader):
                 self.emit(Markup(blanks + tag))
                 self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1))
             elif form.special and not self._opened:
-                yield from self.stray(blanks, tag)
+                yield from self._stray(blanks, tag)
             else:
                 self.emit(self.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
         elif tag in _tokens(form) and not (tag in form.around and (yield from self._goes_on(tag))):
-            yield from self.stray(blanks, tag)
+            yield from self._stray(blanks, tag)
         elif tag in form.around:
             structure = form.special or self._apart or self.at_line_start(blanks)
             self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
@@ -186,6 +186,15 @@ class MarkedReader(ProseReader):
         else:
             self._fenced = bool(fence)
             yield from self._block(opening)
+
+    def _stray(self, blanks: str, token: str) -> Parse[None]:
+        """A control token of a call where no call is: no content, but the words on both sides are."""
+        self.leave_gap(blanks)
+        self.markup(blanks)
+        self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=token))
+        behind = yield from self.held_blanks()
+        self.leave_gap(behind)
+        self.markup(behind)
 
     def _fence_begin(self) -> Parse[str]:
         """Read an opening code fence before JSON, which some models put around their calls."""
@@ -235,7 +244,7 @@ class MarkedReader(ProseReader):
         found = _TOKEN.findall(tag)
         if found and set(found) <= {*_tokens(self._form)}:
             self.source.unread(inner)
-            yield from self.stray(blanks, tag)
+            yield from self._stray(blanks, tag)
         else:
             self.emit(self.say(blanks + tag + inner))
 
