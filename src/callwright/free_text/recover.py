@@ -23,7 +23,7 @@ from callwright.free_text.places import is_blank
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import TYPE_NAMES
 from callwright.tolerant_json.find import JsonPlace, json_places
-from callwright.tolerant_json.tree import Node
+from callwright.tolerant_json.tree import Node, given_once
 from callwright.tolerant_json.wrappers import without
 
 __all__ = ["RecoveredCall", "Segment", "TextSegment", "recover", "recover_arguments"]
@@ -48,12 +48,16 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
+    """A call, the text it was read from with its fence or marks, and what was repaired in it.
+
+    `complete` is False where a value of its arguments is in doubt.
+    """
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
+    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall
@@ -177,7 +181,10 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            pieces.append(RecoveredCall(call.form.name, call.arguments.text, written, tuple(problems)))
+            if place.doubt:
+                problems.append(_doubted(call.form.name, place, written))
+            kept = "" if place.doubt else written
+            pieces.append(RecoveredCall(call.form.name, call.arguments.text, kept, tuple(problems), not place.doubt))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
@@ -219,16 +226,31 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
                 return _Candidate(place, [], [])
             else:
                 candidate.refused.append(msgspec.structs.replace(judged, text=text))
-    if place.doubt and candidate.calls:
+    if place.doubt and candidate.calls and not _in_arguments(place, [call.form for call in candidate.calls]):
         candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
         candidate.calls = []
     return candidate
 
 
-def _doubted(name: str, place: JsonPlace) -> Problem:
+def _doubted(name: str, place: JsonPlace, text: str = "") -> Problem:
     """What is said of a call whose JSON may not say what was meant: nobody may run it."""
     kind: ProblemKind = "argument_repeated" if "repeated_key" in place.repairs else "malformed_call"
-    return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}")
+    return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}", text=text)
+
+
+def _in_arguments(place: JsonPlace, forms: Sequence[JsonCall]) -> bool:
+    """Whether what is in doubt are only values of arguments: then it is known who is called, and with what names."""
+    if not {"repeated_key", "unquoted_text"} & place.repairs.keys():
+        return False
+    arguments = {id(form.arguments) for form in forms}
+    waiting = [node for node in place.nodes if id(node) not in arguments]
+    while waiting:
+        node = waiting.pop()
+        if given_once(node.members)[1]:
+            return False
+        inner = [part.value for part in (*node.members, *node.items)]
+        waiting += [value for value in inner if id(value) not in arguments]
+    return True
 
 
 def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:

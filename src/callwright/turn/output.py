@@ -198,6 +198,8 @@ class GenerationReader:
                 case TextSegment(words, problem):
                     out += self._native.text(words) if words.strip() else []
                     out += [problem] if problem else []
+                case RecoveredCall(complete=False):
+                    out += piece.problems  # their text is the call
                 case RecoveredCall(name, arguments, _, problems):
                     out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
                 case _:

@@ -265,5 +265,5 @@ class JsonInText:
             self._text.emit(msgspec.structs.replace(problem, call=index))
         self._text.emit(CallStarted(index, found.name))
         self._text.emit(ArgumentsDelta(index, found.arguments))
-        self._text.emit(CallEnded(index))
+        self._text.emit(CallEnded(index, complete=found.complete))
         self._text.markup(found.text)
