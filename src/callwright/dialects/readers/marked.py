@@ -174,9 +174,9 @@ class MarkedReader(ProseReader):
                 self._sections[:0] = [token for token in _TOKEN.findall(end) if token in self._form.around]
 
     def _goes_on(self, tag: str) -> Parse[bool]:
-        """Whether a token of a section stands behind a call, before one, or at the end of what was written."""
-        if self._apart:
-            return True
+        """Whether a token of a section stands behind a call; or opens it, before a call or at the end of the output."""
+        if self._apart or tag not in self._form.layout.open + self._form.layout.begin:
+            return self._apart
         inner = yield from self.held_blanks()
         follows = yield from self._next_of(*self._form.opens, *self._form.around)
         rest = self.source.text[self.source.at :]
