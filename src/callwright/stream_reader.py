@@ -26,10 +26,12 @@ __all__ = [
     "Markers",
     "Parse",
     "StreamReader",
+    "comes_next",
     "emit_text_until",
     "emit_until",
     "fast_path_of",
     "may_come",
+    "read_blanks",
     "read_until",
     "silent_reader",
 ]
@@ -59,6 +61,8 @@ class Markers:
 
         With `<|end` and `<|end_of_turn|>`, a `<|end` at the end of a delta may still become the second.
         """
+        if len(text) - found.start() >= self._longest:
+            return False
         if self._nested and self.partial_match_start(text, at) < found.start():
             return True
         rest = text[found.start() :]
@@ -290,6 +294,25 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
             return held, marker
         source.set_fast_path(fast_path)
         yield
+
+
+def read_blanks(source: StreamReader) -> Parse[str]:
+    """Read white space, up to something else or the end."""
+    blanks = ""
+    while True:
+        blanks += source.blanks()
+        if source.at < len(source.text) or source.ended:
+            return blanks
+        yield
+
+
+def comes_next(source: StreamReader, literal: str) -> Parse[bool]:
+    """Whether a literal comes next; nothing is read."""
+    while not source.text.startswith(literal, source.at):
+        if not source.more(len(literal)) or not literal.startswith(source.text[source.at :]):
+            return False
+        yield
+    return True
 
 
 def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tuple[str, str]]:

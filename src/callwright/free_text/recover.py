@@ -23,7 +23,7 @@ from callwright.free_text.places import is_blank
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import TYPE_NAMES
 from callwright.tolerant_json.find import JsonPlace, json_places
-from callwright.tolerant_json.tree import Node
+from callwright.tolerant_json.tree import Node, given_once
 from callwright.tolerant_json.wrappers import without
 
 __all__ = ["RecoveredCall", "Segment", "TextSegment", "recover", "recover_arguments"]
@@ -35,9 +35,9 @@ _PLACEHOLDER = re.compile(
 _BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
 # Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
 _OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
-_CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 # Said wherever it stands: what the model may have meant cannot even be asked about.
 _UNFINISHED: Final = ("incomplete_arguments", "argument_repeated", "malformed_call")
+_CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 
 
 class TextSegment(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class TextSegment(msgspec.Struct, frozen=True):
 class RecoveredCall(msgspec.Struct, frozen=True):
     """A call, the text it was read from with its fence or marks, and what was repaired in it.
 
-    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
+    `complete` is False where a value of its arguments is in doubt.
     """
 
     name: str
@@ -138,9 +138,6 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
     """
     if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
         return None
-    if candidate.place.doubt and candidate.calls:  # nobody may run it, so among words it is text
-        doubted = [_doubted(call.form.name, candidate.place) for call in candidate.calls]
-        return _Candidate(candidate.place, [], [*candidate.refused, *doubted])
     if respelled:
         return candidate
     calls = [call for call in candidate.calls if call.form.exact]
@@ -185,8 +182,7 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
             if place.doubt:
-                told = f"a call of {call.form.name!r} that is not certain: {place.doubt}"
-                problems.append(Problem("malformed_call", told, text=written))
+                problems.append(_doubted(call.form.name, place, written))
             kept = "" if place.doubt else written
             pieces.append(RecoveredCall(call.form.name, call.arguments.text, kept, tuple(problems), not place.doubt))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
@@ -230,13 +226,31 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
                 return _Candidate(place, [], [])
             else:
                 candidate.refused.append(msgspec.structs.replace(judged, text=text))
+    if place.doubt and candidate.calls and not _in_arguments(place, [call.form for call in candidate.calls]):
+        candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
+        candidate.calls = []
     return candidate
 
 
-def _doubted(name: str, place: JsonPlace) -> Problem:
+def _doubted(name: str, place: JsonPlace, text: str = "") -> Problem:
     """What is said of a call whose JSON may not say what was meant: nobody may run it."""
     kind: ProblemKind = "argument_repeated" if "repeated_key" in place.repairs else "malformed_call"
-    return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}")
+    return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}", text=text)
+
+
+def _in_arguments(place: JsonPlace, forms: Sequence[JsonCall]) -> bool:
+    """Whether what is in doubt are only values of arguments: then it is known who is called, and with what names."""
+    if not {"repeated_key", "unquoted_text"} & place.repairs.keys():
+        return False
+    arguments = {id(form.arguments) for form in forms}
+    waiting = [node for node in place.nodes if id(node) not in arguments]
+    while waiting:
+        node = waiting.pop()
+        if given_once(node.members)[1]:
+            return False
+        inner = [part.value for part in (*node.members, *node.items)]
+        waiting += [value for value in inner if id(value) not in arguments]
+    return True
 
 
 def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:

@@ -120,7 +120,15 @@ class MarkedReader(ProseReader):
         self._stops, self._markers, self._header_ends, self._after = _behind(form, self._ends)
         self._calls_begin = _begin_of_calls(form.around, form.opens)
         self._fenced = False  # the call stands in a code fence
+        self._sections: list[str] = []  # the ends of sections that were begun, the innermost first
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
+
+    def read(self, start: str) -> Parse[None]:
+        """See `ProseReader`."""
+        yield from super().read(start)
+        if self._sections and self.calls:
+            missing = " and ".join(self._sections)
+            self.emit(Problem("markup_repaired", f"missing at the end: {missing}", call=self.calls - 1))
 
     def skip(self, literal: str) -> Parse[None]:
         """See `ProseReader`; a partial control token at the end of the answer is no content."""
@@ -138,6 +146,7 @@ class MarkedReader(ProseReader):
             if self._apart:
                 self.emit(Markup(blanks + tag))
                 self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1))
+                yield from self.skip_blanks()
             elif form.special and not self._opened:
                 yield from self.stray(blanks, tag)
             else:
@@ -147,6 +156,7 @@ class MarkedReader(ProseReader):
         elif tag in _tokens(form) and not (tag in form.around and (yield from self._goes_on(tag))):
             yield from self.stray(blanks, tag)
         elif tag in form.around:
+            self._in_section(tag)
             structure = form.special or self._apart or self.at_line_start(blanks)
             self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
             if structure and (self._apart or not form.special):
@@ -154,10 +164,19 @@ class MarkedReader(ProseReader):
         else:
             yield from self._thinks(blanks, tag)
 
+    def _in_section(self, tag: str) -> None:
+        """Note the token of a section, which is to be closed."""
+        layout = self._form.layout
+        if tag in self._sections:
+            self._sections.remove(tag)
+        for begin, end in ((layout.begin, layout.end), (layout.open, layout.close)):
+            if tag in begin:
+                self._sections[:0] = [token for token in _TOKEN.findall(end) if token in self._form.around]
+
     def _goes_on(self, tag: str) -> Parse[bool]:
-        """Whether a token of a section stands behind a call, before one, or at the end of what was written."""
-        if self._apart:
-            return True
+        """Whether a token of a section stands behind a call; or opens it, before a call or at the end of the output."""
+        if self._apart or tag not in self._form.layout.open + self._form.layout.begin:
+            return self._apart
         inner = yield from self.held_blanks()
         follows = yield from self._next_of(*self._form.opens, *self._form.around)
         rest = self.source.text[self.source.at :]
@@ -252,6 +271,7 @@ class MarkedReader(ProseReader):
         opening = blanks + tag + inner
         self.source.unread(rest + marker)
         if not (rest or marker):
+            self._sections.clear()
             self.emit(self.say(opening + header))
             self.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
@@ -283,6 +303,8 @@ class MarkedReader(ProseReader):
         self.emit(CallEnded(index, complete=is_name and (closed or bool(stop))))
         if not is_name:
             self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
+        if not (closed or stop):
+            self._sections.clear()  # the call was cut, and all that is around it
         self.source.unread(stop)
         yield from self._close(misses=marked and (closed or bool(stop)))
 

@@ -36,7 +36,7 @@ from callwright.events import (
 from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -271,12 +271,7 @@ class ProseReader:
 
     def held_blanks(self) -> Parse[str]:
         """Read white space, up to something else or the end."""
-        blanks = ""
-        while True:
-            blanks += self.source.blanks()
-            if self.source.at < len(self.source.text) or self.source.ended:
-                return blanks
-            yield
+        return read_blanks(self.source)
 
     def skip(self, literal: str) -> Parse[None]:
         while self.source.more(len(literal)) and literal.startswith(self.source.text[self.source.at :]):
@@ -286,12 +281,7 @@ class ProseReader:
 
     def comes(self, literal: str) -> Parse[bool]:
         """Whether a literal comes next."""
-        source = self.source
-        while not source.text.startswith(literal, source.at):
-            if not source.more(len(literal)) or not literal.startswith(source.text[source.at :]):
-                return False
-            yield
-        return True
+        return comes_next(self.source, literal)
 
     def empty_call(self, opening: str, closer: str) -> None:
         """A call's `opening` with its `closer` right behind it: nothing to show."""
