@@ -282,7 +282,7 @@ class ParameterReader(ProseReader):
     def _arguments(self, index: int, name: str) -> Parse[None]:
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
-        self._sure = self._sure_head and not self._values.doubtful
+        self._sure = self._sure_head and not self._values.lost
         self._strayed, self._given = False, {}
         self._declared = self._parameters_of(name)
         yield from self.skip_blanks()

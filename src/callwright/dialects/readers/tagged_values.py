@@ -186,11 +186,15 @@ class ValueReader:
         self._source: StreamReader | None = None
         self._never_closed: set[int] = set()
         self._doubt_to = -1
+        self.lost = False  # a value has ended where nobody knows whether it did: nothing behind it is certain
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether it is not known if what comes next is a value's."""
-        return self._here() < self._doubt_to
+    def in_doubt(self) -> bool:
+        """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
+        nothing of what follows is certain.
+        """
+        here = self._here()
+        self.lost = self.lost or here < self._doubt_to
+        return self.lost
 
     @property
     def is_never_closed(self) -> bool:
@@ -246,7 +250,7 @@ class ValueReader:
                     holds = holds or inside != "" or not self._is_opening(marker)
                     hopeless = hopeless or inside is None
                 else:
-                    sure = not (ending is Ending.MISSING and (hopeless or self.doubtful))
+                    sure = not (ending is Ending.MISSING and (hopeless or self.in_doubt()))
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
@@ -267,6 +271,7 @@ class ValueReader:
         source.markup(held)
         if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
             sure = False
+        self.lost = self.lost or not sure
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
         return TaggedValue(pieces, ending, holds, odd, sure)
 
@@ -466,5 +471,5 @@ class ValueReader:
         """The place that comes next. What is known of places is known of one source."""
         source = self._reader.source
         if source is not self._source:
-            self._source, self._never_closed, self._doubt_to = source, set(), -1
+            self._source, self._never_closed, self._doubt_to, self.lost = source, set(), -1, False
         return source.place
