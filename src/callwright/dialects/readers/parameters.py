@@ -396,7 +396,7 @@ class ParameterReader(ProseReader):
         if value.ending is Ending.MISSING:
             self._odd(f"{self._form.parameter_end} of {key!r} is missing", index)
         if not value.sure:
-            self._odd(f"a broken tag seems to stand in the value of {key!r}", index)
+            self._odd(f"nobody knows where the value of {key!r} ends", index)
         self._sure = self._sure and value.sure
         if again:
             self._again(writer, key, value.text, rest)

@@ -366,6 +366,7 @@ class TaggedReader(ParameterReader):
             self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
             return False
         value, rest = held.value()
+        again = held.ends_outside and (yield from self._closes_again(name))
         if value:
             put(value)
             self.emit(Problem("markers_in_value", f"tags in {name!r}", call=self._index))
@@ -382,7 +383,42 @@ class TaggedReader(ParameterReader):
         source.unread(rest)
         if not held.closer:
             self._missing(name, "".join(written))
+        if again:
+            self._values.lost = True
+            self._doubt(f"nobody knows where {name!r} ends")
         return True
+
+    def _closes_again(self, name: str) -> Parse[bool]:
+        """Whether behind the closers of calls that come next one of this value stands: then nobody knows whether they
+        were its own. Nothing is read.
+        """
+        source = self.source
+        read: list[str] = []
+        closes = False
+        while True:
+            read.append((yield from self.held_blanks()))
+            mark = yield from self._literal((*self._begins, *self._ends))
+            if not mark:
+                break
+            read.append(source.take(source.at + len(mark)))
+            if mark in self._ends:
+                continue
+            tag = yield from self._tag(mark)
+            if tag is None:
+                break
+            read.append(tag.text.removeprefix(mark))
+            closes = tag.closes and tag.head == name
+            if closes or not tag.closes or tag.head not in self._call_tags:
+                break
+        source.unread("".join(read))
+        return closes
+
+    def _literal(self, literals: tuple[str, ...]) -> Parse[str]:
+        """Which of these literals comes next; `""` if none does."""
+        for literal in literals:
+            if (yield from self.comes(literal)):
+                return literal
+        return ""
 
     def _missing(self, name: str, text: str) -> None:
         """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""

@@ -10,7 +10,7 @@ The formats themselves, how a key is written and what a call begins with, are th
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
@@ -145,8 +145,8 @@ class _Literals:
         own = (form.parameter, form.call_end, form.call, *self.block_ends)
         self.in_value = Markers(form.parameter_end, *own, *self.begins, *ends)
         self.behind = sorted(dict.fromkeys((*own, *self.begins, *ends)), key=len, reverse=True)
-        self.at = re.compile("|".join(map(re.escape, self.behind))).match
-        self.longest = len(self.behind[0])
+        self.closers = (form.call_end, *self.block_ends, *ends)
+        self.closes = sorted(dict.fromkeys((form.parameter_end, *self.closers)), key=len, reverse=True)
         self.pieces = _pieces(form)
 
 
@@ -220,7 +220,7 @@ class ValueReader:
         lines = form.lines
         pieces: list[str] = []
         keep, first = pieces.append, marks.first
-        holds, sure, begun = False, True, ""
+        holds, lost, begun = False, self.lost, ""
         if lines:
             while source.more(1):
                 yield
@@ -249,8 +249,8 @@ class ValueReader:
                     text += marker + (inside or "")
                     holds = holds or inside != "" or not self._is_opening(marker)
                     hopeless = hopeless or inside is None
-                else:
-                    sure = not (ending is Ending.MISSING and (hopeless or self.in_doubt()))
+                elif ending is Ending.MISSING:
+                    self.lost = self.in_doubt() or hopeless
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
@@ -270,10 +270,9 @@ class ValueReader:
                 yield
         source.markup(held)
         if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
-            sure = False
-        self.lost = self.lost or not sure
+            self.lost = True
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
-        return TaggedValue(pieces, ending, holds, odd, sure)
+        return TaggedValue(pieces, ending, holds, odd, lost or not self.lost)
 
     def _ended(self, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and the line breaks behind it that are the format's."""
@@ -319,6 +318,7 @@ class ValueReader:
         if inside is None and follows != "" and ending is Ending.CUT:
             inside = yield from self._balanced("")
         if inside is None:
+            yield from self._closes_again()
             source.unread(marker)
             return ending, ""
         return None, inside
@@ -326,13 +326,31 @@ class ValueReader:
     def _closer(self, declares: Callable[[str], bool]) -> Parse[tuple[Ending | None, str]]:
         """Whether the value's closer, which was just read, ends it."""
         source, form = self._reader.source, self._form
-        if (yield from self._what_follows()) is None:
+        follows = yield from self._what_follows()
+        if follows is None:
             inside = yield from self._up_to_closer(declares)
             if inside is not None and not self._known.pieces.search(inside):
                 return None, inside
             source.unread(inside or "")
+        elif follows in self._known.closers:
+            yield from self._closes_again()
         source.markup(form.parameter_end)
         return Ending.CLOSED, ""
+
+    def _closes_again(self) -> Parse[None]:
+        """Look behind the closers of calls that come next: where one of a value stands there, nobody knows whether they
+        were a value's.
+        """
+        source = self._reader.source
+        read: list[str] = []
+        tag = ""
+        while tag != self._form.parameter_end:
+            read.append((yield from self._reader.gap()))
+            if not (tag := (yield from self._literal(self._known.closes))):
+                break
+            read.append(source.take(source.at + len(tag)))
+        source.unread("".join(read))
+        self.lost = self.lost or tag == self._form.parameter_end
 
     def _what_follows(self) -> Parse[str | None]:
         """The tag that follows white space, `""` at the end of the output, None if there is other text."""
@@ -347,7 +365,7 @@ class ValueReader:
     def _tag(self) -> Parse[str | None]:
         """The tag that comes next, None if there is none, or it does not go on as one."""
         source = self._reader.source
-        tag = yield from self._literal()
+        tag = yield from self._literal(self._known.behind)
         if not tag:
             return None
         source.take(source.at + len(tag))
@@ -356,20 +374,19 @@ class ValueReader:
             holds = yield from self._opens(tag)
         elif tag in self._ends:  # with other text behind it, it is only mentioned
             blanks = yield from self._reader.gap()
-            holds = (yield from self._literal()) != "" or source.done or None
+            holds = (yield from self._literal(self._known.behind)) != "" or source.done or None
             source.unread(blanks)
         source.unread(tag)
         return None if holds is None else tag
 
-    def _literal(self) -> Parse[str]:
-        """The literal that comes next; `""` if there is none."""
-        source, known = self._reader.source, self._known
+    def _literal(self, literals: Sequence[str]) -> Parse[str]:
+        """Which of these literals, the longest first, comes next; `""` if none does."""
+        source, size = self._reader.source, len(literals[0])
         while True:
-            begin = source.ahead(known.longest)
-            found = known.at(begin)
-            waits = any(len(begin) < len(tag) and tag.startswith(begin) for tag in known.behind)
-            if not (waits and source.more(known.longest)):
-                return found.group() if found else ""
+            begin = source.ahead(size)
+            waits = any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
+            if not (waits and source.more(size)):
+                return next((literal for literal in literals if begin.startswith(literal)), "")
             yield
 
     def _is_opening(self, tag: str) -> bool:
@@ -458,6 +475,7 @@ class ValueReader:
                     source.unread(read.pop())
                     return "".join(read)
                 if fit is not Fit.INSIDE:
+                    yield from self._closes_again()
                     break
         written = "".join(read)
         unclosed = source.done and nesting.is_open(form.parameter_end, form.call_end)
