@@ -198,6 +198,8 @@ class _Reader(TaggedReader):
                 value = writer.cast_to_schema(text, schema)
                 self.markup(unwritten(text, value))
                 return value
+        if not kinds and any(map(str.strip, texts)):
+            self._doubt("a value is text and elements")
         for text in texts:
             self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))

@@ -384,7 +384,7 @@ class TaggedReader(ParameterReader):
         if not held.closer:
             self._missing(name, "".join(written))
         if again:
-            self._values.lost = True
+            self._values.lose()
             self._doubt(f"nobody knows where {name!r} ends")
         return True
 
@@ -424,7 +424,7 @@ class TaggedReader(ParameterReader):
         """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""
         detail = f"the end of {name!r} is missing"
         if self._piece.search(text) or f"</{name}" in text or self._values.in_doubt():
-            self._values.lost = True
+            self._values.lose()
             self._doubt(detail)
         else:
             self._repaired(detail)

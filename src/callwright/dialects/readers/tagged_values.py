@@ -186,15 +186,25 @@ class ValueReader:
         self._source: StreamReader | None = None
         self._never_closed: set[int] = set()
         self._doubt_to = -1
-        self.lost = False  # a value has ended where nobody knows whether it did: nothing behind it is certain
+        self._lost = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether a value has ended where nobody knows whether it did: nothing behind it is certain."""
+        self._here()
+        return self._lost
+
+    def lose(self) -> None:
+        """Note that a value has ended so."""
+        self._lost = True
 
     def in_doubt(self) -> bool:
         """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
         nothing of what follows is certain.
         """
         here = self._here()
-        self.lost = self.lost or here < self._doubt_to
-        return self.lost
+        self._lost = self._lost or here < self._doubt_to
+        return self._lost
 
     @property
     def is_never_closed(self) -> bool:
@@ -250,7 +260,7 @@ class ValueReader:
                     holds = holds or inside != "" or not self._is_opening(marker)
                     hopeless = hopeless or inside is None
                 elif ending is Ending.MISSING:
-                    self.lost = self.in_doubt() or hopeless
+                    self._lost = self.in_doubt() or hopeless
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
@@ -270,9 +280,9 @@ class ValueReader:
                 yield
         source.markup(held)
         if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
-            self.lost = True
+            self._lost = True
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
-        return TaggedValue(pieces, ending, holds, odd, lost or not self.lost)
+        return TaggedValue(pieces, ending, holds, odd, lost or not self._lost)
 
     def _ended(self, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and the line breaks behind it that are the format's."""
@@ -350,7 +360,7 @@ class ValueReader:
                 break
             read.append(source.take(source.at + len(tag)))
         source.unread("".join(read))
-        self.lost = self.lost or tag == self._form.parameter_end
+        self._lost = self._lost or tag == self._form.parameter_end
 
     def _what_follows(self) -> Parse[str | None]:
         """The tag that follows white space, `""` at the end of the output, None if there is other text."""
@@ -489,5 +499,5 @@ class ValueReader:
         """The place that comes next. What is known of places is known of one source."""
         source = self._reader.source
         if source is not self._source:
-            self._source, self._never_closed, self._doubt_to, self.lost = source, set(), -1, False
+            self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
         return source.place
