@@ -27,11 +27,11 @@ __all__ = ["GOOD", "SCRIPTS", "arguments_of", "text_of", "word_of"]
 # Bytes are sent as they are. `head` begins a stream of events, `some` is the first quarter of an answer, `rest` the
 # others, `paced` the others with pauses, `end` closes the stream as HTTP has it; `pause` is a silence that the gateway
 # bears, `late` one that is longer than its time-out, `stall` lasts until it goes. `line` and `flood` never end: one
-# event without a line end, and good events.
+# event without a line end, and good events. Behind `last` the connection is closed when the next request comes.
 Step: TypeAlias = (
     bytes
     | Literal["head", "some", "gate", "rest", "paced", "end", "pause", "late", "stall"]
-    | Literal["reset", "close", "line", "flood"]
+    | Literal["reset", "close", "last", "line", "flood"]
 )
 _GARBAGE: Final = random.Random(8).randbytes(3_000)
 
@@ -58,6 +58,8 @@ SCRIPTS: Final[Mapping[str, tuple[Step, ...]]] = {
     "slow": ("head", "some", "gate", "paced", "end"),
     "quiet": ("head", "some", "gate", "pause", "rest", "end"),
     "long": ("head", "some", "gate", "rest", "end"),
+    "closes behind it": ("head", "some", "gate", "rest", "end", "close"),
+    "closes when asked again": ("head", "some", "gate", "rest", "end", "last"),
     "stall": ("head", "some", "gate", "stall"),
     "headers, then nothing": ("gate", "head", "stall"),
     "silent": ("gate", "stall"),
@@ -77,7 +79,7 @@ SCRIPTS: Final[Mapping[str, tuple[Step, ...]]] = {
     "flood": ("head", "flood"),
 }
 # Those whose answers are whole; all others have to end in an error.
-GOOD: Final = ("text", "call", "slow", "quiet", "long")
+GOOD: Final = ("text", "call", "slow", "quiet", "long", "closes behind it", "closes when asked again")
 _PIECES: Final = 12
 _LONG: Final = 30  # times a text
 _PACE_S: Final = 0.15
@@ -173,6 +175,7 @@ class FaultyServer(BytesServer):
         self._writable.set()
         self.playing: asyncio.Task[None] | None = None
         self.play = ""  # while one is played
+        self._is_last = False  # no other request is answered on this connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -199,6 +202,9 @@ class FaultyServer(BytesServer):
 
     async def answer(self, request: bytes) -> None:
         """See `BytesServer`."""
+        if self._is_last:
+            self.transport.close()
+            return
         method, path, _ = request.split(b" ", 2)
         if method == b"POST" and b"completions" in path:
             with suppress(ConnectionError):
@@ -257,6 +263,8 @@ class FaultyServer(BytesServer):
                     self.transport.abort()
                 case "close":
                     self.transport.close()
+                case "last":
+                    self._is_last = True
                 case "line":
                     await self._write(_framed(b"data: "))
                     while True:

@@ -3,7 +3,8 @@
     python bench/soak.py [--streams 2000] [--waves 3] [--seed 1] [--json]
 
 Starts `callwright serve` and `bench/faulty.py` in processes of their own, then sends waves of requests: all of a wave
-are under way at once before the first of them goes on. What is asked over which API, streamed or whole, in which mode,
+are under way at once before the first of them goes on. Beside them WebSockets are open, silent ones all the time and
+some in each wave that send what means nothing. What is asked over which API, streamed or whole, in which mode,
 and of one server or of two of which one is dead, is drawn by the seed; how many requests meet which behaviour stands in
 `MIX`. Behind the waves come clients that read nothing of an endless answer, and a last wave with SIGTERM in its middle.
 It ends with status 1 and what was wrong, if anything was:
@@ -38,10 +39,12 @@ from typing import Any, Final, NamedTuple
 from faulty import SCRIPTS
 from loading import HOST, cpu_s, free_port, memory_mb, started
 from manners import Broken, Client, Manner, Outcome, Wave, ask, fetch
+from sockets import flooding, held, last_words
 
 # Of a hundred requests: how many meet which play of the model server, from which kind of client.
 MIX: Final[tuple[tuple[int, str, Manner], ...]] = (
-    *((13, "text", "reads"), (16, "call", "reads"), (8, "slow", "reads"), (5, "quiet", "reads"), (6, "long", "slowly")),
+    *((4, "closes behind it", "reads"), (4, "closes when asked again", "reads")),
+    *((5, "text", "reads"), (16, "call", "reads"), (8, "slow", "reads"), (5, "quiet", "reads"), (6, "long", "slowly")),
     *((3, "stall", "reads"), (3, "headers, then nothing", "reads"), (3, "silent", "reads"), (3, "late", "reads")),
     *((5, "reset", "reads"), (5, "closed without end", "reads"), (4, "half an event", "reads")),
     *((3, "garbage", "reads"), (2, "no HTTP", "reads"), (2, "invalid UTF-8", "reads"), (3, "invalid JSON", "reads")),
@@ -58,6 +61,8 @@ OUTCOMES: Final[tuple[Outcome, ...]] = ("answered", "error event", "error status
 NEVER_ARRIVE: Final[tuple[Manner, ...]] = ("half a request", "stays")
 LEAVE: Final[tuple[Manner, ...]] = ("leaves midway", "leaves early", "half a request")
 MORE: Final = 20  # requests above the limit
+SILENT: Final = 50  # WebSockets
+FLOODING: Final = 2
 # Bounds. A wave may leave so much more than the first one did; what has settled must have done so by then; an answer
 # that nobody reads may take so much of the gateway's memory.
 GROWTH_MB: Final = 12.0
@@ -265,12 +270,16 @@ class Soak:
         """All of it. Raises `Fault` where it makes no sense to go on."""
         made = clients(self._options)
         await self._warm(made)
-        idle = await self._soaked.idle()
-        for _ in range(self._options.waves):
-            await self._measured(made, idle)
-        self._judge_memory()
-        await self._unread(idle)
-        await self._drained(made)
+        async with held(self._soaked.port, SILENT) as silent:
+            idle = await self._soaked.idle()
+            for _ in range(self._options.waves):
+                await self._measured(made, idle)
+            self._judge_memory()
+            await self._unread(idle)
+            ended = asyncio.create_task(last_words(silent, PATIENCE_S + 20 * self._options.idle_s))
+            await self._drained(made)
+            if (told := await ended) != {"shutting_down"}:
+                self.report.faults.append(f"at SIGTERM silent WebSockets should be told of it, not {told}")
         self.report.faults += self._soaked.logged()[:5]
 
     async def _warm(self, made: list[Client]) -> None:
@@ -314,7 +323,8 @@ class Soak:
             return await client.run(wave)
 
         running = [asyncio.create_task(run(client)) for client in made]
-        watching = asyncio.create_task(self._watch())
+        watching = [asyncio.create_task(self._watch())]
+        watching += [asyncio.create_task(flooding(soaked.port)) for _ in range(FLOODING)]
         try:
             await self._full(wave, [client for client in made if not _is_hasty(client)])
             others.set()
@@ -325,9 +335,9 @@ class Soak:
             await soaked.tell(f"gate/{wave.number}")
             yield running
         finally:
-            for task in (watching, *running):
+            for task in (*watching, *running):
                 task.cancel()
-            await asyncio.gather(watching, *running, return_exceptions=True)
+            await asyncio.gather(*watching, *running, return_exceptions=True)
 
     async def _outcomes(self, running: list[asyncio.Task[str]]) -> list[str]:
         """What came of each request of a wave. As long as some end, there is no hurry."""

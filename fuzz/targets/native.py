@@ -15,7 +15,7 @@ from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.turn.model import Model
 from callwright.turn.output import GenerationReader
 from callwright.upstreams.base import Delta, FinishDelta, GenerationRequest
-from callwright.upstreams.chat import _Choices, _Chunk
+from callwright.upstreams.chat_answers import ChatAnswer
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from fuzz import values, words
 from tests.support.cases import TOOLS, tools
@@ -93,10 +93,10 @@ def _cut(draw: Choices, piece: dict[str, Any]) -> list[dict[str, Any]]:
 def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str | None) -> list[Event]:
     model = Model(name="m", upstream=UPSTREAM, upstream_model="m")
     reader = GenerationReader(model, GenerationRequest(model="m", conversation=conversation))
-    choices = _Choices()
+    choices = ChatAnswer("a server", 1_024)
     deltas: list[Delta] = []
     for piece in pieces:
-        choices.read(msgspec.convert({"choices": [{"delta": piece}]}, _Chunk), deltas)
+        choices.read(msgspec.convert({"choices": [{"delta": piece}]}, ChatAnswer.kind), deltas)
     assert not any(isinstance(delta, FinishDelta | Usage) for delta in deltas)
-    choices.read(msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, _Chunk), deltas)
+    choices.read(msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, ChatAnswer.kind), deltas)
     return [event for delta in deltas for event in reader.read(delta)] + reader.finish()

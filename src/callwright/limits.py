@@ -21,13 +21,43 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Levels of the JSON."""
     max_items: _AtLeastOne = 10_000
     """Messages or items, those that it continues from included."""
+    max_parts: _AtLeastOne = 20_000
+    """Parts of content, calls among them, in all messages or items together."""
     max_tools: _AtLeastOne = 128
     """Tools in one list; a namespace counts once, deferred tools do not."""
     max_schema_bytes: _AtLeastOne = 4_194_304
     """All tools together, and the schema of the answer, as JSON."""
     max_schema_parts: _AtLeastOne = 20_000
     """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
+    max_properties: Annotated[int, Meta(ge=1, le=5_000)] = 5_000
+    """Properties of one schema with `strict`; OpenAI takes no more."""
     max_pattern_size: _AtLeastOne = 100_000
     """Characters of all patterns in one schema, with counted repetitions written out."""
+    max_parameters: _AtLeastOne = 2_000
+    """Parameters that are read one by one in a call that a model writes as tags; what comes behind them stays text."""
     max_grammar_chars: _AtLeastOne = 100_000
     """Characters of one grammar of a custom tool; besides, one that does not compile within 2 s is refused."""
+    max_head_bytes: _AtLeastOne = 65_536
+    """The head of a request: its line and headers. A larger one gets a 431 before it is parsed."""
+    max_waiting_bytes: _AtLeastOne = 33_554_432
+    """Frames of one WebSocket that wait behind the turn that is answered. No more is read until there is room."""
+    max_connections: _AtLeastOne = 4_096
+    """Connections that are open at once, silent ones too. Where there are more, those end first on which nothing was
+    ever asked, then those on which nothing is under way. Each of several workers takes its share.
+    """
+    max_connections_per_key: _AtLeastOne = 512
+    """WebSockets that one key has open at once; without keys, one address, but for this machine's own. One more gets a
+    429.
+    """
+    max_requests_per_key: _AtLeastOne = 256
+    """Requests that one key has under way at once, those in the background and turns over WebSocket included; without
+    keys, one address, but for this machine's own. One more gets a 429 with `retry-after`.
+    """
+    max_answer_bytes: _AtLeastOne = 67_108_864
+    """One answer of a model's server, after decompression. A larger one ends with an error."""
+    max_event_bytes: _AtLeastOne = 16_777_216
+    """One event in a stream of a model's server."""
+    max_answer_values: _AtLeastOne = 1_048_576
+    """Commas and opening brackets in one event of a model's server, or in its answer where that is not streamed."""
+    max_answer_calls: _AtLeastOne = 1_024
+    """Calls in one answer that a model's server has read itself."""

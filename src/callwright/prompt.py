@@ -6,8 +6,9 @@ A look-alike is what a tokenizer of the family has for a token, and whatever has
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -62,7 +63,7 @@ class Text(Struct, frozen=True, gc=False):
 Piece: TypeAlias = Control | Text
 
 
-class Prompt(Struct, frozen=True):
+class Prompt(Struct, frozen=True, dict=True):
     """A whole prompt for a raw completion endpoint.
 
     `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
@@ -82,7 +83,7 @@ class Prompt(Struct, frozen=True):
         """All pieces as one string, look-alikes as they are."""
         return "".join(piece.text for piece in self.pieces)
 
-    @property
+    @cached_property
     def wire_text(self) -> str:
         """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
         that hide in a seam.
@@ -108,23 +109,23 @@ def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Pie
         if ends and ends[-1][0] is kind:
             ends.pop()
         ends.append((kind, end))
-    cuts: set[int] = set()
-    coming = iter(ends)
-    kind, end = Text, 0
-    spans = [
+    spans = sorted(  # a message may hold a million
         (found.start(), found.end(1))
         for first, pattern in look_alikes
         if first in whole
         for found in pattern.finditer(whole)
-    ]
-    for start, over in sorted(spans):
-        while end <= start:
-            kind, end = next(coming)
+    )
+    starts = [start for start, _ in spans]
+    cuts: list[int] = []
+    at = 0
+    for kind, end in ends if spans else ():
+        upto = bisect_left(starts, end, at)
         if kind is Text:
-            cuts.add(start + 1)
-        elif over > end:
-            cuts.add(end)
-    return sorted(cuts)
+            cuts += [start + 1 for start in starts[at:upto]]
+        elif any(over > end for _, over in spans[at:upto]):
+            cuts.append(end)
+        at = upto
+    return cuts
 
 
 def _json_text(text: str) -> Text:

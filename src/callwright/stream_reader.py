@@ -13,7 +13,7 @@ Most deltas of a long text or argument hold nothing that matters. Where a parser
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
@@ -47,10 +47,10 @@ MAX_HELD_BLANKS = 256
 class Markers:
     """A set of literals to search for in a stream. The empty set never matches, so all text up to the end is read."""
 
-    __slots__ = ("_growing", "_longest", "_nested", "_prefix", "first", "grows", "search")
+    __slots__ = ("_growing", "_longest", "_nested", "_prefixes", "first", "grows", "search")
 
     def __init__(self, *literals: str) -> None:
-        self.search, self.first, self._prefix, self._growing, self._nested = _searches(literals)
+        self.search, self.first, self._prefixes, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
         self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
 
@@ -69,32 +69,39 @@ class Markers:
         start = max(at, len(text) - self._longest + 1)
         if self.first(text, start) is None:
             return len(text)
-        found = self._prefix(text, start)
-        return found.start() if found else len(text)
+        for prefix in self._prefixes.get(text[-1:], ()):
+            if text.endswith(prefix, start):
+                return len(text) - len(prefix)
+        return len(text)
 
 
 _Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 
+# What a literal may begin with, the longest first, by its last character.
+_Prefixes: TypeAlias = Mapping[str, Sequence[str]]
+
+
 @lru_cache(maxsize=4096)
-def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Search, tuple[str, ...], bool]:
-    """The compiled searches of a `Markers`: for a whole literal, for a first character, for a partial match at the end
-    of a text; then the literals that begin with another one, and whether one stands inside another.
+def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, tuple[str, ...], bool]:
+    """The compiled searches of a `Markers`: for a whole literal, for a first character; then what a partial match at
+    the end of a text can be, the literals that begin with another one, and whether one stands inside another.
 
     Cached, because a parser is made anew for each output with the same literals.
     """
     prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
-    search = _any_of(literals, "").search
-    first = _any_of({literal[0] for literal in literals}, "").search
-    prefix = _any_of(prefixes, r"\Z").search
+    search = _any_of(literals).search
+    first = _any_of({literal[0] for literal in literals}).search
+    by_end: dict[str, list[str]] = {}
+    for prefix in sorted(prefixes, key=len, reverse=True):
+        by_end.setdefault(prefix[-1], []).append(prefix)
     growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
-    return search, first, prefix, growing, any(short in long[1:] for long in literals for short in literals)
+    return search, first, by_end, growing, any(short in long[1:] for long in literals for short in literals)
 
 
-def _any_of(literals: Iterable[str], then: str) -> re.Pattern[str]:
-    """A pattern for any of the literals, longest first, then `then`. It matches nothing if there are no literals."""
-    choices = "|".join(map(re.escape, sorted(literals, key=len, reverse=True))) or "(?!)"
-    return re.compile(f"(?:{choices}){then}")
+def _any_of(literals: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for any of the literals, longest first. It matches nothing if there are no literals."""
+    return re.compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))) or "(?!)")
 
 
 class StreamReader:

@@ -29,7 +29,7 @@ BROKE = "The connection to the tool's server broke. The call may still have take
 
 @pytest.fixture(autouse=True, scope="module")
 def _sdk() -> None:
-    pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
+    pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
 
 
 @pytest.fixture

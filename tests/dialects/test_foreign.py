@@ -8,7 +8,7 @@ import pytest
 
 import callwright
 from callwright.dialects.base import dialect_names, get_dialect
-from callwright.dialects.readers.foreign import OPENINGS
+from callwright.dialects.readers.foreign import HEADED, OPENINGS
 from tests.support import certainty
 from tests.support.certainty import SHAPES
 from tests.support.parsing import merged, pieces, read
@@ -44,6 +44,8 @@ def test_a_text_without_markup_is_a_text() -> None:
 @pytest.mark.parametrize("lead", ["", "I'll look that up.\n"])
 def test_calls_of_another_family_are_read_and_named(name: str, reader: str, lead: str) -> None:
     written = lead + certainty.write(SHAPE, name)
+    if lead and name in HEADED and not written.startswith("<", len(lead)):
+        pytest.skip("a header behind text was said before it is known to be one: see below")
     if name == reader or not any(opening in written for opening in OPENINGS):
         pytest.skip("its own format")
     turn = callwright.parse(written, dialect=reader, tools=TOOLS)
@@ -53,6 +55,29 @@ def test_calls_of_another_family_are_read_and_named(name: str, reader: str, lead
     whole = merged(read([written], dialect=reader, tools=TOOLS))
     assert merged(read(list(written), dialect=reader, tools=TOOLS)) == whole
     assert merged(read(pieces(written, 3), dialect=reader, tools=TOOLS)) == whole
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_one_with_a_header_behind_text_is_at_least_asked_about(name: str) -> None:
+    turn = callwright.parse("Roll.\n" + certainty.write(SHAPE, name), dialect="hermes", tools=TOOLS)
+    assert not turn.calls
+    assert turn.content
+    assert turn.problems or name == "beam"  # whose arguments mean nothing without their header
+
+
+def test_text_before_a_format_with_headers_is_content() -> None:
+    turn = callwright.parse("Let me look.\n" + certainty.write(SHAPE, "harmony"), dialect="auto", tools=TOOLS)
+    assert (turn.content, turn.reasoning) == ("Let me look.", None)
+    assert _calls(turn) == list(SHAPE.calls)
+
+
+@pytest.mark.parametrize("mark", ["<|tool_call|>", "<function_call>", "[TOOL_REQUEST]"])
+def test_a_marker_that_is_no_own_tag_is_named(mark: str) -> None:
+    call = json.dumps({"name": SHAPE.calls[0][0], "arguments": SHAPE.calls[0][1]})
+    closers = {"<function_call>": "</function_call>", "[TOOL_REQUEST]": "[END_TOOL_REQUEST]"}
+    turn = callwright.parse(mark + call + closers.get(mark, ""), dialect="hermes", tools=TOOLS)
+    assert _calls(turn) == [SHAPE.calls[0]]
+    assert [problem.kind for problem in turn.problems] == ["foreign_format"]
 
 
 @foreign

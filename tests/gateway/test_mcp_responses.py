@@ -45,7 +45,7 @@ SUM = '{"a": 1, "b": 2}'
 
 @pytest.fixture(autouse=True, scope="module")
 def _sdk() -> None:
-    pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
+    pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
 
 
 @pytest.fixture(scope="module")

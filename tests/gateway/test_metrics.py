@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
 from callwright.events import PROBLEM_KINDS
-from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.gateway.access.keys import hash_of
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.endpoints.websocket import ENDPOINT
 from callwright.gateway.observability.metrics import outcome
 from callwright.turn.observe import SeenCall
@@ -244,3 +245,31 @@ def test_processes_that_serve_one_port_answer_for_all_of_them(tmp_path: Path) ->
         for _ in range(2)
     ]
     assert 'callwright_store_operations_total{operation="get_item",outcome="ok"} 2.0' in texts[1]
+
+
+def test_a_key_sees_its_own_numbers_and_an_operator_all(model: ModelServer) -> None:
+    names = {"anna": False, "ben": False, "ops": True}
+    keys = tuple(
+        KeyConfig(name=name, sha256=hash_of(f"cw-{name}"), operator=operator, requests_per_minute=60)
+        for name, operator in names.items()
+    )
+    server = Gateway(Config(models=(ModelConfig(name="secret-model", upstream=model.url),), keys=keys))
+    try:
+        for name in ("anna", "ben"):
+            model.plays(said("Hi"))
+            body = {"model": "secret-model", "messages": [QUESTION]}
+            assert request(server.url + CHAT, body, headers={"authorization": f"Bearer cw-{name}"}).status == 200
+
+        def seen(name: str) -> str:
+            return request(f"{server.url}/metrics", method="GET", headers={"authorization": f"Bearer cw-{name}"}).text
+
+        own = seen("anna")
+        assert 'callwright_key_requests_total{key="anna"}' in own
+        assert 'callwright_key_left{key="anna",kind="requests"}' in own
+        assert all('key="anna"' in line for line in own.splitlines() if not line.startswith("#"))
+        assert "secret-model" not in own
+        for name in ("anna", "ben"):
+            assert f'callwright_key_requests_total{{key="{name}"}}' in seen("ops")
+        assert "secret-model" in seen("ops")
+    finally:
+        server.stop()

@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.responses_client import RESPONSES, body
 from tests.support.servers import Answer, Gateway, ModelServer, calling, completion, said, whole
 
-ANNA, SLOW = "cw-anna-" + "a" * 40, "cw-slow-" + "b" * 40
+ANNA, SLOW, SCRAPER = "cw-anna-" + "a" * 40, "cw-slow-" + "b" * 40, "cw-scraper-" + "c" * 40
 BUSY = whole({"error": {"message": "Busy."}}, 503)
 
 
@@ -146,8 +146,9 @@ def test_the_wait_for_a_place_is_told_and_that_there_was_none(gateway: str, mode
 
 def test_each_refusal_has_its_reason(model: ModelServer) -> None:
     keys = (
-        KeyConfig(name="anna", sha256=hash_of(ANNA), models=("native",)),
+        KeyConfig(name="anna", sha256=hash_of(ANNA), models=("native",), operator=True),
         KeyConfig(name="slow", sha256=hash_of(SLOW), requests_per_minute=1),
+        KeyConfig(name="scraper", sha256=hash_of(SCRAPER), models=(), operator=True),
     )
     models = (ModelConfig(name="native", upstream=model.url), ModelConfig(name="other", upstream=model.url))
     gateway = Gateway(Config(models=models, keys=keys, server=ServerConfig(max_body_bytes=1_000)))
@@ -167,7 +168,8 @@ def test_each_refusal_has_its_reason(model: ModelServer) -> None:
             assert request(gateway.url + CHAT, given, headers=headers).status == status
         with pytest.raises(InvalidStatus), connect(f"{gateway.url.replace('http', 'ws')}{RESPONSES}", open_timeout=10):
             pass
-        reply = request(f"{gateway.url}/metrics", method="GET", headers=anna)
+        scraper = {"authorization": f"Bearer {SCRAPER}"}
+        reply = request(f"{gateway.url}/metrics", method="GET", headers=scraper)
     finally:
         gateway.stop()
     families = text_string_to_metric_families(reply.text)
@@ -204,7 +206,7 @@ def test_a_reason_is_one_of_a_closed_set(error: RequestError, reason: str | None
 
 @pytest.mark.clients
 def test_calls_of_tools_of_servers_are_counted(model: ModelServer, tmp_path: Path) -> None:
-    pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
+    pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
     servers = (McpConfig(label="s", command=[sys.executable, SERVER, "stdio", str(tmp_path)]),)
     gateway = Gateway(Config(models=(ModelConfig(name="native", upstream=model.url),), mcp=servers))
     try:

@@ -51,3 +51,25 @@ def test_a_chain_goes_on_from_the_last_completed_response_after_a_kill(model: Mo
         again = ask(url, input="three", previous_response_id=second["id"])
         assert again["output"][-1]["content"][0]["text"] == "another third answer"
         assert contents(model.body) == ["one", "first answer", "two", "second answer", "three"]
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_what_a_killed_gateway_made_in_the_background_is_ended_by_the_next(model: ModelServer, tmp_path: Path) -> None:
+    gate = model.gate()
+    half = said("Never ", "said")
+    model.plays(half.__class__((*half.steps[:2], gate, *half.steps[2:])))
+    options = ("--upstream", model.url, "--store", f"sqlite:///{tmp_path / 'kept.db'}")
+    with gateway(*options) as (url, process):
+        made = ask(url, input="one", background=True)["id"]
+        gate.wait_until_reached()
+        with gateway(*options) as (other, _):  # what lives is left alone
+            assert request(f"{other}{RESPONSES}/{made}", method="GET").json["status"] == "in_progress"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    gate.open()
+    model.wait_until_left()
+    with gateway(*options) as (url, _):
+        ended = request(f"{url}{RESPONSES}/{made}", method="GET").json
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "server_error")
+        assert "has ended before it was finished" in ended["error"]["message"]

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from callwright.errors import ConfigError
 from callwright.gateway.access.keys import Keys, counters_size, hash_of
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig, StoreConfig
+from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.gateway.process.workers import check_workers, serve_by_workers, share_of
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION
@@ -208,3 +210,18 @@ def test_requests_are_shared_out() -> None:
     shares = [share_of(config, number) for number in range(3)]
     assert [share.server.max_requests for share in shares] == [4, 4, 4]
     assert [[model.max_requests for model in share.models] for share in shares] == [[None, 3], [None, 3], [None, 2]]
+
+
+def test_the_folder_of_a_killed_gateway_is_erased_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, used, strange = (tmp_path / f"callwright-{name}" for name in ("left", "used", "strange"))
+    for folder in (left, used, strange):
+        folder.mkdir()
+    hold(left).close()  # as the system does for a process that ends
+    (left / "metrics").mkdir()
+    with hold(used), shared_folder() as own:
+        assert own.is_dir()
+        assert not left.exists()
+        assert used.exists()
+        assert strange.exists()  # nobody has said that it is ours
+    assert not own.exists()

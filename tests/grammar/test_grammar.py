@@ -16,6 +16,7 @@ from callwright.grammar import compile as compiling
 from callwright.grammar import engine
 from callwright.grammar import grammar as user
 from callwright.grammar.grammar import Grammar, Violation
+from tests.support.entries import entered
 from tests.support.examples import examples
 
 
@@ -660,3 +661,12 @@ def test_whatever_a_model_writes_is_answered_alike_in_all_cuts(
         assert found.expected
         right = grammar.first_error(text[: found.position])
         assert right is None or right.position == found.position
+
+
+def test_a_grammar_whose_texts_are_too_long_is_walked_once_and_no_more() -> None:
+    """Each walk takes as long as a text may be, and a model that draws calls asks for dozens: half a minute."""
+    grammar = Grammar("regex", r"\p{L}{1000}\p{N}{1000}")
+    walks = entered(lambda: grammar.sample(1))
+    assert entered(lambda: [grammar.sample(seed) for seed in range(50)]) < walks / 50
+    assert grammar.sample(2) is None
+    assert Grammar("regex", "[a-c]{1000}").sample(1) is not None

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config
+from callwright.gateway.process.protocols.settings import ProtocolSettings
 from tests.support.waiting import PATIENCE_S
 
 HOST: Final = "127.0.0.1"
@@ -42,11 +43,12 @@ class _Server(uvicorn.Server):
 class Gateway:
     """The application of a configuration, served."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, http: type[asyncio.Protocol] | None = None) -> None:
+        """`http`: uvicorn's protocol, if not the fastest that is installed."""
         listener = socket.create_server((HOST, 0))
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{HOST}:{self.port}"
-        settings = uvicorn.Config(create_app(config), log_config=None, access_log=False, timeout_graceful_shutdown=5)
+        settings = ProtocolSettings(create_app(config), config, http=http, log_config=None, timeout_graceful_shutdown=5)
         self._server = _Server(settings)
         self._left_over: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, args=(listener,), name="gateway")

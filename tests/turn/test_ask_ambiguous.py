@@ -85,6 +85,60 @@ def test_a_text_that_has_the_form_of_the_answer_is_the_answer(
 
 
 @both
+@ways
+def test_a_call_that_is_not_allowed_is_not_asked_about(
+    gateway: str, model: ModelServer, way: str, stream: bool
+) -> None:
+    model.plays(*answers(way, AMBIGUOUS))
+    others = [{"type": "function", "function": {"name": "ping"}}]
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": others}}
+    answer = ask(gateway, body(way, tools=[*TOOLS, *others], tool_choice=allowed), stream=stream)
+    assert (answer.message["content"], answer.finish_reason, answer.calls) == (AMBIGUOUS, "stop", [])
+    assert len(model.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_reply_that_was_cut_is_not_run(gateway: str, model: ModelServer, finish: str, stream: bool) -> None:
+    model.plays(said(AMBIGUOUS), chat({"content": "RUN"}, finish=finish))
+    assert not ask(gateway, body("native"), stream=stream).calls
+
+
+@both
+def test_a_reply_with_a_refusal_is_not_run(gateway: str, model: ModelServer, stream: bool) -> None:
+    model.plays(said(AMBIGUOUS), chat({"content": "RUN"}, {"refusal": "No."}))
+    assert not ask(gateway, body("native"), stream=stream).calls
+
+
+@both
+@pytest.mark.parametrize("reply", ["RUN {call}", "RUN\n{call}", "{call}RUN"])
+def test_a_call_in_the_reply_is_not_run(gateway: str, model: ModelServer, reply: str, stream: bool) -> None:
+    call = f"<tool_call>\n{CANDIDATE}\n</tool_call>"
+    shown = f"{BEFORE} This is it.\n{call}\nThat is how it looks."
+    model.plays(*answers("raw-hermes-vllm", shown, reply.format(call=call)))
+    assert not ask(gateway, body("raw-hermes-vllm"), stream=stream).calls
+    assert len(model.asked) == 2
+
+
+@both
+@ways
+def test_words_around_a_call_that_runs_stay_apart(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
+    model.plays(*answers(way, f"{AMBIGUOUS}\nThat is how it looks.", "RUN"))
+    answer = ask(gateway, body(way), stream=stream)
+    assert answer.message["content"] == f"{BEFORE}\n\nThat is how it looks."
+    assert len(answer.calls) == 1
+
+
+@both
+@pytest.mark.parametrize("way", ["prompt-json", "raw-hermes-vllm"])
+def test_inline_code_over_several_lines_is_shown(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
+    text = f"Write `<tool_call>\n{CANDIDATE}\n</tool_call>` for that."
+    model.plays(*answers(way, text))
+    answer = ask(gateway, body(way), stream=stream)
+    assert (answer.message["content"], answer.calls, len(model.asked)) == (text, [], 1)
+
+
+@both
 @pytest.mark.parametrize(
     "failing",
     [

@@ -407,7 +407,7 @@ def test_a_line_without_end_is_held_once_and_then_given_up(model: ModelServer) -
 
     async def read() -> None:
         async with aclosing(upstream.events("/chat/completions", {}, Everything())) as events:
-            with pytest.raises(UpstreamError, match="a line of more than 16 MB") as caught:
+            with pytest.raises(UpstreamError, match="an event of more than 16,777,216 bytes") as caught:
                 await anext(events)
             errors.append(caught.value)
         await upstream.close()

@@ -286,3 +286,13 @@ def test_of_several_answers_one_is_given(gateway: str, model: ModelServer, strea
     assert (
         ask(gateway, {"model": "raw-hermes-vllm", "messages": [QUESTION]}, stream=stream).message["content"] == "One."
     )
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls"])
+def test_a_call_whose_arguments_never_began_is_unfinished_where_something_is_required(
+    gateway: str, model: ModelServer, finish: str
+) -> None:
+    model.plays(chat(*call_deltas("get_weather"), finish=finish))
+    answer = ask(gateway, body("native"), stream=True)
+    assert answer.finish_reason == "length"
+    assert [call["function"]["arguments"] for call in answer.message["tool_calls"]] == [""]

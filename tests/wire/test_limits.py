@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+import callwright
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.limits import Limits
 from callwright.schema.size import has_more_parts, pattern_size, patterns
@@ -20,6 +21,8 @@ from tests.support.servers import Gateway
 LIMITS = Limits(
     max_depth=40,
     max_items=5,
+    max_parts=30,
+    max_properties=20,
     max_tools=3,
     max_schema_bytes=3_000,
     max_schema_parts=100,
@@ -96,6 +99,24 @@ def _flat(tools: list[dict[str, Any]]) -> dict[str, Any]:
     return {"tools": [{"type": "function", **tool} for tool in tools]}
 
 
+def _texts(count: int, kind: str = "text") -> list[dict[str, Any]]:
+    """Two messages with so many parts."""
+    part = {"type": kind, "text": "a"}
+    return [{"role": "user", "content": [part] * (count // 2)}, {"role": "user", "content": [part] * -(-count // 2)}]
+
+
+def _declaring(count: int) -> dict[str, Any]:
+    """A strict schema of so many properties, at two levels."""
+    inner = {f"p{number}": {"type": "string"} for number in range(count - 1)}
+    closed = {"type": "object", "additionalProperties": False}
+    part = {**closed, "properties": inner, "required": list(inner)}
+    return {**closed, "properties": {"o": part}, "required": ["o"]}
+
+
+def _strict(count: int) -> list[dict[str, Any]]:
+    return [{**functions(_declaring(count))[0], "strict": True}]
+
+
 _BAD = "invalid_function_parameters"
 _EXPONENT = "tools[0].function.parameters"
 CASES: dict[str, Case] = {
@@ -114,6 +135,22 @@ CASES: dict[str, Case] = {
         lambda n: {"input": [QUESTION] * n},
         "input",
         "array_above_max_length",
+    ),
+    "parts of content": Case(
+        30,
+        lambda n: {"messages": _texts(n)},
+        "messages",
+        lambda n: {"input": _texts(n, "input_text")},
+        "input",
+        "array_above_max_length",
+    ),
+    "properties of a strict schema": Case(
+        20,
+        lambda n: _chat(_strict(n)),
+        _EXPONENT,
+        lambda n: _flat(_strict(n)),
+        "tools[0].parameters",
+        _BAD,
     ),
     "tools": Case(
         3, lambda n: _chat(_tools(n)), "tools", lambda n: _flat(_tools(n)), "tools", "array_above_max_length"
@@ -337,3 +374,38 @@ def test_no_pattern_backtracks_for_long(pattern: str) -> None:
     began = time.process_time()
     validator_of(of_pattern(pattern)).faults({"x": "a" * 50_000 + "!"})
     assert time.process_time() - began < 5
+
+
+def test_parts_are_counted_with_those_that_a_response_continues_from(limited: str) -> None:
+    first = {"model": "simulated", "input": _texts(20, "input_text")}
+    id_ = request(limited + RESPONSES, first).json["id"]
+    refused = request(limited + RESPONSES, {**first, "previous_response_id": id_})
+    assert (refused.status, refused.error["param"]) == (400, "input")
+    assert "at most 30 parts" in refused.error["message"]
+    items = request(limited + CONVERSATIONS, {"items": _texts(31, "input_text")})
+    assert (items.status, items.error["param"]) == (400, "items")
+
+
+def test_calls_are_parts(limited: str) -> None:
+    call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    calls = [{**call, "id": f"c{number}"} for number in range(31)]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    refused = request(limited + CHAT, {"model": "simulated", "messages": [QUESTION, message]})
+    assert (refused.status, refused.error["param"]) == (400, "messages")
+
+
+def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
+    """19,000 properties were checked one by one, each against a list of all that are required: 7 s before the 400."""
+    schema = _declaring(Limits().max_properties + 1)
+    read: list[str] = []
+
+    class Watched(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            read.append(key)
+            return super().get(key, default)
+
+    found = callwright.strict_problems(Watched(schema))
+    assert len(found) == 1
+    assert found[0].startswith("Expected at most 5000 object properties in total")
+    assert "type" not in read
+    assert callwright.strict_problems(_declaring(Limits().max_properties)) == []

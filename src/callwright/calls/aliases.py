@@ -16,6 +16,7 @@ __all__ = [
     "AliasGroups",
     "NameRule",
     "ParameterAliases",
+    "ParameterNames",
     "ToolInferenceRule",
     "fold",
     "may_rename",
@@ -45,6 +46,8 @@ GROUPS: Final[AliasGroups] = tuple(
 )
 # A name must have this many letters to be recognised with one of them wrong.
 _MIN_LETTERS: Final = 5
+# Where more names than this are missing, none is looked for letter by letter: that is no slip, and each search is long.
+_MAX_MISSING: Final = 256
 
 
 class ToolInferenceRule(Struct, frozen=True):
@@ -78,15 +81,30 @@ def resolve_parameter_name(
 
     `missing` are the required names that were not given: only these are recognised with a wrong letter.
     """
-    related = {name for group in groups if key in group for name in group if name in declared}
-    if len(related) == 1:
-        return related.pop(), "alias"
-    folded = fold(key)
-    same = [name for name in declared if fold(name) == folded]
-    if len(same) == 1:
-        return same[0], "spelling"
-    near = [name for name in missing if len(name) >= _MIN_LETTERS and _one_edit(name, key)]
-    return (near[0], "letter") if len(near) == 1 else None
+    return ParameterNames(declared).resolve(key, missing, groups)
+
+
+class ParameterNames:
+    """The names that a tool declares, for many looks at them."""
+
+    def __init__(self, declared: Collection[str]) -> None:
+        self._declared = declared
+        self._folded: dict[str, str | None] = {}  # None where two names are spelled alike
+        for name in declared:
+            folded = fold(name)
+            self._folded[folded] = None if folded in self._folded else name
+
+    def resolve(self, key: str, missing: Collection[str], groups: AliasGroups = GROUPS) -> tuple[str, NameRule] | None:
+        """See `resolve_parameter_name`."""
+        related = {name for group in groups if key in group for name in group if name in self._declared}
+        if len(related) == 1:
+            return related.pop(), "alias"
+        if (same := self._folded.get(fold(key))) is not None:
+            return same, "spelling"
+        if len(missing) > _MAX_MISSING:
+            return None
+        near = [name for name in missing if len(name) >= _MIN_LETTERS and _one_edit(name, key)]
+        return (near[0], "letter") if len(near) == 1 else None
 
 
 def _one_edit(one: str, other: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, may_rename, resolve_parameter_name
+from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, ParameterNames, may_rename
 from callwright.calls.coerce import RULES, CoercionRule, as_integer, constant, fold_enum
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
@@ -154,12 +154,12 @@ class ArgumentRepair:
     def _object(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
         declared = properties(schema)
         members = self._renamed(node.members, schema, path)
-        others = schema.get("additionalProperties")
+        others, needed = schema.get("additionalProperties"), frozenset(required(schema))
         made: list[Member] = []
         for member in members:
             wants = declared.get(member.name, others)
             value = self.value(member.value, wants, f"{path}.{member.name}", depth + 1)
-            may_go = member.name in declared and member.name not in required(schema)
+            may_go = member.name in declared and member.name not in needed
             if may_go and self.leaves_out(value, declared[member.name]):
                 self.repairs.append(Repair("null_left_out", f"{path}.{member.name}"))
                 continue
@@ -185,14 +185,18 @@ class ArgumentRepair:
             return list(members)
         missing = [name for name in required(schema) if name not in given]
         claims: dict[str, list[tuple[Member, NameRule]]] = {}
+        names = ParameterNames(declared)
         for member in unknown:
-            found = resolve_parameter_name(member.name, declared, missing, self._groups)
+            found = names.resolve(member.name, missing, self._groups)
             if found and self._takes(declared[found[0]], member.value):
                 claims.setdefault(found[0], []).append((member, found[1]))
         renamed: dict[str, str] = {}
         dropped: set[str] = set()
+        by_name: dict[str, list[Member]] = {}
+        for member in members:
+            by_name.setdefault(member.name, []).append(member)
         for name, claimants in claims.items():
-            own = [member for member in members if member.name == name]
+            own = by_name.get(name, [])
             rivals = own or [claimants[0][0]]
             same = [entry for entry in claimants if _same(entry[0].value, rivals[0].value)]
             if len(same) != len(claimants):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright.calls.aliases import may_rename, resolve_parameter_name
+from callwright.calls.aliases import ParameterNames, may_rename
 from callwright.calls.coerce import as_integer, constant
 from callwright.calls.fit import json_problems, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
@@ -54,7 +54,9 @@ class StreamingArguments:
         self._steps: list[Repair] = []
         self._choices: dict[int, list[Schema]] = {}
         self._scalar: Node | None = None  # the last value that was held: it may choose a branch
-        self._kept: list[Schema] = []  # schemas that were made here, and that `_choices` knows by their `id()`
+        # schemas that were made here, and that `_choices` and `_declared` know by their `id()`
+        self._kept: list[Schema] = []
+        self._declared: dict[int, ParameterNames] = {}
         self._flowing = False  # inside a string that streams
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
@@ -244,7 +246,7 @@ class StreamingArguments:
         node, _ = yield from self._reader.begin("object")
         schema = merged(choices)
         self._kept.append(schema)
-        declared = properties(schema)
+        declared, needed = properties(schema), frozenset(required(schema))
         begin = self._size + len(prefix)
         names: list[str] = []
         given: set[str] = set()
@@ -259,20 +261,24 @@ class StreamingArguments:
                 return
             assert isinstance(member, Member)
             is_open = len(choices) > 1 and self._is_open(declared.get(member.name))
-            if is_open or member.name in given or self._may_mean_other(member.name, schema, names, is_root=not depth):
+            if (
+                is_open
+                or member.name in given
+                or self._may_mean_other(member.name, schema, needed, names, is_root=not depth)
+            ):
                 held = yield from self._held(node, member)
                 self._finish_held_members(node, held, place, opening, path, begin, is_root=not depth)
                 return
             opening += member.lead(first=not names) + member.key.json + member.colon
             wants = declared.get(member.name, schema.get("additionalProperties"))
-            nothing = None if member.name not in declared or member.name in required(schema) else declared[member.name]
+            nothing = None if member.name not in declared or member.name in needed else declared[member.name]
             written = yield from self._value(wants, opening, f"{path}.{member.name}", depth + 1, "object", nothing)
             given.add(member.name)
             if len(choices) > 1 and (value := constant(self._scalar)) is not ...:
                 choices = chosen(choices, member.name, value, self._schema)
                 schema = merged(choices)
                 self._kept.append(schema)
-                declared = properties(schema)
+                declared, needed = properties(schema), frozenset(required(schema))
             if written:
                 names.append(member.name)
                 opening = ""
@@ -339,7 +345,9 @@ class StreamingArguments:
             at -= len(piece)
         return "".join(reversed(pieces))[max(0, begin - at) :]
 
-    def _may_mean_other(self, name: str, schema: Schema, given: list[str], *, is_root: bool) -> bool:
+    def _may_mean_other(
+        self, name: str, schema: Schema, needed: frozenset[str], given: list[str], *, is_root: bool
+    ) -> bool:
         """Whether an undeclared name may be an alias of a parameter, or a wrapper: `{"arguments": {…}}`."""
         declared = properties(schema)
         if name in declared:
@@ -349,8 +357,15 @@ class StreamingArguments:
         return (
             bool(declared)
             and may_rename(schema)
-            and resolve_parameter_name(name, declared, required(schema), self._tools.hints.aliases) is not None
+            and self._names(schema).resolve(name, needed, self._tools.hints.aliases) is not None
         )
+
+    def _names(self, schema: Schema) -> ParameterNames:
+        """The names that a schema declares. Kept: each undeclared name of an object asks."""
+        found = self._declared.get(id(schema))
+        if found is None:
+            found = self._declared[id(schema)] = ParameterNames(properties(schema))
+        return found
 
     def _array(self, schema: Schema, prefix: str, path: str, depth: int) -> Parse[None]:
         node, _ = yield from self._reader.begin("array")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
+from callwright.limits import Limits
 from callwright.schema.keywords import properties, required
 from callwright.schema.validate import Fault, Validator, is_valid, validator_of
 
@@ -43,6 +44,7 @@ class Toolset:
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
     if it fits one tool. `is_text` says of what may be a call whether it is only text, such as one that a message shows.
+    `max_parameters`: so many parameters of a call are read one by one.
 
     Of two tools with one name the first counts; the gateway refuses such requests before.
     """
@@ -56,6 +58,7 @@ class Toolset:
         "hints",
         "infer_bare_arguments",
         "is_text",
+        "max_parameters",
         "ordered",
         "parallel",
     )
@@ -70,6 +73,7 @@ class Toolset:
         hints: ParameterAliases = NO_HINTS,
         infer_bare_arguments: bool = True,
         is_text: Callable[[str], bool] = lambda _: False,
+        max_parameters: int = Limits().max_parameters,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
@@ -77,6 +81,7 @@ class Toolset:
         self.hints = hints
         self.infer_bare_arguments = infer_bare_arguments
         self.is_text = is_text
+        self.max_parameters = max_parameters
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._spellings: _Spellings | None = None

@@ -152,7 +152,7 @@ def _run(config: Config, *, from_file: bool) -> None:
             asyncio.run(open_models(models))
             with nullcontext() if from_file else told_as_options():
                 app = create_app(config, models)
-            serve_app(app, server, listeners[0], lambda: _welcome(config, address))
+            serve_app(app, config, listeners[0], lambda: _welcome(config, address))
         else:
             serve_by_workers(config, listeners, lambda: _welcome(config, address))
 

@@ -11,7 +11,7 @@ from callwright.dialects._minimax import END, minimax_frame, with_system
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.template import ThinkingOptions
-from callwright.dialects.readers.parameters import ParameterForm
+from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt
 

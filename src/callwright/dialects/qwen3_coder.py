@@ -16,7 +16,7 @@ from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import told_messages
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteResults, WriteTools
-from callwright.dialects.readers.parameters import ParameterForm
+from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.keywords import properties

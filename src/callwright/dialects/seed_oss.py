@@ -13,7 +13,7 @@ from callwright.conversation import AssistantTurn, Conversation, FunctionTool, M
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
-from callwright.dialects.readers.parameters import ParameterForm
+from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.keywords import properties, required

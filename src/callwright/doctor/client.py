@@ -66,7 +66,10 @@ class Asker:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(headers=self.headers)
+        # A connection for each request: one that was kept may be closed by the server just when it is asked.
+        connector = aiohttp.TCPConnector(force_close=True)
+        headers = {"accept-encoding": "identity", **self.headers}
+        self._session = aiohttp.ClientSession(headers=headers, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
     async def __aexit__(

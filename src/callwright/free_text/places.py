@@ -1,7 +1,7 @@
 """Where in a text something stands: on lines of its own, within a line, or where things are shown and not meant.
 
-Decided by form alone, so it holds for every language. Inline code and fences of other languages never come here:
-`callwright.tolerant_json.find` skips them.
+Decided by form alone, so it holds for every language. Inline code on one line and fences of other languages never come
+here: `callwright.tolerant_json.find` skips them.
 """
 
 import re
@@ -15,6 +15,7 @@ Standing: TypeAlias = Literal["lines", "line", "shown"]
 
 _MAX_LINE: Final = 400  # characters of a line that are looked at, before and behind
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.)])(?:\s+|\Z)")
+_INLINE = re.compile(r"(?<!`)`{1,2}(?!`)")
 _QUOTED = re.compile(r"\s*[>|]")
 _DIFF: Final = {"+": "-", "-": "+"}
 # Quotation marks by their closing one. What opens in one language closes in another.
@@ -33,6 +34,8 @@ def stands(text: str, begin: int, end: int, before: str = "") -> Standing:
     lead = (head if "\n" in head or begin > _MAX_LINE else before[-_MAX_LINE:] + head).rpartition("\n")[2]
     rest, _, below = text[end : end + _MAX_LINE].partition("\n")
     words = lead.strip()
+    if _is_code((before + head)[-_MAX_LINE:], text[end : end + _MAX_LINE]):
+        return "shown"
     if not words and is_blank(rest):
         return "lines"
     shown = (
@@ -43,6 +46,12 @@ def stands(text: str, begin: int, end: int, before: str = "") -> Standing:
         or _is_nested(lead, rest)
     )
     return "shown" if shown else "line"
+
+
+def _is_code(head: str, behind: str) -> bool:
+    """Whether inline code opens before it in its paragraph, and closes behind it, be it on other lines."""
+    opened = len(_INLINE.findall(head.rpartition("\n\n")[2])) % 2
+    return bool(opened) and _INLINE.search(behind.partition("\n\n")[0]) is not None
 
 
 def _is_listed(lead: str, rest: str) -> bool:

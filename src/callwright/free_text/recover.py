@@ -35,9 +35,9 @@ _PLACEHOLDER = re.compile(
 _BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
 # Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
 _OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
+_CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 # Said wherever it stands: what the model may have meant cannot even be asked about.
 _UNFINISHED: Final = ("incomplete_arguments", "argument_repeated", "malformed_call")
-_CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 
 
 class TextSegment(msgspec.Struct, frozen=True):
@@ -48,12 +48,16 @@ class TextSegment(msgspec.Struct, frozen=True):
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it."""
+    """A call, the text it was read from with its fence or marks, and what was repaired in it.
+
+    `complete` is False where words stand between the tokens of its JSON, or a name was given twice.
+    """
 
     name: str
     arguments: str
     text: str
     problems: tuple[Problem, ...] = ()
+    complete: bool = True
 
 
 Segment: TypeAlias = TextSegment | RecoveredCall
@@ -134,6 +138,9 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
     """
     if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
         return None
+    if candidate.place.doubt and candidate.calls:  # nobody may run it, so among words it is text
+        doubted = [_doubted(call.form.name, candidate.place) for call in candidate.calls]
+        return _Candidate(candidate.place, [], [*candidate.refused, *doubted])
     if respelled:
         return candidate
     calls = [call for call in candidate.calls if call.form.exact]
@@ -155,9 +162,7 @@ def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
         )
         for call in candidate.calls
     ]
-    return asked + [
-        _without_text(problem) for problem in candidate.refused if certain or problem.kind in _UNFINISHED
-    ]
+    return asked + [_without_text(problem) for problem in candidate.refused if certain or problem.kind in _UNFINISHED]
 
 
 def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
@@ -179,7 +184,11 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
-            pieces.append(RecoveredCall(call.form.name, call.arguments.text, written, tuple(problems)))
+            if place.doubt:
+                told = f"a call of {call.form.name!r} that is not certain: {place.doubt}"
+                problems.append(Problem("malformed_call", told, text=written))
+            kept = "" if place.doubt else written
+            pieces.append(RecoveredCall(call.form.name, call.arguments.text, kept, tuple(problems), not place.doubt))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
         at = place.end
     if text[at:]:
@@ -221,9 +230,6 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
                 return _Candidate(place, [], [])
             else:
                 candidate.refused.append(msgspec.structs.replace(judged, text=text))
-    if place.doubt and candidate.calls:
-        candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
-        candidate.calls = []
     return candidate
 
 

@@ -1,10 +1,11 @@
 """The gateway: OpenAI's endpoints over the configured models. Plain ASGI; what outlives a request is in the store."""
 
 import asyncio
+import itertools
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -18,8 +19,10 @@ from starlette.routing import Route, WebSocketRoute
 import callwright
 from callwright.errors import RequestError, UpstreamError, did_you_mean
 from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
-from callwright.gateway.access.keys import Keys, caller
+from callwright.gateway.access.connections import Connections
+from callwright.gateway.access.keys import Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
 from callwright.gateway.access.shared_counters import SharedCounters
@@ -30,6 +33,7 @@ from callwright.gateway.endpoints.conversations import ConversationsEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.http import (
+    DROPPED_HEADER,
     OUR_FAULT,
     ClientDisconnected,
     cancel_quietly,
@@ -43,6 +47,7 @@ from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.store.store import Store, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
+from callwright.wire.pass_rules import PassRules, told_dropped
 from callwright.wire.server import Health, ModelCard, ModelList
 
 __all__ = ["create_app"]
@@ -50,17 +55,22 @@ __all__ = ["create_app"]
 log = logging.getLogger("callwright.gateway")
 Handler = Callable[[Request], Awaitable[Response]]
 _PRUNED_EVERY_S: Final = 3_600.0
+# How often a process that makes responses in the background says that it lives; and how often, in these, it is looked
+# for what others have left.
+_BEAT_S: Final = 10.0
+_BEATS_BETWEEN: Final = 6
 
 
 def create_app(
-    config: Config, models: Mapping[str, Model] | None = None, counters: SharedCounters | None = None
+    config: Config, models: Mapping[str, Model] | None = None, counters: SharedCounters | None = None, worker: int = 0
 ) -> Starlette:
     """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
 
-    `models`: those of the configuration, where they have been built, and opened, already. `ledger`: where the limits of
-    keys are counted, if not in the application itself.
+    `models`: those of the configuration, where they have been built, and opened, already. `counters`: where the limits
+    of keys are counted, if not in the application itself; it is that of the workers of the configuration, of which this
+    is the one with the number `worker`.
     """
-    gateway = _Gateway(config, build_models(config) if models is None else models, counters)
+    gateway = _Gateway(config, build_models(config) if models is None else models, counters, worker)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -94,6 +104,7 @@ def create_app(
             Middleware(
                 AccessMiddleware,
                 gateway.keys,
+                gateway.clients,
                 gateway.admission,
                 (*config.server.hosts, config.server.host),
                 gateway.watch.contexts,
@@ -101,6 +112,7 @@ def create_app(
         ],
     )
     app.state.admission = gateway.admission
+    app.state.connections = Connections(config.limits.max_connections)
     app.router.redirect_slashes = False  # a redirect would have no body that a client could show
     return app
 
@@ -128,13 +140,25 @@ def _ends(asked: str, path: str) -> bool:
 def _identified(response: Response) -> Response:
     if (context := current()) is not None:
         response.headers["x-request-id"] = context.id
+        if context.not_passed:
+            response.headers[DROPPED_HEADER] = told_dropped(context.not_passed)
     return response
 
 
+def _widest(places: Sequence[frozenset[str] | None]) -> PassRules:
+    """What any of the models takes: a conversation is not yet one model's."""
+    schemes = None if None in places else frozenset(scheme for each in places for scheme in each or ())
+    return PassRules(media_urls=schemes)
+
+
 class _Gateway:
-    def __init__(self, config: Config, models: Mapping[str, Model], counters: SharedCounters | None) -> None:
+    def __init__(
+        self, config: Config, models: Mapping[str, Model], counters: SharedCounters | None, worker: int
+    ) -> None:
         self._server = config.server
-        self.admission = AdmissionControl(config.server.max_requests)
+        begin, workers = (0, 1) if counters is None else (counters_size(config.keys), config.server.workers)
+        self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
+        self.admission = AdmissionControl(config.server.max_requests, self.clients)
         self.watch = Observability(config, lambda: self.keys.left())
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
@@ -148,13 +172,14 @@ class _Gateway:
         self._store = (
             None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
-        self._pruning: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
         mends = config.server.history == "mend"
         turns = ResponseService(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self.admission)
-        self._conversations = ConversationsEndpoint(self._store, config.server, config.limits)
+        places = [model.passes.media_urls for model in self._models.values()]
+        self._conversations = ConversationsEndpoint(self._store, config.server, config.limits, _widest(places))
         self.socket = ResponsesSocket(turns, config.server, self.admission, self.watch.contexts)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
@@ -190,7 +215,7 @@ class _Gateway:
             ("GET", "/v1/models/{name:path}", self.show_model),
             ("GET", "/healthz", self.healthz),
             ("GET", "/openapi.json", self.describe),
-            *([("GET", "/metrics", self.watch.show)] if self._server.metrics else []),
+            *([("GET", "/metrics", self.metrics)] if self._server.metrics else []),
         ]
 
     async def open(self) -> None:
@@ -201,13 +226,14 @@ class _Gateway:
                 model.mode_selector.start()
         if self._store is not None:
             await self._store.open()
-            self._pruning = asyncio.create_task(self._prune(self._store))
+            await self._end_left(self._store)
+            self._tasks = [asyncio.create_task(work(self._store)) for work in (self._prune, self._tend)]
 
     async def close(self) -> None:
         self.admission.end()
         await self._responses.close()
-        if self._pruning is not None:
-            await cancel_quietly(self._pruning)
+        for task in self._tasks:
+            await cancel_quietly(task)
         await self._mcp.close()
         for model in self._models.values():
             await model.close()
@@ -223,6 +249,25 @@ class _Gateway:
             except StoreError as error:
                 log.warning("old responses could not be erased: %s", error)
             await asyncio.sleep(_PRUNED_EVERY_S)
+
+    async def _tend(self, store: Store) -> None:
+        """Say that this process lives while it makes responses in the background; see what dead ones have left."""
+        for beat in itertools.count(1):
+            await asyncio.sleep(_BEAT_S)
+            try:
+                if self._responses.makes_some:
+                    await store.beat()
+            except StoreError as error:
+                log.warning("that this process lives could not be noted: %s", error)
+            if beat % _BEATS_BETWEEN == 0:
+                await self._end_left(store)
+
+    async def _end_left(self, store: Store) -> None:
+        try:
+            if ended := await store.end_left():
+                log.warning("%d responses in the background were ended: the process that made them is gone", ended)
+        except StoreError as error:
+            log.warning("responses of ended processes could not be looked for: %s", error)
 
     def answer(self, handler: Handler, endpoint: str) -> Handler:
         """A handler whose errors are told the way OpenAI's API tells them. `endpoint` is the path of its route."""
@@ -258,6 +303,11 @@ class _Gateway:
         draining = self.admission.drained.is_set()
         health = Health(status="draining" if draining else "ok", version=callwright.__version__)
         return json_response(health, 503 if draining else 200)
+
+    async def metrics(self, request: Request) -> Response:
+        """The numbers of this gateway, for Prometheus: to a key those of its own, to an operator all."""
+        who = caller()
+        return await self.watch.show(request, None if who.is_operator else who.name)
 
     async def describe(self, _: Request) -> Response:
         """The OpenAPI document of this gateway."""

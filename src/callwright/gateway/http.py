@@ -19,6 +19,7 @@ from callwright.wire.errors import error_body, upstream_status
 from callwright.wire.sse import HEADERS, packed
 
 __all__ = [
+    "DROPPED_HEADER",
     "LARGE",
     "OUR_FAULT",
     "PROBLEMS_HEADER",
@@ -38,6 +39,8 @@ log = logging.getLogger("callwright.gateway")
 T = TypeVar("T")
 # Says what was wrong with an answer, and that it was mended or asked for again.
 PROBLEMS_HEADER = "x-callwright-problems"
+# Names the fields of a request that went to no server, because nobody here knows them.
+DROPPED_HEADER = "x-callwright-dropped-fields"
 OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )

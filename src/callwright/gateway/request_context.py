@@ -29,6 +29,7 @@ __all__ = [
     "current",
     "new_request_id",
     "note",
+    "note_dropped",
     "observer",
 ]
 
@@ -65,7 +66,8 @@ class RequestContext(Struct, kw_only=True):
     `id` is in the answer's headers, too; `caller` is the name of its key. `endpoint` is its path as the routes write
     it, `label` the model's name in the configuration, `error` the code or fault of what went wrong, `carrier` the
     headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others were waited for: a queue, a
-    model's server, tools. `dropped`: fields of the request that went to no server. `response_id` and `conversation_id`
+    model's server, tools. `dropped`: fields of the request that went to no server; `not_passed`: those of them that
+    nobody here knows, which the client is told. `response_id` and `conversation_id`
     are those of the Responses API. `span_ended` ends its span. `body` is set where requests are recorded.
     """
 
@@ -95,6 +97,7 @@ class RequestContext(Struct, kw_only=True):
     retries: int = 0
     ambiguous: Counter[str] = msgspec.field(default_factory=Counter)
     dropped: frozenset[str] = frozenset()
+    not_passed: frozenset[str] = frozenset()
     error: str | None = None
     refusal: Refusal | None = None
     keeps_body: bool = False
@@ -175,6 +178,13 @@ def note(response_id: str, conversation_id: str | None) -> None:
     """Which response the context that runs makes, and of which conversation."""
     if (context := _current.get()) is not None:
         context.response_id, context.conversation_id = response_id, conversation_id
+
+
+def note_dropped(names: frozenset[str]) -> None:
+    """These fields of the request that runs go to no server: nobody here knows them."""
+    if (context := _current.get()) is not None:
+        context.not_passed |= names
+        context.dropped |= names
 
 
 def new_request_id() -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "ExhaustedError",
     "RefusedError",
     "Syntax",
+    "TooLongError",
     "allowed_bytes",
     "random_text",
     "refusal",
@@ -64,6 +65,10 @@ class ExhaustedError(Exception):
     """The grammar asks for more work on a text than the engine does."""
 
 
+class TooLongError(Exception):
+    """A random text did not come to its end."""
+
+
 class _Bytes:
     """The vocabulary: a token for each byte, then the end."""
 
@@ -83,13 +88,17 @@ def _vocabulary() -> LLTokenizer:
 
 
 class Engine:
-    """One grammar. Raises `RefusedError` when it cannot be read, or not be run, or is not `wanted` any more."""
+    """One grammar. Raises `RefusedError` when it cannot be read, or not be run, or is not `wanted` any more.
+
+    `is_long`: its random texts are too long, as was found out.
+    """
 
     def __init__(self, syntax: Syntax, definition: str, wanted: Callable[[], bool] = lambda: True) -> None:
         if syntax == "regex":
             expression = regex_to_lark(definition, use_ascii="")
             definition = f"start: /{expression}/" if expression else 'start: ""'
         self._definition = definition
+        self.is_long = False
         _try_out(_built(definition, LLParserLimits(verbose_errors=False)), wanted)
         self.renew()
         _run(self.start(), wanted)
@@ -186,7 +195,9 @@ def _allowed_or_refused(reading: LLMatcher, wanted: Callable[[], bool]) -> list[
 
 
 def random_text(reading: LLMatcher, seed: int) -> bytes | None:
-    """A text of the grammar, mostly short and mostly printable; None when the walk did not come to an end."""
+    """A text of the grammar, mostly short and mostly printable; None when the walk came to where nothing can follow.
+    Raises `TooLongError` when it did not come to an end.
+    """
     chooser = Random(seed)
     text = bytearray()
     while len(text) < _HARD_BYTES:
@@ -200,7 +211,7 @@ def random_text(reading: LLMatcher, seed: int) -> bytes | None:
         if byte is None or not reading.try_consume_tokens([byte]):
             return None
         text.append(byte)
-    return None
+    raise TooLongError
 
 
 def _chosen(reading: LLMatcher, chooser: Random, *, late: bool) -> int | None:

@@ -15,14 +15,14 @@ import msgspec
 
 from callwright.errors import GrammarError
 from callwright.grammar.compile import compiled
-from callwright.grammar.engine import Engine, ExhaustedError, Syntax, allowed_bytes, random_text
+from callwright.grammar.engine import Engine, ExhaustedError, Syntax, TooLongError, allowed_bytes, random_text
 from callwright.grammar.expected import END, escaped, expected
 
 __all__ = ["Grammar", "Matcher", "Violation"]
 
 _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
-# Some walks get caught in what they cannot end.
+# Some walks get caught in what they cannot end. Where none of them ends, the texts are too long for a walk.
 _WALKS: Final = 4
 _STEP: Final = 4_096
 
@@ -105,10 +105,18 @@ class Grammar:
 
     def sample(self, seed: int = 0) -> str | None:
         """A text of the grammar, the same for the same seed; None when none was found."""
+        if self._engine.is_long:
+            return None
+        long_walks = 0
         for walk in range(_WALKS):
-            found = random_text(self._engine.start(), seed * _WALKS + walk)
+            try:
+                found = random_text(self._engine.start(), seed * _WALKS + walk)
+            except TooLongError:
+                long_walks += 1
+                continue
             if found is not None:
                 return found.decode()
+        self._engine.is_long = long_walks == _WALKS
         return None
 
 

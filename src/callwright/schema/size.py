@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from callwright.schema.resolve import pointed_at
 
-__all__ = ["has_more_parts", "has_more_returns", "pattern_size", "patterns"]
+__all__ = ["has_more_parts", "has_more_returns", "most_properties", "pattern_size", "patterns"]
 
 # References within references: more than anybody writes, less than the validator's stack bears.
 _MAX_CHAIN: Final = 100
@@ -151,6 +151,18 @@ def _parts(schema: object) -> Iterator[dict[str, Any]]:
         elif isinstance(value, dict):
             yield value
             waiting += value.values()
+
+
+def most_properties(schema: Mapping[str, Any]) -> int:
+    """How many properties a schema declares, its definitions apart; or one of those, where it declares more."""
+    defined = [schema[word].values() for word in _DEFINITIONS if isinstance(schema.get(word), Mapping)]
+    root = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    return max(map(_declared, (root, *(part for each in defined for part in each))))
+
+
+def _declared(schema: object) -> int:
+    named = (part.get("properties") for part in _parts(schema))
+    return sum(len(properties) for properties in named if isinstance(properties, Mapping))
 
 
 def patterns(schema: object) -> Iterator[str]:

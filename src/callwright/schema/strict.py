@@ -11,9 +11,11 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
+from callwright.limits import Limits
+from callwright.schema.size import most_properties
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["MAX_LEVELS", "TOO_DEEP", "levels", "schema_problems", "strict_problems"]
+__all__ = ["MAX_LEVELS", "TOO_DEEP", "levels", "schema_problems", "strict_problems", "too_many_properties"]
 
 # Levels of JSON that a schema may have: the validator compiles no more than 255.
 MAX_LEVELS: Final = 200
@@ -40,7 +42,7 @@ _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/
 # An escaped character, a class of characters, or what opens a group that looks around.
 _PATTERN_PART: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+(?:\]|\\?\Z)|(?P<around>\(\?<?[=!])", re.DOTALL)
 
-_MAX_PROPERTIES: Final = 5_000
+_MAX_PROPERTIES: Final = Limits().max_properties
 _MAX_NESTING: Final = 10
 _MAX_CHARACTERS: Final = 120_000
 _MAX_MEMBERS: Final = 1_000
@@ -65,6 +67,8 @@ def form_problems(schema: Schema) -> list[str]:
 
 def strict_problems(schema: Schema) -> list[str]:
     """Why OpenAI's strict mode refuses a schema, in its words, outermost first; empty when it accepts it."""
+    if (properties := most_properties(schema)) > _MAX_PROPERTIES:  # counted first: the rest takes longer
+        return [too_many_properties(properties, _MAX_PROPERTIES)]
     if malformed := schema_problems(schema) or list(_of_form(schema, _DRAFTS[:1])):
         return malformed
     defined = [(group, name) for group in _DEFINITIONS for name in _mapping(schema.get(group))]
@@ -131,7 +135,6 @@ class _Size:
 
     def __init__(self) -> None:
         self.nesting = 0
-        self.properties = 0
         self.characters = 0
         self.members = 0
 
@@ -200,8 +203,9 @@ def _of_object(context: str, node: Schema) -> Iterator[str]:
     if node.get("additionalProperties") is not False:
         yield f"{context}, 'additionalProperties' is required to be supplied and to be false."
     needed: Sequence[str] = node.get("required") or ()
+    given = frozenset(needed)
     for key in node["properties"]:
-        if "required" not in node or key not in needed:
+        if key not in given:
             yield (
                 f"{context}, 'required' is required to be supplied and to be an array including every key in "
                 f"properties. Missing '{key}'."
@@ -218,7 +222,6 @@ def _of_object(context: str, node: Schema) -> Iterator[str]:
 
 def _counted(path: Path, node: Schema, size: _Size) -> Iterator[str]:
     declared = _mapping(node.get("properties"))
-    size.properties += len(declared)
     size.characters += sum(map(len, declared))
     members = node.get("enum") or ()
     texts = [member for member in members if isinstance(member, str)]
@@ -238,15 +241,17 @@ def _of_sizes(sizes: Sequence[_Size], named: int) -> Iterator[str]:
     nesting = max(size.nesting for size in sizes)
     if nesting > _MAX_NESTING:
         yield f"{nesting} levels of nesting exceeds limit of {_MAX_NESTING}."
-    properties = max(size.properties for size in sizes)
-    if properties > _MAX_PROPERTIES:
-        yield _too_many(_MAX_PROPERTIES, "object properties", properties)
     members = sum(size.members for size in sizes)
     if members > _MAX_MEMBERS:
         yield _too_many(_MAX_MEMBERS, "enum values", members)
     characters = sum(size.characters for size in sizes) + named
     if characters > _MAX_CHARACTERS:
         yield _too_many(_MAX_CHARACTERS, "characters in names, enum values and const values", characters)
+
+
+def too_many_properties(got: int, most: int) -> str:
+    """What is wrong with a strict schema of so many properties."""
+    return _too_many(most, "object properties", got)
 
 
 def _too_many(most: int, what: str, got: int) -> str:

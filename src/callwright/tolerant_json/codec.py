@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode"]
+__all__ = ["NotJsonError", "decode", "encode", "same_json"]
 
 T = TypeVar("T")
 
@@ -15,10 +15,10 @@ class NotJsonError(ValueError):
 
 
 @overload
-def decode(text: str | bytes | msgspec.Raw) -> Any: ...
+def decode(text: str | bytes | bytearray | msgspec.Raw) -> Any: ...
 @overload
-def decode(text: str | bytes | msgspec.Raw, kind: type[T]) -> T: ...
-def decode(text: str | bytes | msgspec.Raw, kind: Any = Any) -> Any:
+def decode(text: str | bytes | bytearray | msgspec.Raw, kind: type[T]) -> T: ...
+def decode(text: str | bytes | bytearray | msgspec.Raw, kind: Any = Any) -> Any:
     """The value of a JSON text, checked against the type `kind` where one is given.
 
     Raises `NotJsonError`, also for texts nested too deeply and for lone surrogates.
@@ -52,3 +52,11 @@ def _whole(value: Any) -> Any:
         case dict():
             return {_whole(key): _whole(item) for key, item in value.items()}
     return value
+
+
+def same_json(one: str, other: str) -> bool:
+    """Whether two JSON texts are one value. What is no JSON is the same as itself only."""
+    try:
+        return one == other or encode(decode(one)) == encode(decode(other))
+    except NotJsonError:
+        return False

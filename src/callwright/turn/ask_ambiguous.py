@@ -7,7 +7,7 @@ answer, so that the server finds the prompt in its cache, and the reply is read 
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from callwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    RefusalDelta,
     Usage,
 )
 from callwright.parser import OutputParser, PassThrough
@@ -39,7 +40,13 @@ from callwright.turn.candidates import candidate_spans
 from callwright.turn.model import Model
 from callwright.turn.observe import AmbiguousOutcome, Observation
 from callwright.turn.plan import build_generation_request
-from callwright.upstreams.base import GenerationRequest, TextDelta, ToolCallDelta, UnparsedCallDelta
+from callwright.upstreams.base import (
+    FinishDelta,
+    GenerationRequest,
+    TextDelta,
+    ToolCallDelta,
+    UnparsedCallDelta,
+)
 
 __all__ = ["AmbiguousCalls", "AmbiguousReply", "ask_ambiguous", "question"]
 
@@ -100,6 +107,8 @@ class AmbiguousCalls:
             for event in held
             if isinstance(event, Problem) and event.kind == "ambiguous_call" and event.candidate is not None
         ]
+        if (allowed := self._conversation.allowed_tools) is not None:
+            found = [(event, call) for event, call in found if call.name in allowed]
         return found if self._conversation.parallel_tool_calls else found[:1]
 
     def release(self, *, run: bool) -> list[Event]:
@@ -121,14 +130,16 @@ class AmbiguousCalls:
         )
         out: list[Event] = [event for event in held if isinstance(event, ReasoningDelta)]
         at = 0
+        has_said = bool(self.said.removesuffix(text).strip())
         spans = candidate_spans(text, [call for _, call in asked])
         for number, ((problem, call), (begin, end)) in enumerate(zip(asked, spans, strict=True)):
-            out += _said(text[at:begin].rstrip())
+            out += _said(text[at:begin], apart=has_said and at > 0)
+            has_said = has_said or bool(text[at:begin].strip())
             began: tuple[Event, ...] = (CallStarted(number, call.name), ArgumentsDelta(number, call.arguments))
             told = replace(problem, call=number, text=text[begin:end])
             check.push((*began, told, CallEnded(number)), out)
             at = end
-        out += _said(text[at:].lstrip())
+        out += _said(text[at:], apart=has_said)
         settled = [problem for problem, _ in asked]
         for event in held:
             if isinstance(event, Finished):
@@ -138,9 +149,10 @@ class AmbiguousCalls:
         return out
 
 
-def _said(text: str) -> list[Event]:
-    """A text around calls; blanks alone say nothing."""
-    return [ContentDelta(text)] if text.strip() else []
+def _said(text: str, *, apart: bool) -> list[Event]:
+    """A text around calls; blanks alone say nothing. `apart`: it stands behind a call, and other text before that."""
+    words = text.strip() if apart else text.rstrip()
+    return [ContentDelta(f"\n\n{words}" if apart else words)] if words else []
 
 
 # --- the question ---
@@ -196,26 +208,31 @@ async def ask_ambiguous(
 
 async def _read(model: Model, generation: GenerationRequest, reply: AmbiguousReply) -> None:
     texts: list[str] = []
-    has_called = False
+    is_plain = True  # nothing but text came, and it was not cut off
     async with aclosing(model.upstream.stream(generation)) as batches:
         async for batch in batches:
             for delta in batch:
                 match delta:
                     case TextDelta(text):
                         texts.append(text)
-                    case ToolCallDelta() | UnparsedCallDelta():
-                        has_called = True
+                    case ToolCallDelta() | UnparsedCallDelta() | RefusalDelta():
+                        is_plain = False
+                    case FinishDelta(reason):
+                        is_plain = is_plain and reason == "stop"
                     case Usage():
                         reply.usage = delta
-    words = _words(generation, "".join(texts)).strip()
-    reply.outcome = "run" if words == _RUN and not has_called else "shown"
+    reply.outcome = "run" if is_plain and _words(generation, "".join(texts)) == _RUN else "shown"
 
 
 def _words(generation: GenerationRequest, text: str) -> str:
-    """The words of a reply, without the reasoning and the marks of messages in a dialect's output."""
+    """The words of a reply, without the reasoning and the marks of messages in a dialect's output; none where there are
+    marks of a call.
+    """
     if generation.dialect is None:
-        return text
+        return text.strip()
     start = generation.prompt.start if generation.prompt else "message"
     parser = OutputParser(get_dialect(generation.dialect), Toolset(()), PassThrough(), start)
-    events: Iterable[Event] = (*parser.feed(text), *parser.finish())
-    return "".join(event.text for event in events if isinstance(event, ContentDelta))
+    events = (*parser.feed(text), *parser.finish())
+    if any(isinstance(event, CallStarted) for event in events):
+        return ""
+    return "".join(event.text for event in events if isinstance(event, ContentDelta)).strip()

@@ -13,11 +13,13 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Problem
+from callwright.limits import Limits
 from callwright.parser import Reads
 from callwright.turn.observe import Observer
 from callwright.upstreams.base import (
     Upstream,
 )
+from callwright.wire.pass_rules import PassRules
 
 __all__ = ["AUTO", "MODES", "SIMULATED", "UNKNOWN", "Mode", "ModeSelector", "Model", "open_models"]
 
@@ -61,7 +63,8 @@ class Model(Struct, frozen=True):
 
     `output_parser` parses the text of a native server that does not parse itself. `mode_selector` chooses mode and
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
-    `observers` are called for each turn.
+    `observers` are called for each turn. `passes` says what of a request may go to the server; whoever takes requests
+    from others heeds it. `max_parameters`: so many of a call are read one by one.
     """
 
     name: str
@@ -84,6 +87,8 @@ class Model(Struct, frozen=True):
     output_parser: Reads | None = None
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()
+    passes: PassRules = PassRules()
+    max_parameters: int = Limits().max_parameters
 
     async def close(self) -> None:
         """Close all connections."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
 from callwright.events import (
     ArgumentsDelta,
@@ -49,10 +50,11 @@ class _Call(Struct):
 class NativeCalls:
     """Passes a server's deltas to a filter as events, calls one after the other as in OpenAI's API."""
 
-    def __init__(self, filter_: Filter) -> None:
+    def __init__(self, filter_: Filter, tools: Toolset) -> None:
         self._filter = filter_
-        self._calls: dict[int, _Call] = {}  # by the server's index: those that are not over, in order
-        self._seen = 0
+        self._tools = tools
+        self._calls: dict[int, _Call] = {}  # by their own index: those that are not over, in order
+        self._latest: dict[int, _Call] = {}  # by the server's index
         self._all: list[_Call] = []
 
     @property
@@ -74,7 +76,9 @@ class NativeCalls:
 
     def call(self, delta: ToolCallDelta) -> list[Event]:
         """A delta of a call."""
-        call = self._calls.get(delta.index) or self._begun(delta.index)
+        call = self._latest.get(delta.index)
+        if call is None or call.index not in self._calls or _is_another(call, delta):
+            call = self._begun(delta.index)
         arguments = delta.arguments
         if arguments:
             call.said.append(arguments)
@@ -83,24 +87,46 @@ class NativeCalls:
         if call.started and len(self._calls) == 1:  # by far the most frequent
             return self._pushed([ArgumentsDelta(call.index, arguments)]) if arguments else []
         call.id = call.id or delta.id
-        call.name = call.name or delta.name or ""
+        if delta.name and not call.started:
+            call.name = self._joined(call.name, delta.name) if call.name else delta.name
         if arguments:
             call.waiting.append(arguments)
         return self._pushed(self._ready())
 
     def _begun(self, index: int) -> _Call:
-        call = self._calls[index] = _Call(_FIRST + self._seen, JsonScanner())
+        call = _Call(_FIRST + len(self._all), JsonScanner())
+        self._latest[index] = self._calls[call.index] = call
         self._all.append(call)
-        self._seen += 1
         return call
+
+    def _joined(self, name: str, piece: str) -> str:
+        """A name with another piece of it: some servers cut names, others say the whole name each time, or all of it so
+        far.
+        """
+        together = name + piece
+        if together in self._tools or self._may_go_on(together):
+            return together
+        if name in self._tools or piece == name:
+            return name
+        return piece if piece.startswith(name) else together
+
+    def _may_go_on(self, name: str) -> bool:
+        """Whether a tool's name begins like that and is longer."""
+        return any(len(known) > len(name) and known.startswith(name) for known in self._tools.names())
+
+    def _has_name(self, call: _Call) -> bool:
+        """Whether the name is all of it: no tool has a longer one, or arguments have come."""
+        return bool(call.name) and (bool(call.said) or (call.name in self._tools and not self._may_go_on(call.name)))
 
     def end(self, *, cut: bool = False) -> list[Event]:
         """The answer is over; `cut`: it hit a limit."""
         events: list[Event] = []
         for call in self._calls.values():
             events += _out(call)
-            # An object that was begun and not closed is not all of the arguments, whatever the server says of its end.
-            begun = "".join(call.said).lstrip().startswith("{")
+            # An object that was begun and not closed is not all of the arguments, whatever the server says of its end;
+            # nor is nothing where something has to be.
+            said = "".join(call.said).lstrip()
+            begun = said.startswith("{") or (not said and self._tools.requires_something(call.name))
             events.append(CallEnded(call.index, complete=call.whole or not (cut or begun)))
         self._calls.clear()
         return self._pushed(events)
@@ -110,7 +136,7 @@ class NativeCalls:
         events: list[Event] = []
         for number, call in list(self._calls.items()):
             over = call.whole and len(self._calls) > 1
-            if call.name or over:
+            if over or self._has_name(call):
                 events += _out(call)
             if not over:
                 break
@@ -192,6 +218,11 @@ def _take_out(call: Call | None, events: list[Event]) -> None:
     assert isinstance(said, ContentDelta)
     ((begin, end),) = candidate_spans(said.text, [call])
     events[at] = ContentDelta(f"{said.text[:begin].rstrip()}{said.text[end:]}")
+
+
+def _is_another(call: _Call, delta: ToolCallDelta) -> bool:
+    """Whether a delta under the index of a call begins another one: a name and arguments, behind all of its own."""
+    return call.whole and bool(delta.name and delta.arguments.strip()) and (delta.id is None or delta.id != call.id)
 
 
 def _same(one: str, other: str) -> bool:

@@ -8,16 +8,18 @@ on.
 
 import logging
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from callwright.calls.aliases import ParameterAliases
 from callwright.conversation import Conversation
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import CallwrightError, RequestError, UpstreamError
 from callwright.events import (
     AnnotationsDelta,
     ArgumentsDelta,
@@ -48,6 +50,7 @@ from callwright.upstreams.timings import RequestTimings
 __all__ = ["AmbiguousOutcome", "Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
 
 log = logging.getLogger("callwright")
+E = TypeVar("E", bound=BaseException)
 
 # Events that are text, of which nothing is noted.
 _TEXT: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta, Markup)
@@ -199,7 +202,7 @@ class Observation(Struct):
     def failed(self, error: UpstreamError | RequestError | TimeoutError) -> None:
         """The latest attempt has failed."""
         if not isinstance(error, TimeoutError):
-            self.asked[-1].failure = error
+            self.asked[-1].failure = _without_frames(error)
         self.asked[-1].timings.ended_s = time.monotonic()
 
     def events(self, batch: Sequence[Event | Usage]) -> None:
@@ -231,7 +234,7 @@ class Observation(Struct):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.error = error
+        self.error = _without_frames(error) if error is not None else None
         self.ended_s = time.monotonic()
         if self.asked and (last := self.asked[-1].timings).ended_s is None:
             last.ended_s = self.ended_s
@@ -240,6 +243,13 @@ class Observation(Struct):
                 ended()
             except Exception:
                 log.exception("an observer failed at the end of a turn")
+
+
+def _without_frames(error: E) -> E:
+    """A copy for observers. The error itself holds the frames that it went through, and these the observation and all
+    that was read of the answer: a circle, whose memory would come back when the garbage collector happens to run.
+    """
+    return copy(error) if isinstance(error, CallwrightError | TimeoutError | CancelledError | GeneratorExit) else error
 
 
 Ended: TypeAlias = Callable[[], None]

@@ -117,6 +117,7 @@ class GenerationReader:
             allowed=conversation.allowed_tools,
             hints=model.hints,
             is_text=KnownTexts(conversation),
+            max_parameters=model.max_parameters,
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
@@ -146,7 +147,7 @@ class GenerationReader:
     def _native(self) -> NativeCalls:
         """The calls that the server has parsed itself: none in mode raw, so made on first use."""
         if self._native_calls is None:
-            self._native_calls = NativeCalls(self._check)
+            self._native_calls = NativeCalls(self._check, self._tools)
         return self._native_calls
 
     def read(self, delta: Delta) -> list[Event]:
@@ -198,6 +199,8 @@ class GenerationReader:
                 case TextSegment(words, problem):
                     out += self._native.text(words) if words.strip() else []
                     out += [problem] if problem else []
+                case RecoveredCall(complete=False):
+                    out += piece.problems  # their text is the call
                 case RecoveredCall(name, arguments, _, problems):
                     out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
                 case _:

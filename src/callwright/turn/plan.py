@@ -1,13 +1,13 @@
 """Builds the request to the upstream: mode, prompt or messages, tools, constraint. A pure function of its arguments."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
-from callwright.conversation import Conversation, NamedTool
+from callwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
 from callwright.dialects.base import RenderOptions, get_dialect
 from callwright.dialects.detect import history_form
 from callwright.errors import ConfigError
@@ -20,7 +20,29 @@ from callwright.upstreams.base import (
     GenerationRequest,
 )
 
-__all__ = ["build_generation_request"]
+__all__ = ["build_generation_request", "is_large"]
+
+# From so many items or characters on, to render a conversation takes more than some milliseconds.
+_MANY_ITEMS: Final = 100
+_MANY_CHARACTERS: Final = 65_536
+
+
+def is_large(conversation: Conversation) -> bool:
+    """Whether it takes its time to build a request of this conversation."""
+    items = conversation.items
+    if len(items) > _MANY_ITEMS:
+        return True
+    return sum(map(_characters, items)) > _MANY_CHARACTERS
+
+
+def _characters(item: Item) -> int:
+    match item:
+        case Message(parts=parts) | CallOutput(parts=parts):
+            return sum(len(part.text) for part in parts if isinstance(part, TextPart))
+        case Call():
+            return len(item.arguments)
+        case _:
+            return len(item.text)
 
 
 def build_generation_request(

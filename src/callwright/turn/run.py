@@ -5,9 +5,11 @@ upstream raises out of the stream, before or after the first event. Retries foll
 what may be a call and may not is asked about (`callwright.turn.ask_ambiguous`).
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -19,7 +21,8 @@ from callwright.turn.ask_ambiguous import AmbiguousCalls, AmbiguousReply, ask_am
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
 from callwright.turn.output import ObservedAttempt, unread_call
-from callwright.turn.plan import build_generation_request
+from callwright.turn.plan import build_generation_request, is_large
+from callwright.turn.portions import Pause, portions
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
@@ -70,7 +73,7 @@ async def run_turn(
 
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
-            generation = build_generation_request(model, conversation, fields, today)
+            generation = await _built(model, conversation, fields, today)
             timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
             generation = replace(generation, streamed=streamed or model.force_stream, timings=timings)
             raw: Raw | None = None
@@ -79,15 +82,17 @@ async def run_turn(
             attempt = ObservedAttempt(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
+                    pause = Pause()
                     async for batch in batches:
-                        events = attempt.read(batch)
-                        if mode_selector is not None and (unread := unread_call(events)):
-                            await mode_selector.instead(
-                                model, unread
-                            )  # this answer is salvaged here, the next request goes out in the new mode
-                        if events and (certain := passed(events)):
-                            has_sent = True
-                            yield certain
+                        for portion in portions(batch):
+                            events = attempt.read(portion)
+                            if mode_selector is not None and (unread := unread_call(events)):
+                                # this answer is salvaged here, the next request goes out in the new mode
+                                await mode_selector.instead(model, unread)
+                            if events and (certain := passed(events)):
+                                has_sent = True
+                                yield certain
+                            await pause.maybe()
                 if certain := passed(attempt.finish()):
                     has_sent = True
                     yield certain
@@ -117,7 +122,8 @@ async def run_turn(
             reply = AmbiguousReply()
             in_time_s = deadline - time.monotonic()
             if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):
-                generation = question(model, conversation, fields, today, ambiguous.said, calls)
+                asks = partial(question, model, conversation, fields, today, ambiguous.said, calls)
+                generation = await asyncio.to_thread(asks) if is_large(conversation) else asks()
                 reply = await ask_ambiguous(model, generation, in_time_s, seen)
                 counted = _sum(counted, reply.usage)
             left = [*left, *ambiguous.release(run=reply.outcome == "run")]
@@ -130,6 +136,20 @@ async def run_turn(
             yield last
         if unmet is not None:
             raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
+
+
+async def _built(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
+    """The request to the upstream. A large one is rendered beside the event loop, on which others wait."""
+    if is_large(conversation):
+        return await asyncio.to_thread(_rendered, model, conversation, fields, today)
+    return build_generation_request(model, conversation, fields, today)
+
+
+def _rendered(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
+    generation = build_generation_request(model, conversation, fields, today)
+    if generation.prompt is not None:
+        _ = generation.prompt.wire_text  # kept with the prompt, for who sends it
+    return generation
 
 
 def _sum(counted: Usage | None, more: Usage | None) -> Usage | None:

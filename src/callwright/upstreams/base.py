@@ -50,7 +50,9 @@ class ReasoningTextDelta(Struct, frozen=True, gc=False):
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False):
-    """A piece of a call that the server has parsed. `index` is the server's; `id` and `name` come once, or never."""
+    """A piece of a call that the server has parsed. `index` is the server's; `id` comes once, or never; `name` too, or
+    in pieces, or again.
+    """
 
     index: int
     id: str | None = None

@@ -1,18 +1,15 @@
 """Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
 
-Reads what servers really send: reasoning under two names, refusals and annotations, tool calls without an index, whole
-calls in one chunk, arguments as objects, the old `function_call`, an answer that is not streamed, and an error of the
-server's own parser in place of a call. A server is not sent what it does not support.
+A server is not sent what it does not support. `chat_answers` reads what it answers; an error of the server's own parser
+in place of a call is read here.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.constraints.compile import Compiled
@@ -20,25 +17,15 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
+from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
-from callwright.upstreams.base import (
-    Delta,
-    Deltas,
-    FinishDelta,
-    GenerationRequest,
-    ReasoningTextDelta,
-    Server,
-    TextDelta,
-    ToolCallDelta,
-    UnparsedCallDelta,
-)
+from callwright.upstreams.base import Deltas, FinishDelta, GenerationRequest, Server, UnparsedCallDelta
+from callwright.upstreams.chat_answers import ChatAnswer
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
-__all__ = ["AnswerFields", "ChatUpstream", "CountedTokens", "SaidOnce", "streaming"]
+__all__ = ["ChatUpstream", "streaming"]
 
-_REASONS: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 # The dialect whose calls are plain JSON. A JSON Schema can enforce only such calls, so servers that take nothing else
 # get one for every dialect: each parses plain JSON where a call is required.
 _JSON: Final = "json"
@@ -61,11 +48,12 @@ class ChatUpstream(ConstrainedUpstream):
         url: str,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
         *,
         server: Server = "openai",
     ) -> None:
         self._server: Server = server
-        super().__init__(url, headers, timeouts)
+        super().__init__(url, headers, timeouts, limits)
 
     def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
         if self._server == "openai":
@@ -85,7 +73,7 @@ class ChatUpstream(ConstrainedUpstream):
             **_offered(generation, self._server),
             **constraining,
         }
-        reader = _Choices()
+        reader = ChatAnswer(self.name, self._limits.max_answer_calls)
         try:
             async with aclosing(self.events("/chat/completions", body, reader, generation.headers)) as batches:
                 async for deltas in batches:
@@ -177,172 +165,3 @@ _OWN_FORMAT: Final[Mapping[Server, ConstraintEncoding]] = {
     "vllm": ConstraintEncoding("xgrammar", _shown_vllm_tag),
     "sglang": ConstraintEncoding("xgrammar", _shown_sglang_tag),
 }
-
-
-class _Function(Struct):
-    name: str | None = None
-    arguments: Any = None
-
-
-_NO_FUNCTION: Final = _Function()
-
-
-class _Call(Struct):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-
-
-class _Part(Struct):
-    text: str | None = None
-    refusal: str | None = None
-
-
-class _Delta(Struct):
-    content: str | list[_Part] | None = None
-    refusal: Any = None
-    annotations: Any = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[_Call] | None = None
-    function_call: _Function | None = None
-
-
-class _Choice(Struct):
-    delta: _Delta | None = None
-    message: _Delta | None = None
-    finish_reason: str | None = None
-    logprobs: dict[str, Any] | None = None
-
-
-class CountedTokens(Struct):
-    """`usage` of an answer, with the fields that servers send."""
-
-    class Prompt(Struct):
-        cached_tokens: int | None = None
-
-    class Completion(Struct):
-        reasoning_tokens: int | None = None
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: Prompt | None = None
-    completion_tokens_details: Completion | None = None
-
-    def usage(self) -> Usage:
-        """The token counts; a missing one is 0."""
-        return Usage(
-            prompt_tokens=self.prompt_tokens or 0,
-            completion_tokens=self.completion_tokens or 0,
-            cached_tokens=(self.prompt_tokens_details and self.prompt_tokens_details.cached_tokens) or 0,
-            reasoning_tokens=(self.completion_tokens_details and self.completion_tokens_details.reasoning_tokens) or 0,
-        )
-
-
-class AnswerFields(Struct, kw_only=True):
-    """What an answer, and each chunk of one, says of itself. A server may send anything there: only texts are read."""
-
-    system_fingerprint: Any = None
-    service_tier: Any = None
-
-
-class SaidOnce:
-    """Passes on what the chunks of an answer say of it where it is new: they repeat it."""
-
-    def __init__(self) -> None:
-        self.said: tuple[object, object] = (None, None)
-
-    def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
-        """Append a delta where the chunk says something new."""
-        said = (event.system_fingerprint, event.service_tier)
-        if said != self.said:
-            self.said = said
-            deltas.append(AnswerMetadata(*(value if isinstance(value, str) else None for value in said)))
-
-
-class _Chunk(AnswerFields, kw_only=True):
-    choices: list[_Choice] | None = None
-    usage: CountedTokens | None = None
-
-
-class _Choices:
-    """Reads the chunks of one answer. It numbers the calls itself: the indexes of servers are not reliable."""
-
-    kind = _Chunk
-
-    def __init__(self) -> None:
-        self._calls = 0
-        self._number: dict[int, int] = {}  # by the server's index
-        self._ids: dict[int, str] = {}
-        self._of_answer = SaidOnce()
-        self.has_begun = False
-        self.has_said = False
-        self.has_stopped = False
-
-    def read(self, event: _Chunk, deltas: list[Delta]) -> None:
-        """Append the deltas of a chunk, or of a whole answer that was not streamed."""
-        if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
-            self._of_answer.read(event, deltas)
-        for choice in event.choices or ():
-            if delta := choice.delta or choice.message:
-                self._read_message(delta, choice.logprobs, deltas)
-            elif choice.logprobs:
-                deltas.append(TextDelta("", choice.logprobs))
-            if choice.finish_reason:
-                self.has_stopped = True
-                deltas.append(FinishDelta(_REASONS.get(choice.finish_reason, "stop")))
-        if event.usage:
-            deltas.append(event.usage.usage())
-
-    def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
-        if reasoning := delta.reasoning_content or delta.reasoning:
-            out.append(ReasoningTextDelta(reasoning))
-        content = delta.content
-        if delta.refusal or delta.annotations or isinstance(content, list):
-            self._read_parts(delta, logprobs, out)
-        elif content or logprobs:
-            self.has_said = self.has_said or bool(content)
-            out.append(TextDelta(content or "", logprobs))
-        if delta.tool_calls:
-            out += map(self._call, delta.tool_calls)
-        if delta.function_call:
-            out.append(self._call(_Call(0, None, delta.function_call)))
-
-    def _read_parts(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
-        """Content with a refusal, with annotations, or in parts."""
-        parts = delta.content if isinstance(delta.content, list) else [_Part(delta.content)]
-        text = "".join(part.text or "" for part in parts)
-        refusal = delta.refusal if isinstance(delta.refusal, str) else ""
-        refusal = refusal or "".join(part.refusal or "" for part in parts)
-        if text or (logprobs and not refusal):
-            self.has_said = self.has_said or bool(text)
-            out.append(TextDelta(text, logprobs))
-        if refusal:
-            out.append(RefusalDelta(refusal, None if text else logprobs))
-        found = delta.annotations if isinstance(delta.annotations, list) else []
-        if annotations := tuple(one for one in found if isinstance(one, dict)):
-            out.append(AnnotationsDelta(annotations))
-
-    def _call(self, call: _Call) -> ToolCallDelta:
-        function = call.function or _NO_FUNCTION
-        arguments = function.arguments
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        return ToolCallDelta(self._which(call, function), call.id, function.name, arguments)
-
-    def _which(self, call: _Call, function: _Function) -> int:
-        """The number of the call that a delta belongs to.
-
-        Another id than the open call's begins a new call, whatever the index says: some servers give every call index
-        0. With neither index nor id, a name begins one.
-        """
-        index = call.index if call.index is not None else -1
-        number = self._number.get(index)
-        known = self._ids.get(number) if number is not None else None
-        other = bool(call.id and known and call.id != known)
-        if number is None or other or (index < 0 and not call.id and function.name):
-            number = self._number[index] = self._calls
-            self._calls += 1
-        if call.id:
-            self._ids[number] = call.id
-        return number

@@ -6,21 +6,23 @@ rendered.
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
-from callwright.events import Usage
+from callwright.limits import Limits
 from callwright.prompt import Prompt
+from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
-from callwright.upstreams.chat import AnswerFields, CountedTokens, SaidOnce, streaming
+from callwright.upstreams.chat import streaming
+from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, SaidOnce, finish_of, text_pieces
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
-__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionsUpstream", "ServerKind"]
+__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionAnswer", "CompletionsUpstream", "ServerKind"]
 
 # The servers whose completion endpoint is known; `openai` is any other.
 ServerKind: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
@@ -44,11 +46,14 @@ class CompletionsUpstream(ConstrainedUpstream):
         url: str,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
         *,
         flavour: ServerKind = "openai",
     ) -> None:
         self._way = _WAYS[flavour]
-        super().__init__(url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts)
+        super().__init__(
+            url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts, limits
+        )
 
     def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
         return () if self._way.spelling is None else (self._way.spelling,)
@@ -58,25 +63,38 @@ class CompletionsUpstream(ConstrainedUpstream):
         if generation.timings is not None:
             generation.timings.dropped = CHAT_ONLY.intersection(generation.fields)
         body = {**way.body(generation), **constraining}
-        return self.events(way.path, body, _Pieces(way, generation), generation.headers)
+        return self.events(way.path, body, CompletionAnswer(way, self.name, _own_stops(generation)), generation.headers)
 
 
-class _Pieces:
-    """Reads the events of one completion; an `EventReader`."""
+class CompletionAnswer:
+    """Reads the events of one completion; an `EventReader`. `name` is the server's, for the log, `own_stops` are the
+    client's stop strings.
+    """
 
-    def __init__(self, way: "_Way", generation: GenerationRequest) -> None:
+    def __init__(self, way: "_Way", name: str, own_stops: Sequence[str] = ()) -> None:
         self.kind: type[Any] = way.chunk
         self.has_stopped = False
-        self._read = way.read
-        self._generation = generation
+        self._way = way
+        self._own_stops = own_stops
         self._of_answer = SaidOnce()
+        self._odd = OddForms(name)
+        self._halves = HalfCharacters()
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
         """See `EventReader`."""
         if isinstance(event, AnswerFields):
             self._of_answer.read(event, deltas)
-        if self._read(event, deltas, self._generation):
-            self.has_stopped = True
+        for delta in self._way.read(event, self._odd, self._own_stops):
+            match delta:
+                case TextDelta(text):
+                    pieces = text_pieces(self._halves.joined("", text))
+                    deltas += [delta] if pieces[0] is text else [TextDelta(piece) for piece in pieces if piece]
+                case FinishDelta():
+                    self.has_stopped = True
+                    deltas += [TextDelta(text) for _, text in self._halves.left()]
+                    deltas.append(delta)
+                case _:
+                    deltas.append(delta)
 
 
 def _own_stops(generation: GenerationRequest) -> list[str]:
@@ -159,7 +177,7 @@ def _constrained_llamacpp(found: Compiled) -> dict[str, Any]:
 
 
 class _Choice(Struct):
-    index: int = 0
+    index: int | None = None
     text: str | None = None
     finish_reason: str | None = None
 
@@ -169,51 +187,48 @@ class _Chunk(AnswerFields, kw_only=True):
     usage: CountedTokens | None = None
 
 
-def _read_openai(chunk: _Chunk, deltas: list[Delta], _: GenerationRequest) -> bool:
-    """Append the deltas of a chunk; answers whether the answer is over."""
-    stopped = False
+def _read_openai(chunk: _Chunk, odd: OddForms, _: Sequence[str]) -> Iterator[Delta]:
+    """The deltas of a chunk."""
     for choice in chunk.choices or ():
-        if choice.index:  # a server's own field may ask for several answers: only the first counts
+        if not odd.is_answer(choice.index):  # a server's own field may ask for several answers
             continue
         if choice.text:
-            deltas.append(TextDelta(choice.text))
+            yield TextDelta(choice.text)
         if choice.finish_reason:
-            deltas.append(FinishDelta("length" if choice.finish_reason == "length" else "stop"))
-            stopped = True
+            yield FinishDelta("length" if finish_of(choice.finish_reason, odd) == "length" else "stop")
     if chunk.usage:
-        deltas.append(chunk.usage.usage())
-    return stopped
+        yield chunk.usage.usage(odd)
 
 
 class _LlamaTimings(Struct):
-    cache_n: int | None = None
+    cache_n: int | float | None = None
 
 
 class _LlamaChunk(Struct):
-    index: int = 0
+    index: int | None = None
     content: str | None = None
     stop: bool = False
     stop_type: str | None = None
     stopping_word: str = ""
-    tokens_evaluated: int | None = None
-    tokens_predicted: int | None = None
+    tokens_evaluated: int | float | None = None
+    tokens_predicted: int | float | None = None
     timings: _LlamaTimings | None = None
 
 
-def _read_llamacpp(chunk: _LlamaChunk, deltas: list[Delta], generation: GenerationRequest) -> bool:
+def _read_llamacpp(chunk: _LlamaChunk, odd: OddForms, own_stops: Sequence[str]) -> Iterator[Delta]:
     """The same for llama.cpp's own endpoint."""
-    if chunk.index:
-        return False
+    if not odd.is_answer(chunk.index):
+        return
     if chunk.content:
-        deltas.append(TextDelta(chunk.content))
+        yield TextDelta(chunk.content)
     if chunk.stop:
         # It leaves the stop out of the text, which may be all that ends a call.
-        if chunk.stopping_word and chunk.stopping_word not in _own_stops(generation):
-            deltas.append(TextDelta(chunk.stopping_word))
-        cached = (chunk.timings and chunk.timings.cache_n) or 0
-        deltas.append(Usage(chunk.tokens_evaluated or 0, chunk.tokens_predicted or 0, cached_tokens=cached))
-        deltas.append(FinishDelta("length" if chunk.stop_type == "limit" else "stop"))
-    return chunk.stop
+        if chunk.stopping_word and chunk.stopping_word not in own_stops:
+            yield TextDelta(chunk.stopping_word)
+        cached = chunk.timings.cache_n if chunk.timings else None
+        counts = CountedTokens(chunk.tokens_evaluated, chunk.tokens_predicted, CountedTokens.Prompt(cached))
+        yield counts.usage(odd)
+        yield FinishDelta("length" if chunk.stop_type == "limit" else "stop")
 
 
 class _Way(Struct, frozen=True):
@@ -222,7 +237,7 @@ class _Way(Struct, frozen=True):
     path: str
     body: Callable[[GenerationRequest], dict[str, Any]]
     chunk: type[Any]
-    read: Callable[[Any, list[Delta], GenerationRequest], bool]
+    read: Callable[[Any, OddForms, Sequence[str]], Iterator[Delta]]
     spelling: ConstraintEncoding | None = None
 
 

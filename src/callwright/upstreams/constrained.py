@@ -20,6 +20,7 @@ from callwright.constraints.compile import Compiled, Target, compiled, constrain
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary
 from callwright.errors import RequestError, UpstreamError
+from callwright.limits import Limits
 from callwright.upstreams.base import Deltas, GenerationRequest
 from callwright.upstreams.http import HttpUpstream, Timeouts
 
@@ -99,8 +100,14 @@ class Grammars:
 class ConstrainedUpstream(HttpUpstream):
     """A server that is sent the constraint of a generation, if it takes one."""
 
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
-        super().__init__(url, headers, timeouts)
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(url, headers, timeouts, limits)
         self._refusals: dict[bytes, int] = {}  # how many ways the server has refused, by the constraint's key
         self._grammars = Grammars(self.name)
 

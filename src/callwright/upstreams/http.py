@@ -4,15 +4,13 @@ Knows no API beyond the path: an `EventReader` turns events into deltas.
 """
 
 import asyncio
+import math
 import os
 import re
-import socket
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import cache
-from io import BytesIO
+from contextlib import aclosing, contextmanager, suppress
+from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -20,8 +18,11 @@ import aiohttp
 from msgspec import Struct
 
 from callwright.errors import RequestError, UpstreamError
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.upstreams.sse_lines import SseLines, TooLongLineError
+from callwright.limits import Limits
+from callwright.tolerant_json.codec import NotJsonError, encode
+from callwright.upstreams.answers import UnreadableError, read_json
+from callwright.upstreams.connection import AT_ONCE, Connections, Timeouts, TooLargeError, TooSlowError, pieces, whole
+from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
 __all__ = [
     "EventReader",
@@ -39,7 +40,7 @@ D = TypeVar("D")
 
 _MAX_ERROR_BYTES = 1_048_576  # some errors quote the model's output
 _MAX_TOLD = 500
-_SMALL_BYTES = 65_536
+_MAX_NESTED = 8  # levels of an error in which its words are looked for
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
 # Statuses that blame the request.
@@ -58,48 +59,18 @@ _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
 _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+_DAY_S = 86_400
 # Paths of OpenAI's API below `/v1`.
 _BELOW_V1 = ("/chat/completions", "/completions", "/models")
 
 
-class Timeouts(Struct, frozen=True):
-    """Seconds to wait for a connection, and between two reads of a streamed answer. An answer that is not streamed may
-    take twice as long as such a pause.
-    """
-
-    connect_s: float = 10.0
-    idle_s: float = 300.0
-
-    @property
-    def whole_s(self) -> float:
-        """Seconds to wait for an answer that is not streamed."""
-        return 2 * self.idle_s
-
-
-class _Way(Struct):
-    """How a request goes out. `is_new`: over a fresh connection, not one that was kept alive."""
-
-    is_new: bool = False
-
-
-# For the request that is being sent. A context variable, as aiohttp may open the socket in a task of its own.
-_sending: ContextVar[_Way | None] = ContextVar("callwright_sending", default=None)
-
-
-@cache
-def _patience(connect_s: float, silent_s: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silent_s)
-
-
-def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    if (way := _sending.get()) is not None:
-        way.is_new = True
-    family, kind, protocol, *_ = address
-    return socket.socket(family, kind, protocol)
-
-
 class _Failure(Struct):
+    """An error in place of an answer: under `error`, or all of it where it says that it is one."""
+
     error: Any = None
+    object: Any = None
+    type: Any = None
 
 
 class _Model(Struct):
@@ -124,7 +95,7 @@ def credentials_in(url: str) -> list[str]:
     return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]
 
 
-def told_error(body: bytes) -> str:
+def told_error(body: bytes | bytearray) -> str:
     """The message in an error's body, whatever form a server gave it."""
     return _words(_error_of(body))
 
@@ -143,15 +114,22 @@ class EventReader(Protocol[T, D]):
 class HttpUpstream:
     """The connections to one server. `headers` are sent with every request; keys in them never show up in errors."""
 
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self.url = url.rstrip("/")
         self.name = without_credentials(self.url)
-        self._headers = dict(headers or {})
-        values = [part for value in self._headers.values() for part in value.split()]
+        values = [part for value in (headers or {}).values() for part in value.split()]
         values += credentials_in(self.url)
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
-        self._session: aiohttp.ClientSession | None = None
+        self._limits = limits or Limits()
+        usual = {"content-type": "application/json", "accept": "text/event-stream"}
+        self._connections = Connections({**usual, **(headers or {})}, self._timeouts)
 
     async def open(self) -> None:
         """Nothing to do: connections are opened when they are needed."""
@@ -159,22 +137,24 @@ class HttpUpstream:
     async def models(self) -> list[str]:
         """The models that `GET /models` lists. Raises `UpstreamError` if the server answers anything else."""
         path = "/models"
-        timeout = aiohttp.ClientTimeout(total=_LISTING_S)
         with self._named_failures(_LISTING_S):
-            async with self._client().get(self.url + path, timeout=timeout, allow_redirects=False) as response:
-                body = await response.read()
-                if response.status >= _REDIRECTS:
-                    raise self._answered(response, path, self._told(_error_of(body)))
+            # Connections are opened anew where a kept one was closed, and all of that may take no longer than this.
+            async with asyncio.timeout(_LISTING_S):
+                response = await self._connections.send("GET", self.url + path, None, None, _LISTING_S)
+                async with response:
+                    if response.status >= _REDIRECTS:
+                        raise self._answered(response, path, self._told(_error_of(await self._error_body(response))))
+                    body = await whole(response, self._limits.max_answer_bytes, _LISTING_S)
         try:
-            return [model.id for model in decode(body, _ModelList).data]
+            return [model.id for model in read_json(body, _ModelList, self._limits.max_answer_values).data]
         except NotJsonError as error:
             raise self._lied(f"answered no list of models ({error})", body[:_MAX_TOLD]) from error
+        except UnreadableError as error:
+            raise self._failed(str(error), "protocol") from error
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._connections.close()
 
     async def events(
         self, path: str, body: Mapping[str, Any], reader: EventReader[T, D], headers: Mapping[str, str] | None = None
@@ -187,67 +167,68 @@ class HttpUpstream:
         """
         silent_s = self._timeouts.idle_s if body.get("stream") else self._timeouts.whole_s
         with self._named_failures(silent_s):
-            async with await self._posted(path, encode(body), headers, silent_s) as response:
+            sent = await self._connections.send("POST", self.url + path, encode(body), headers, silent_s)
+            async with sent as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type == "text/event-stream":
-                    lines = SseLines()
-                    async for chunk in response.content.iter_any():
-                        read, failure = self._read(lines, chunk, reader)
-                        if read:
-                            yield read
-                        if failure is not None:
-                            raise failure
-                        if lines.is_over:
-                            with suppress(TimeoutError):
-                                await asyncio.wait_for(response.content.readany(), _CLOSING_S)
-                            break
-                    for data in lines.finish():
-                        last: list[D] = []
-                        reader.read(self._decoded(data, reader.kind), last)
-                        yield last
+                    async with aclosing(self._streamed(response, reader, silent_s)) as batches:
+                        async for batch in batches:
+                            yield batch
                 elif response.content_type == "application/json":
-                    whole: list[D] = []
-                    reader.read(self._decoded(await response.read(), reader.kind), whole)
-                    yield whole
+                    answer = await whole(response, self._limits.max_answer_bytes, silent_s)
+                    read: list[D] = []
+                    reader.read(self._decoded(answer, reader.kind), read)
+                    del answer
+                    async for batch in _in_turns(read):
+                        yield batch
+                    if not reader.has_stopped:
+                        raise self._failed(
+                            "answered without saying why its model stopped (no `finish_reason`)", "protocol"
+                        )
                 else:
                     what = f"answered {response.content_type} instead of events"
-                    raise self._lied(what, await response.content.read(_MAX_TOLD))
+                    raise self._lied(what, await self._error_body(response))
         if not reader.has_stopped:
             raise self.cut()
 
-    async def _posted(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
-    ) -> aiohttp.ClientResponse:
-        """The response to a POST, sent once more if a kept-alive connection turns out to be closed.
+    async def _streamed(
+        self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float
+    ) -> AsyncGenerator[list[D], None]:
+        """What `reader` makes of a stream of events."""
+        lines = SseLines(self._limits.max_event_bytes)
+        now, begun_s = asyncio.get_running_loop().time, 0.0
+        async with aclosing(pieces(response, self._limits.max_answer_bytes)) as chunks:
+            async for chunk in chunks:
+                is_large = lines.held > AT_ONCE
+                read, failure = self._read(lines, chunk, reader)
+                if is_large:
+                    async for batch in _in_turns(read):
+                        yield batch
+                elif read:
+                    yield read
+                if failure is not None:
+                    raise failure
+                if lines.is_over:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                    return
+                if not lines.held:
+                    begun_s = 0.0
+                elif not begun_s:
+                    begun_s = now()
+                elif now() - begun_s > silent_s:
+                    raise TooSlowError
+        for data in lines.finish():
+            last: list[D] = []
+            reader.read(self._decoded(data, reader.kind), last)
+            async for batch in _in_turns(last):
+                yield batch
 
-        Servers close such a connection without notice, as llama.cpp does behind some answers. A request that ends
-        without a byte on one was not processed.
-        """
-        way = _Way()
-        token = _sending.set(way)
-        try:
-            return await self._post(path, body, headers, silent_s)
-        except aiohttp.ClientConnectorError:  # there never was a connection
-            raise
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if way.is_new:
-                raise
-            return await self._post(path, body, headers, silent_s)
-        finally:
-            _sending.reset(token)
-
-    async def _post(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None, silent_s: float
-    ) -> aiohttp.ClientResponse:
-        return await self._client().post(
-            self.url + path,
-            # aiohttp sends a file in pieces, so that a large body does not block the event loop.
-            data=body if len(body) <= _SMALL_BYTES else BytesIO(body),
-            headers=headers,
-            allow_redirects=False,
-            timeout=_patience(self._timeouts.connect_s, silent_s),
-        )
+    async def _error_body(self, response: aiohttp.ClientResponse) -> bytearray:
+        """The body of an error, as far as anybody reads it."""
+        most = min(_MAX_ERROR_BYTES, self._limits.max_answer_bytes)
+        return await whole(response, most, self._timeouts.idle_s, cut=True)
 
     def cut(self) -> UpstreamError:
         """The error for a stream that ended before a finish reason."""
@@ -265,6 +246,12 @@ class HttpUpstream:
             raise self._failed(f"cannot be reached: {no_connection(error)}", "unreachable") from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
+        except TooLargeError as error:
+            raise self._failed(f"sent {error} (`max_answer_bytes` in [limits])", "protocol") from error
+        except TooSlowError as error:
+            raise self._failed(f"did not come to an end within {idle_s:g} s, byte by byte", "timeout") from error
+        except UnreadableError as error:
+            raise self._failed(str(error), "protocol") from error
         except TimeoutError as error:
             raise self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout") from error
         except aiohttp.ClientPayloadError as error:
@@ -272,34 +259,32 @@ class HttpUpstream:
         except aiohttp.ClientError as error:
             raise self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol") from error
 
-    def _client(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers={"content-type": "application/json", "accept": "text/event-stream", **self._headers},
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, socket_factory=_new_socket),
-            )
-        return self._session
-
     def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
         kind = reader.kind
         try:
             for data in lines.feed(chunk):
-                reader.read(decode(data, kind) if b'"error"' not in data else self._decoded(data, kind), read)
-        except NotJsonError as error:
-            return read, self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD])
+                reader.read(self._decoded(data, kind), read)
+        except UnreadableError as error:
+            return read, self._failed(str(error), "protocol")
         except TooLongLineError as error:
             return read, self._lied(f"sent {error}", error.shown)
         except (RequestError, UpstreamError) as error:
             return read, error
         return read, None
 
-    def _decoded(self, data: bytes, kind: type[T]) -> T:
+    def _decoded(self, data: bytes | bytearray, kind: type[T]) -> T:
+        most = self._limits.max_answer_values
         try:
-            failure = decode(data, _Failure).error if b'"error"' in data else None
+            failure: object = None
+            if isinstance(data, ErrorData):
+                failure = _error_of(data)
+            elif b'"error"' in data:
+                said = read_json(data, _Failure, most)
+                failure = said.error or (_error_of(data) if "error" in (said.object, said.type) else None)
             if not failure:
-                return decode(data, kind)
+                return read_json(data, kind, most)
         except NotJsonError as error:
             raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
         told = self._told(failure)
@@ -313,7 +298,7 @@ class HttpUpstream:
         self, response: aiohttp.ClientResponse, path: str, model: object
     ) -> RequestError | UpstreamError:
         """The error for a status from 300 on: a `RequestError` if the request is to blame, else an `UpstreamError`."""
-        failure = _error_of(await response.content.read(_MAX_ERROR_BYTES))
+        failure = _error_of(await self._error_body(response))
         told = self._told(failure)
         fields = failure if isinstance(failure, dict) else {}
         code = fields.get("code")
@@ -340,7 +325,7 @@ class HttpUpstream:
             what = f"answered {response.status} to {response.method} {path}: {told}. {way_out}"
         error = self._failed(what, "status")
         error.status = response.status
-        error.retry_after_s = response.headers.get("retry-after")
+        error.retry_after_s = _maybe_wait(response.headers.get("retry-after", ""))
         return error
 
     def _told(self, failure: object) -> str:
@@ -352,12 +337,30 @@ class HttpUpstream:
             words = words.replace(secret, "…")
         return words
 
-    def _lied(self, what: str, shown: bytes) -> UpstreamError:
+    def _lied(self, what: str, shown: bytes | bytearray) -> UpstreamError:
         return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")
 
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         end = "" if what.endswith("?") else "."
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+async def _in_turns(deltas: list[D]) -> AsyncGenerator[list[D], None]:
+    """The deltas of a large answer one by one: reading it may take long, and others have their turn in between."""
+    for delta in deltas:
+        yield [delta]
+        await asyncio.sleep(0)
+
+
+def _maybe_wait(said: str) -> str | None:
+    """A `retry-after` that can be handed on: whole seconds up to a day, or a date (RFC 9110, 10.2.3)."""
+    said = said.strip()
+    if _SECONDS.fullmatch(said) and float(said) <= _DAY_S:
+        return str(math.ceil(float(said)))
+    try:
+        return format_datetime(parsedate_to_datetime(said), usegmt=True)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def no_connection(error: aiohttp.ClientConnectorError) -> str:
@@ -390,11 +393,11 @@ class _NoJson(str):
     """The readable text of an error body that is not JSON."""
 
 
-def _error_of(body: bytes) -> object:
+def _error_of(body: bytes | bytearray) -> object:
     """The error in a body: what is under `error`, or all of it."""
     try:
-        answer = decode(body)
-    except NotJsonError:
+        answer = read_json(body, Any, _MAX_ERROR_BYTES)
+    except (NotJsonError, UnreadableError):
         return _NoJson(_plain(body))
     return answer.get("error", answer) if isinstance(answer, dict) else answer
 
@@ -404,19 +407,28 @@ def _names(told: str, model: object) -> bool:
     return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None
 
 
-def _words(failure: object) -> str:
+def _words(failure: object, depth: int = 0) -> str:
+    """What an error says, whatever form it has: servers nest the message, and some send a list of them."""
+    if depth > _MAX_NESTED:
+        return "…"
     if isinstance(failure, dict):
-        if "msg" in failure and "loc" in failure:  # pydantic's form
-            return f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}"
+        place = failure.get("loc")
+        if "msg" in failure and isinstance(place, list):  # pydantic's form
+            return f"{'.'.join(_words(step, depth + 1) for step in place)}: {_words(failure['msg'], depth + 1)}"
         for key in ("message", "detail", "error"):
             if failure.get(key):
-                return _words(failure[key])
+                return _words(failure[key], depth + 1)
     if isinstance(failure, list):
-        return "; ".join(map(_words, failure))
-    return str(failure).strip().rstrip(".")
+        return "; ".join(_words(each, depth + 1) for each in failure)
+    if not isinstance(failure, str):
+        try:
+            failure = str(failure)
+        except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+            return "…"
+    return failure.strip().rstrip(".")
 
 
-def _plain(body: bytes) -> str:
+def _plain(body: bytes | bytearray) -> str:
     """The readable text of a body that is not JSON, without HTML tags."""
     text = re.sub(r"<[^>]{0,200}>", " ", body.decode(errors="replace"))
     return " ".join(text.split())[:_MAX_TOLD] or "(nothing)"

@@ -1,58 +1,113 @@
 """Server-sent events: the data of each event, out of bytes that are cut anywhere. Knows neither HTTP nor JSON.
 
-Other fields and comments are skipped: every server with OpenAI's API sends one line of data per event.
+Read as the HTML standard has it (https://html.spec.whatwg.org/multipage/server-sent-events.html, 9.2.6): a byte order
+mark, lines that end in CR, LF or both, data of several lines, comments. `id` and `retry` mean nothing here. Where
+servers differ: two events without an empty line between them are two, the last one needs none, and the end mark ends
+the stream at once.
 """
 
 from typing import Final
 
-__all__ = ["DONE", "SseLines", "TooLongLineError"]
+__all__ = ["DONE", "ErrorData", "SseLines", "TooLongLineError"]
 
 DONE: Final = b"[DONE]"
-_MAX_LINE_BYTES: Final = 16_777_216
+_MAX_EVENT_BYTES: Final = 16_777_216
 _SHOWN: Final = 500
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class ErrorData(bytes):
+    """The data of an event whose type is `error`."""
 
 
 class TooLongLineError(Exception):
-    """A line without an end. `shown` is its begin."""
+    """An event without an end. `shown` is its begin."""
 
-    def __init__(self, shown: bytes) -> None:
-        super().__init__("a line of more than 16 MB")
+    def __init__(self, shown: bytes, most: int) -> None:
+        super().__init__(f"an event of more than {most:,} bytes (`max_event_bytes` in [limits])")
         self.shown = shown
 
 
 class SseLines:
-    """Feed it bytes. `is_over` once `[DONE]` has come; what follows is ignored."""
+    """Feed it bytes. `is_over` once `[DONE]` has come; what follows is ignored. `most`: bytes of one event."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MAX_EVENT_BYTES) -> None:
         self.is_over = False
+        self._most = most
         self._begun: list[bytes] = []  # pieces of an unfinished line, joined once it ends
-        self._size = 0
+        self._size = 0  # of these and of the event's data
+        self._data: bytes | bytearray = b""  # of the event, so far
+        self._is_error = False
+        self._is_first = True  # no line has come
+        self._after_cr = False
+
+    @property
+    def held(self) -> int:
+        """Bytes of an event that has begun and not come to its end."""
+        return self._size
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that are complete. Raises `TooLongLineError`."""
+        if self.is_over:
+            return []
+        if b"\r" in chunk or self._after_cr:
+            chunk = self._with_line_feeds(chunk)
         self._begun.append(chunk)
-        self._size += len(chunk)
         if b"\n" not in chunk:
-            if self._size > _MAX_LINE_BYTES:
-                shown = b"".join(self._begun[:2])[:_SHOWN]
-                self._begun.clear()  # an exception keeps its frames alive, and with them this
-                raise TooLongLineError(shown)
+            self._size += len(chunk)
+            self._check()
             return []
         *lines, rest = b"".join(self._begun).split(b"\n")
-        self._begun, self._size = [rest], len(rest)
+        if self._is_first:
+            lines[0], self._is_first = lines[0].removeprefix(_BOM), False
+        self._begun = [rest]
         batch: list[bytes] = []
         for line in lines:
-            if line.startswith(b"data:"):
+            if not line:
+                self._end(batch)
+            elif line.startswith(b"data:"):
                 data = line[5:].strip()
                 if data == DONE:
+                    self._end(batch)
                     self.is_over = True
                     break
-                batch.append(data)
+                # No JSON has that: it is another event.
+                if data[:1] == b"{" and self._data[-1:] == b"}":
+                    self._end(batch)
+                self._data = self._joined(data) if self._data else data
+            elif line.startswith(b"event:"):
+                self._is_error = line[6:].strip() == b"error"
+        self._size = len(rest) + len(self._data)
+        self._check()
         return batch
 
     def finish(self) -> list[bytes]:
-        """The stream is over: the data of a last event without a line break."""
-        rest = b"".join(self._begun)
-        if not self.is_over and rest.startswith(b"data:") and (last := rest[5:].strip()) != DONE:
-            return [last]
-        return []
+        """The stream is over: the data of a last event without an empty line behind it."""
+        batch = [] if self.is_over else self.feed(b"\n")
+        if not self.is_over:
+            self._end(batch)
+        return batch
+
+    def _end(self, batch: list[bytes]) -> None:
+        if self._data:
+            batch.append(ErrorData(self._data) if self._is_error else bytes(self._data))
+            self._data = b""
+        self._is_error = False
+
+    def _joined(self, line: bytes) -> bytearray:
+        data = self._data if isinstance(self._data, bytearray) else bytearray(self._data)
+        data += b"\n" + line
+        return data
+
+    def _with_line_feeds(self, chunk: bytes) -> bytes:
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        self._after_cr = self._after_cr or chunk.endswith(b"\r")
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _check(self) -> None:
+        if self._size > self._most:
+            shown = bytes(self._data[:_SHOWN]) or b"".join(self._begun[:2])[:_SHOWN]
+            self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
+            raise TooLongLineError(shown, self._most)

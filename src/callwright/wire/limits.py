@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 from callwright.errors import RequestError
 from callwright.limits import Limits
 from callwright.schema.cache import kept_by_text
-from callwright.schema.size import has_more_parts, pattern_size, patterns
+from callwright.schema.size import has_more_parts, most_properties, pattern_size, patterns
+from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
 __all__ = ["check_depth", "check_items", "check_limits"]
@@ -20,6 +21,11 @@ _BAD_FORMAT: Final = "invalid_json_schema"
 _LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
 # A part of a schema takes no less in a text: `{},`.
 _PART_BYTES: Final = 3
+# And a property: `"":{},`.
+_PROPERTY_BYTES: Final = 6
+# Lists of messages and items; all lists in one of these but its tools are parts.
+_LISTS: Final = ("messages", "input", "items")
+_TOOLS: Final = "tools"
 
 
 class _Schema(NamedTuple):
@@ -29,6 +35,7 @@ class _Schema(NamedTuple):
     whose: str
     param: str
     code: str
+    is_strict: bool = False
 
 
 def check_depth(text: bytes | str, value: object, most: int) -> None:
@@ -48,19 +55,34 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
 
 
-def check_items(number: int, limits: Limits, param: str) -> None:
-    """Raises `RequestError` for too many messages or items."""
-    if number > limits.max_items:
-        raise _too_long(param, limits.max_items, number)
+def check_items(items: Sequence[Any], limits: Limits, param: str) -> None:
+    """Raises `RequestError` for too many messages or items, or too many parts in all of them."""
+    if len(items) > limits.max_items:
+        raise _too_long(param, limits.max_items, len(items))
+    parts = sum(
+        len(value)
+        for item in items
+        if isinstance(item, dict)
+        for name, value in item.items()
+        if isinstance(value, list) and name != _TOOLS
+    )
+    if parts > limits.max_parts:
+        raise RequestError(
+            f"Invalid '{param}': too many parts. Expected at most {limits.max_parts} parts of content and calls in all "
+            f"of them together, but got {parts} instead. Join texts that stand side by side, or raise max_parts in the "
+            "gateway's configuration.",
+            param=param,
+            code="array_above_max_length",
+        )
 
 
 def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
     if not isinstance(given, dict):
         return
-    for param in ("messages", "input"):
+    for param in _LISTS:
         if isinstance(given.get(param), list):
-            check_items(len(given[param]), limits, param)
+            check_items(given[param], limits, param)
     lists, formats = list(_tool_lists(given)), list(_formats(given))
     if not (lists or formats):
         return
@@ -75,12 +97,19 @@ def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
         for tools, param in lists:
             for tool, path in _tools(tools, param):
                 _check_grammar(tool, path, limits)
+    if len(text) > limits.max_properties * _PROPERTY_BYTES:
+        for schema in (*formats, *_schemas(lists)):
+            if schema.is_strict and (number := most_properties(schema.value)) > limits.max_properties:
+                raise _invalid(schema, too_many_properties(number, limits.max_properties))
     # What can be larger than it looks stands in few requests, and is found fast.
     if len(text) > limits.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
         for schema in (*formats, *_schemas(lists)):
             if (fault := _fault(encode(schema.value), limits)) is not None:
-                message = f"Invalid schema for {schema.whose}: {fault}"
-                raise RequestError(message, param=schema.param, code=schema.code)
+                raise _invalid(schema, fault)
+
+
+def _invalid(schema: _Schema, fault: str) -> RequestError:
+    return RequestError(f"Invalid schema for {schema.whose}: {fault}", param=schema.param, code=schema.code)
 
 
 def _holds(text: bytes | str, word: str) -> bool:
@@ -128,8 +157,8 @@ def _schemas(lists: Sequence[tuple[list[Any], str]]) -> Iterator[_Schema]:
     for tools, param in lists:
         for tool, path in _tools(tools, param):
             if isinstance(tool.get("parameters"), dict):
-                whose = f"function '{tool.get('name')}'"
-                yield _Schema(tool["parameters"], whose, f"{path}.parameters", "invalid_function_parameters")
+                whose, code = f"function '{tool.get('name')}'", "invalid_function_parameters"
+                yield _Schema(tool["parameters"], whose, f"{path}.parameters", code, tool.get("strict") is True)
 
 
 def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
@@ -137,10 +166,15 @@ def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
     format_, text = given.get("response_format"), given.get("text")
     inner = format_.get("json_schema") if isinstance(format_, dict) else None
     if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
-        yield _Schema(inner["schema"], f"response_format '{inner.get('name')}'", "response_format", _BAD_FORMAT)
+        yield _format(inner, "response_format")
     inner = text.get("format") if isinstance(text, dict) else None
     if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
-        yield _Schema(inner["schema"], f"response_format '{inner.get('name')}'", "text.format.schema", _BAD_FORMAT)
+        yield _format(inner, "text.format.schema")
+
+
+def _format(given: Mapping[str, Any], param: str) -> _Schema:
+    is_strict = given.get("strict") is True
+    return _Schema(given["schema"], f"response_format '{given.get('name')}'", param, _BAD_FORMAT, is_strict)
 
 
 # --- what each may be ---

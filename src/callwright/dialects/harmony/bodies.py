@@ -121,7 +121,7 @@ class Bodies:
                     self.emit(Problem("call_in_text", "the call stands in the answer", call=self.calls))
                     for problem in piece.problems:
                         self.emit(msgspec.structs.replace(problem, call=self.calls))
-                    self.whole_call(name, arguments)
+                    self.whole_call(name, arguments, complete=piece.complete)
                     self.markup(piece.text)
         return token
 
@@ -210,14 +210,14 @@ class Bodies:
         """The number of the call that comes next under this name; None where it stands for any number of calls."""
         return None if name == PARALLEL and name not in self.tools else self.calls
 
-    def whole_call(self, name: str, body: str) -> None:
-        """A call whose arguments are all there."""
+    def whole_call(self, name: str, body: str, *, complete: bool = True) -> None:
+        """A call whose arguments are all there; not `complete`: nobody knows whether they are what was meant."""
         arguments = body.strip()
         lead, _, tail = body.partition(arguments)
         self.markup(lead)
         index = self._start(name)
         self.emit(ArgumentsDelta(index, arguments))
-        self.emit(CallEnded(index))
+        self.emit(CallEnded(index, complete=complete))
         self.markup(tail)
 
     def json_arguments(self, name: str, *, certain: bool = True) -> Parse[str]:

@@ -27,7 +27,7 @@ class ArgumentsWriter:
     """Writes the arguments of call `index` of the tool `name` as one JSON object, member by member, as
     `ArgumentsDelta`s.
 
-    `given` are the names written so far.
+    `given` are the names written so far, in order.
     """
 
     def __init__(self, emit: Callable[[Event], object], index: int, name: str, tools: Toolset) -> None:
@@ -38,7 +38,8 @@ class ArgumentsWriter:
         self._choices: Sequence[Schema] = branches(self._root, self._root)
         self._declared = merged(self._choices)
         self._value: list[str] = []  # the JSON of the member that was begun last, kept where it may choose a branch
-        self.given: list[str] = []
+        self.given: dict[str, None] = {}
+        self._latest = ""
         self._begun = False
 
     def declares(self, key: str) -> bool:
@@ -91,7 +92,8 @@ class ArgumentsWriter:
         self._choose()
         self._put(("," if self._begun else "{") + encode(key).decode() + ":")
         self._begun = True
-        self.given.append(key)
+        self.given[key] = None
+        self._latest = key
 
     def json(self, text: str) -> None:
         """Write JSON as it is."""
@@ -137,7 +139,7 @@ class ArgumentsWriter:
             value = decode(json)
         except NotJsonError:
             return
-        self._choices = chosen(self._choices, self.given[-1], value, self._root)
+        self._choices = chosen(self._choices, self._latest, value, self._root)
         self._declared = merged(self._choices)
 
     def _put(self, text: str) -> None:

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.foreign import OPENINGS, read_as, valid_calls
-from callwright.events import Event, Problem
+from callwright.dialects.readers.foreign import HEADED, OPENINGS, read_as, valid_calls
+from callwright.events import ContentDelta, Event, Markup, Problem
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["AutoReader"]
@@ -16,10 +16,7 @@ __all__ = ["AutoReader"]
 _HINTS: Final = {
     "<rfl:": "beam",
     "<atem:": "muse",
-    "<|channel|>": "harmony",
     "<|start|>assistant": "harmony",
-    "<|open|>": "kimi_k3",
-    "<|content_invoke_tool_json|>": "inkling",
     "Action:": "cohere_command_r",
     "(": "pythonic",
     "\n{": "functionary_v32",
@@ -40,19 +37,29 @@ class AutoReader(msgspec.Struct, frozen=True):
             yield
         text = "".join(pieces)
         best: list[Event] = []
-        for name in _candidates(text):
-            events = read_as(text, name, start, tools)
+        for name, at in _candidates(text):
+            lead = text[: text.rfind("\n", 0, at) + 1] if name in HEADED and start == "assistant" else ""
+            events = read_as(text[len(lead) :], name, start, tools)
+            if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
+                events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
             if not best or _worth(events, tools) > _worth(best, tools):
                 best = events
         for event in best:
             source.emit(event)
 
 
-def _candidates(text: str) -> Iterator[str]:
-    """The dialects whose markup stands in a text, in the order in which it does; the plain one is the last."""
+def _candidates(text: str) -> Iterator[tuple[str, int]]:
+    """The dialects whose markup stands in a text, in the order in which it does, and where; the plain one is the
+    last.
+    """
     found = sorted((at, mark) for mark in OPENINGS if (at := text.find(mark)) >= 0)
-    names = [name for _, mark in found for name in OPENINGS[mark]]
-    yield from dict.fromkeys([*names, *(name for mark, name in _HINTS.items() if mark in text), _PLAIN])
+    names = [(name, at) for at, mark in found for name in OPENINGS[mark]]
+    hints = [(name, at) for mark, name in _HINTS.items() if (at := text.find(mark)) >= 0]
+    first: dict[str, int] = {}
+    for name, at in (*names, *hints):
+        first[name] = min(at, first.get(name, at))
+    yield from first.items()
+    yield _PLAIN, 0
 
 
 def _worth(events: list[Event], tools: Toolset) -> tuple[int, int]:

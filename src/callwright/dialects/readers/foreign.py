@@ -16,14 +16,28 @@ from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDel
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.markers import MARKS
 
-__all__ = ["FOREIGN", "OPENINGS", "ForeignCalls", "WholeText", "counted_from", "read_as", "read_foreign", "valid_calls"]
+__all__ = [
+    "FOREIGN",
+    "HEADED",
+    "OPENINGS",
+    "ForeignCalls",
+    "WholeText",
+    "counted_from",
+    "foreign_to",
+    "headers",
+    "read_as",
+    "read_foreign",
+    "valid_calls",
+]
 
 # By the opening of a call or of a block of calls: the dialects that write it, the likelier first.
 OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<TOOLCALL>": ("nemotron_nano_v2",),
+    "<atem:function_calls>": ("muse",),
     "<dots_function_call>": ("dots",),
     '<function name="': ("minicpm5",),
     "<function=": ("qwen3_coder", "functionary_v31"),
+    "<function_call>": ("granite_20b_fc",),
     "<function_calls>": ("olmo3",),
     "<ifm|tool_calls>": ("k2_horizon",),
     "<iquest_tool_call>": ("iquest_q1",),
@@ -35,10 +49,14 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<tool_calls>": ("hy_v3", "jamba"),
     "<|START_ACTION|>": ("cohere_command",),
     "<|action_start|>": ("internlm2",),
+    "<|channel|>": ("harmony",),
+    "<|content_invoke_tool_json|>": ("inkling",),
     "<|function_call|>": ("gigachat3",),
+    "<|open|>": ("kimi_k3",),
     "<|plamo:begin_tool_requests:plamo|>": ("plamo3",),
     "<|python_tag|>": ("llama3_json", "pythonic"),
     "<|tool_call>": ("gemma4",),
+    "<|tool_call|>": ("granite",),
     "<|tool_call:start|>": ("solar_open2",),
     "<|tool_call_begin|>": ("kimi_k2",),
     "<|tool_call_start|>": ("lfm2",),
@@ -56,8 +74,17 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+# The dialects in which an answer may begin with a header that names the tool, and forms of it.
+HEADED: Final = ("inkling", "muse", "beam", "harmony")
+_HEADERS: Final = ("{}<|", "to={}<|", "to=functions.{}<|")
+
 # Openings of calls that other families write, or any.
 FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
+
+
+def headers(names: Iterable[str]) -> tuple[str, ...]:
+    """How an answer may begin with the header of a call of one of these tools."""
+    return tuple(header.format(name) for name in names for header in _HEADERS)
 
 
 def foreign_to(tags: tuple[str, ...]) -> list[str]:

@@ -18,12 +18,13 @@ from callwright.events import (
     CallStarted,
     Event,
     Markup,
+    Problem,
     ReasoningDelta,
 )
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.find import beside_values
-from callwright.tolerant_json.markers import JSON_TAGS
+from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
@@ -41,13 +42,19 @@ _MAX_THOUGHTS: Final = 16
 _EVERYTHING = Markers()
 _NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
+# How an object begins, with the brackets and blanks that may stand before it. Each character is taken once: where they
+# could be given back, every `{` of many cost a search through all that follow.
+_OPENING: Final = r"(?:[\s\ufeff\[]*+\{)++[\s\ufeff]*+"
 _FIRST_KEY = re.compile(
-    r"""[\s\ufeff\[{]*\{[\s\ufeff]*(?:"(?P<double>(?:[^"\\\n]|\\.)*)"|'(?P<single>[^'\n]*)'|[`“‘](?P<odd>[^`”’\n]*)[`”’]"""
-    r"""|(?P<word>[\w$.-]+)["']?\s*[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
+    _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.)*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
+    r"""|(?P<word>[\w$.-]++)["']?\s*+[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
+_BRACKETS = re.compile(r"[\[{]++")
 _BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
-    r"""[\s\ufeff\[{]*(?:\{[\s\ufeff]*(?:"(?:[^"\\\n]|\\.)*\\?|'[^'\n]*|[`“‘][^`”’\n]*|[\w$.-]+["']?\s*(?:[:=]>?\s*)?|/)?)?\Z"""
+    r"[\s\ufeff\[{]*+\Z|"
+    + _OPENING
+    + r"""(?:"(?:[^"\\\n]|\\.)*+\\?|'[^'\n]*+|[`“‘][^`”’\n]*+|[\w$.-]++["']?\s*+(?:[:=]>?\s*+)?|/)\Z"""
 )
 
 
@@ -85,20 +92,20 @@ class JsonInText:
         self._text = text
         self._keys = CallKeySet(text.tools)
 
-    def begins_held(self) -> Parse[bool]:
-        """Whether the answer begins with JSON inside a JSON string, or with a tool's name glued to its arguments:
-        `f{"a": 1}`.
+    def begins_held(self, others: Sequence[str]) -> Parse[str]:
+        """With what the answer begins: with JSON inside a JSON string, a tool's name glued to its arguments (`f{"a":
+        1}`), or one of `others`; `""` for neither.
         """
-        beginnings = (*_ENCODED, *[f"{name}{{" for name in self._text.tools.names()])
+        beginnings = (*_ENCODED, *[f"{name}{{" for name in self._text.tools.names()], *others)
         firsts = {word[0] for word in beginnings}
         while True:
             begin = self._text.source.ahead(_MAX_PEEK).lstrip()
             if begin.startswith(beginnings):
-                return True
+                return next(word for word in beginnings if begin.startswith(word))
             if begin and begin[0] not in firsts:
-                return False
+                return ""
             if not self._text.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
-                return False
+                return ""
             yield
 
     def fence(self, blanks: str, ticks: str) -> Parse[None]:
@@ -135,7 +142,11 @@ class JsonInText:
         if lead:
             self._text.emit(self._text.say(lead))
         if key is None:
-            self._text.emit(self._text.say(self._text.source.take(self._text.source.at + 1)))
+            source = self._text.source
+            brackets = _BRACKETS.match(source.text, source.at)
+            # Where no more than brackets is ahead, the next one begins nothing either.
+            idle = len(brackets[0]) - _MAX_PEEK if brackets else 0
+            self._text.emit(self._text.say(source.take(source.at + max(0, idle) + 1)))
         else:
             # Data, even if something inside looks like a call.
             yield from pass_json(self._text.source, _NO_STOPS, self._text.say)
@@ -239,6 +250,10 @@ class JsonInText:
                     if problem:
                         self._text.emit(problem)
                 case RecoveredCall():
+                    mark = next((mark for mark in MARKS if piece.text.lstrip().startswith(mark)), "")
+                    if mark and mark not in self._text.tags:
+                        detail = f"a call behind {mark}, which is none of the format's own tags"
+                        self._text.emit(Problem("foreign_format", detail, call=self._text.calls))
                     self._whole_call(piece)
                 case _:
                     assert_never(piece)
@@ -260,5 +275,5 @@ class JsonInText:
             self._text.emit(msgspec.structs.replace(problem, call=index))
         self._text.emit(CallStarted(index, found.name))
         self._text.emit(ArgumentsDelta(index, found.arguments))
-        self._text.emit(CallEnded(index))
+        self._text.emit(CallEnded(index, complete=found.complete))
         self._text.markup(found.text)

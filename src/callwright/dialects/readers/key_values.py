@@ -6,6 +6,7 @@ as a literal `\n`.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -85,6 +86,7 @@ class KeyValueReader(ParameterReader):
         self._behind_key = Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *self._over)
         self._before_value = Markers(*tags.values, tags.value_end, tags.key, *self._over)
         self._stops = JsonTerminators(tags.call, *closers, then=(tags.call, *closers))
+        self._in_order: list[str] | None = None  # the parameters of the tool, once they are asked for
 
     # --- where a call begins ---
 
@@ -215,6 +217,7 @@ class KeyValueReader(ParameterReader):
         return first if len(first) < len(text) and first in self.tools else ""
 
     def _arguments(self, index: int, name: str) -> Parse[None]:
+        self._in_order = None
         self.markup((yield from self._gap()))
         yield from super()._arguments(index, name)
 
@@ -282,10 +285,17 @@ class KeyValueReader(ParameterReader):
         if not closed:
             head = head[: self._tag_end.partial_match_start(head, 0)]
         name = head.strip()
-        known = [key for key in self._declared if key.startswith(name)]
-        if not (known and (not closed or name in known)) and ("\n" in name or "<" in name):
+        if ("\n" in name or "<" in name) and not (name in self._declared if closed else self._begins_key(name)):
             return ""
         return name if closed else None
+
+    def _begins_key(self, text: str) -> bool:
+        """Whether a parameter of the tool begins so."""
+        keys = self._in_order
+        if keys is None:  # sorted once: a tool may have thousands of parameters, and each tag may ask
+            keys = self._in_order = sorted(self._declared)
+        at = bisect_left(keys, text)
+        return at < len(keys) and keys[at].startswith(text)
 
     def _name_ahead(self, ahead: str) -> str:
         found = _NAME.match(ahead)

@@ -1,5 +1,6 @@
 """What a format marks in an answer, and the literals that a reader of it looks for."""
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -8,10 +9,12 @@ from msgspec import Struct
 from callwright.dialects.readers.foreign import foreign_to
 from callwright.stream_reader import Markers
 
-__all__ = ["BRACES", "FENCES", "Marks", "markers"]
+__all__ = ["BRACES", "FENCES", "Marks", "is_token", "markers"]
 
 FENCES: Final = ("```", "~~~")
 BRACES: Final = ("{", "[")
+# A tag that looks like a word between angle brackets: it can be mentioned.
+_WORD = re.compile(r"</?[\w:.-]+(?: [^<>|]*)?[=>]").fullmatch
 
 
 class Marks(Struct, frozen=True):
@@ -36,3 +39,8 @@ def markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[Ma
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
     return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}
+
+
+def is_token(tag: str) -> bool:
+    """Whether a tag looks like a control token, which nobody types."""
+    return _WORD(tag) is None

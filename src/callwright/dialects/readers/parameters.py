@@ -7,45 +7,35 @@ broken, so that nobody knows what was meant, is not complete.
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from itertools import count
 from typing import Final
 
-from msgspec import Struct
-
 from callwright.calls.toolset import Toolset
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.marks import Marks
-from callwright.dialects.readers.prose import ProseReader, is_token
-from callwright.dialects.readers.tag_heads import attributes, surplus
-from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue, ValueReader, broken_tag
+from callwright.dialects.readers.marks import Marks, is_token
+from callwright.dialects.readers.prose import ProseReader
+from callwright.dialects.readers.tag_heads import attributes, named_schema, surplus
+from callwright.dialects.readers.tagged_values import (
+    Ending,
+    ParameterTags,
+    TaggedValue,
+    ValueReader,
+    broken_tag,
+    too_many_parameters,
+)
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import encode, same_json
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
-__all__ = ["ParameterForm", "ParameterReader", "ParameterTags"]
+__all__ = ["ParameterReader", "ParameterTags"]
 
 # The greatest length of the rest of an opening tag, in characters.
 _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-
-
-class ParameterForm(Struct, frozen=True):
-    """The calls of one format, which are written as its `layout` says; `thoughts` are the tags around reasoning, `ends`
-    stop tokens.
-    """
-
-    layout: CallLayout
-    tags: ParameterTags
-    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
-    ends: tuple[str, ...] = ()
-
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        return ParameterReader(source, tools, self.tags, thoughts=self.thoughts, ends=self.ends).read(start)
 
 
 class ParameterReader(ProseReader):
@@ -79,6 +69,7 @@ class ParameterReader(ProseReader):
         # The markers at which reading stops inside a call.
         begins = [begin for begin, _ in tags.blocks]
         self._inside = Markers(tags.parameter, tags.call_end, tags.call, *begins, *self._block_ends, *self._ends)
+        self._over_all = Markers(tags.call_end, *self._block_ends, *self._ends)
         stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
         self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
         self._values = ValueReader(self, tags, self._ends)
@@ -91,6 +82,7 @@ class ParameterReader(ProseReader):
         self._strayed = False
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
+        self._differing: set[str] = set()
 
     def _parts(self) -> Parse[None]:
         """See `ProseReader`."""
@@ -283,16 +275,19 @@ class ParameterReader(ProseReader):
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
         self._sure = self._sure_head and not self._values.lost
-        self._strayed, self._given = False, {}
+        self._strayed, self._given, self._differing = False, {}, set()
         self._declared = self._parameters_of(name)
         yield from self.skip_blanks()
         if source.text.startswith("{", source.at):
             yield from self._object(index)
             return
         writer = ArgumentsWriter(self.emit, index, name, self.tools)
-        while True:
+        for number in count():
             marker = yield from self._next_tag(index)
             if marker != form.parameter:
+                break
+            if number == self.tools.max_parameters:
+                marker = yield from self._surplus(index, marker)
                 break
             self.emit(Markup(marker))
             if not (yield from self._parameter(writer)):
@@ -303,6 +298,13 @@ class ParameterReader(ProseReader):
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _surplus(self, index: int, marker: str) -> Parse[str]:
+        """Read past the parameters that are too many; answers what ends the call."""
+        text, end = yield from read_until(self.source, self._over_all, _MAX_VALUE)
+        self._odd(too_many_parameters(self.tools), index, "malformed_call", marker + text)
+        self._sure = False
+        return end
 
     def _parameters_of(self, name: str) -> Collection[str]:
         """The parameters that the tool of this name declares; none if it is unknown."""
@@ -410,8 +412,10 @@ class ParameterReader(ProseReader):
     def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
         first = self._given.get(key, "")
-        known = first if isinstance(first, str) else encode(first.text).decode()
-        same = _same(known, self._typed(writer, key, text, rest))
+        known = self._given[key] = first if isinstance(first, str) else encode(first.text).decode()
+        same = key not in self._differing and same_json(known, self._typed(writer, key, text, rest))
+        if not same:  # compared once: the first value may be long, and more of them many
+            self._differing.add(key)
         kind: ProblemKind = "argument_dropped" if same else "argument_repeated"
         detail = f"{key!r} is given twice" + ("" if same else ", with different values")
         self.emit(Problem(kind, detail, call=self.calls - 1, text=text))
@@ -449,7 +453,7 @@ class ParameterReader(ProseReader):
 
     def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
         """Whether a value can be nothing but text, so that it may stream."""
-        return writer.text_only(_schema(writer, key, rest))
+        return writer.text_only(named_schema(writer, key, rest))
 
     def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """Write a value that was held, and answer its JSON. `rest` are the attributes of its tag."""
@@ -466,7 +470,7 @@ class ParameterReader(ProseReader):
 
     def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """The JSON of a held value."""
-        return writer.cast_to_schema(text, _schema(writer, key, rest))
+        return writer.cast_to_schema(text, named_schema(writer, key, rest))
 
     def _read_value(self, put: Callable[[str], object] | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
@@ -484,19 +488,3 @@ class ParameterReader(ProseReader):
             if not waits or not source.more(_MAX_BETWEEN):
                 return not behind and source.ended
             yield
-
-
-def _same(first: str, second: str) -> bool:
-    """Whether two JSON texts are one value."""
-    if first == second:
-        return True
-    try:
-        return encode(decode(first)) == encode(decode(second))
-    except NotJsonError:
-        return False
-
-
-def _schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
-    """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
-    schema = writer.schema(key)
-    return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema

@@ -9,20 +9,24 @@ certain, and stream, behind nothing, behind reasoning, another call or an announ
 is held, and what it holds is judged as a whole, too.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import FOREIGN, OPENINGS, WholeText, counted_from, read_foreign
+from callwright.dialects.readers.foreign import (
+    FOREIGN,
+    HEADED,
+    OPENINGS,
+    headers,
+)
+from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
-from callwright.dialects.readers.marks import BRACES, FENCES, Marks, markers
-from callwright.dialects.readers.trial import Trial, TrialSpan, doubts
+from callwright.dialects.readers.marks import BRACES, FENCES, Marks, is_token, markers
+from callwright.dialects.readers.trial import Trial, TrialSpan
 from callwright.events import (
-    CallStarted,
     ContentDelta,
     Event,
     Markup,
@@ -47,13 +51,6 @@ _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
 _EVERYTHING = Markers()
-# A tag that looks like a word between angle brackets: it can be mentioned.
-_WORD = re.compile(r"</?[\w:.-]+(?: [^<>|]*)?[=>]").fullmatch
-
-
-def is_token(tag: str) -> bool:
-    """Whether a tag looks like a control token, which nobody types."""
-    return _WORD(tag) is None
 
 
 class ProseReader:
@@ -78,11 +75,11 @@ class ProseReader:
         self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
-        self._foreign_left = 0 if isinstance(source, WholeText) else _MAX_FOREIGN
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
         self.replays = False  # held text is being parsed again
         self.rest = ""  # the part of it that is parsed after it
         self.in_json = JsonInText(self)
+        self.foreign = ForeignInText(self)
         self._in_text, self._in_thought = markers(marks, self._ends, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
@@ -97,8 +94,13 @@ class ProseReader:
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        if len(self.tools) and not (self.before or self._shows) and (yield from self.in_json.begins_held()):
-            yield from self.in_json.held("")
+        if len(self.tools) and not (self.before or self._shows):
+            others = headers(self.tools.names()) if self.foreign.left else ()
+            begin = yield from self.in_json.begins_held(others)
+            if begin in others:
+                yield from self.foreign.calls("", HEADED)
+            elif begin:
+                yield from self.in_json.held("")
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
@@ -125,7 +127,7 @@ class ProseReader:
             self.source.at -= 1
             yield from self.value(blanks)
         elif marker in FOREIGN:
-            if (yield from self._foreign_calls(blanks + marker, OPENINGS.get(marker, ()))):
+            if (yield from self.foreign.calls(blanks + marker, OPENINGS.get(marker, ()))):
                 return
             behind = yield from self.held_blanks()
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
@@ -134,43 +136,6 @@ class ProseReader:
                 self.emit(self.say(blanks + marker + behind))
         else:
             self.emit(self.say(blanks + marker))
-
-    def _foreign_calls(self, opening: str, dialects: Sequence[str]) -> Parse[bool]:
-        """Read calls in another family's markup, and what follows them. False, and nothing is read, if there are
-        none.
-        """
-        source = self.source
-        while source.more(_MAX_NAME_AHEAD):
-            yield
-        ahead = source.ahead(_MAX_NAME_AHEAD)
-        if not self._foreign_left or not any(name in ahead for name in self.tools.names()):
-            return False
-        self._foreign_left -= 1
-        held, _ = yield from read_until(source, _EVERYTHING, _MAX_HELD)
-        written = opening.lstrip() + held
-        found = read_foreign(written, dialects, self.tools)
-        if found is None:
-            source.unread(held)
-            return False
-        runs = find_runs(written, [(0, len(written) - len(found.behind))], self.before, self.tools.is_text)
-        meant = verdict(runs, demanded=self.tools.choice != "auto", names=self.tools.names())
-        if meant == "certain":
-            detail = f"a call as {found.dialect} writes it"
-            self.emit(Problem("foreign_format", detail, call=self.calls))
-            self.markup(opening[: len(opening) - len(opening.lstrip())])
-            for event in counted_from(found.events, self.calls):
-                self.emit(event)
-            self.calls += sum(isinstance(event, CallStarted) for event in found.events)
-            self.call_begins()
-            if found.behind:
-                self.emit(self.say(found.behind))
-            return True
-        self._shows = True
-        self.replay(opening + held)
-        self._shows = False
-        for problem in doubts(found.events, self.tools) if meant == "ambiguous" else ():
-            self.emit(problem)
-        return True
 
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
@@ -216,7 +181,7 @@ class ProseReader:
         inner = yield from self.held_blanks()
         own = yield from self._may_begin_call(tag)
         self.source.unread(inner)
-        return not own and (yield from self._foreign_calls(blanks + tag, OPENINGS[tag]))
+        return not own and (yield from self.foreign.calls(blanks + tag, OPENINGS[tag]))
 
     def _is_certain(self, blanks: str, *, own: bool) -> bool:
         """Whether what may begin a call here does, whatever follows."""
@@ -244,9 +209,7 @@ class ProseReader:
                 self.emit(event)
             return
         self.calls, self._apart, self._apart_by, self.before, self._code = before
-        self._shows = True
-        self.replay(text[:begin] if meant else text)
-        self._shows = False
+        self.show(text[:begin] if meant else text)
         if meant:
             for event in self._try(text[begin:]).events:
                 self.emit(event)
@@ -500,6 +463,12 @@ class ProseReader:
             self.emit(Problem("unopened_reasoning", detail))
             self.before = ""
             self._code = CodeContext()
+
+    def show(self, text: str) -> None:
+        """Emit held text whose tags are only shown."""
+        self._shows = True
+        self.replay(text)
+        self._shows = False
 
     def replay(self, text: str) -> None:
         """Parse held text again, as what it turned out to be, then what was left over from it."""

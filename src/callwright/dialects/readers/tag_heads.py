@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 
-__all__ = ["attributes", "surplus"]
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+
+__all__ = ["attributes", "named_schema", "surplus"]
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
@@ -35,3 +37,9 @@ def surplus(head: str) -> str:
         assert bare is not None  # it matches always
         rest = head[bare.end() :]
     return _ATTRIBUTE.sub("", rest).strip()
+
+
+def named_schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:
+    """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
+    schema = writer.schema(key)
+    return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema

@@ -16,6 +16,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
@@ -204,6 +205,7 @@ class TaggedReader(ParameterReader):
         writer = ArgumentsWriter(self.emit, index, name, self.tools)
         given: dict[str, str] = {}
         last = ""
+        values = 0
         while True:
             text, tag = yield from self._read_tag()
             self._between(text)
@@ -214,6 +216,11 @@ class TaggedReader(ParameterReader):
                 whole = True
                 self._close_call(tag)
                 break
+            if not tag.closes and values == self.tools.max_parameters:
+                yield from self._surplus_values(tag, writer)
+                whole = False
+                break
+            values += not tag.closes
             self.emit(Markup(tag.text))
             if not tag.closes:
                 last = tag.head
@@ -228,6 +235,20 @@ class TaggedReader(ParameterReader):
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _surplus_values(self, tag: Tag, writer: ArgumentsWriter) -> Parse[None]:
+        """Read past the values that are too many, to the end of the call."""
+        pieces = [tag.text]
+        while True:
+            text, end = yield from self._read_tag()
+            pieces.append(text)
+            if end is None or self._is_end(end, writer):
+                break
+            pieces.append(end.text)
+        detail = too_many_parameters(self.tools)
+        self.emit(Problem("malformed_call", detail, call=self._index, text="".join(pieces)))
+        if end is not None:
+            self._close_call(end)
 
     def _close_call(self, tag: Tag) -> None:
         """The tag that ends a call: its own, or what comes next."""

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from callwright.errors import RequestError, UpstreamError
+from callwright.gateway.access.clients import Client, Clients, served
+from callwright.limits import Limits
 
 __all__ = ["AdmissionControl", "busy"]
 
@@ -27,12 +29,34 @@ def busy(message: str, wait_s: int = 1) -> RequestError:
     )
 
 
-class AdmissionControl:
-    """The requests in flight, at most `most` at once."""
+def shutting_down() -> RequestError:
+    """The 503 error for what comes when nothing new is admitted."""
+    return RequestError(
+        "This gateway is shutting down. Please try again, it may be another one that answers.",
+        status=503,
+        type_="server_error",
+        code="shutting_down",
+        headers={"retry-after": "1", "connection": "close"},
+    )
 
-    def __init__(self, most: int) -> None:
+
+def _too_many(client: Client, what: str, setting: str) -> RequestError:
+    who = f"The key '{client.name}'" if client.is_key else "This address"
+    most = client.requests if what.startswith("requests") else client.connections
+    return busy(
+        f"{who} has {most} {what} already, which is its limit. Please try again when one has ended, or raise {setting} "
+        "in the gateway's configuration."
+    )
+
+
+class AdmissionControl:
+    """The requests in flight, at most `most` at once, and of each client so many as `clients` says."""
+
+    def __init__(self, most: int, clients: Clients | None = None) -> None:
         self._most = most
+        self._clients = clients or Clients(Limits())
         self.running = 0
+        self.sockets = 0  # WebSockets that are open; the turns on them are requests
         self.drained = asyncio.Event()  # set once nothing new is admitted
         self.is_over = False
         self.waiting: set[asyncio.Task[object]] = set()  # tasks that are waiting for a model
@@ -45,20 +69,41 @@ class AdmissionControl:
         request that was admitted before.
         """
         if limited and self.drained.is_set():
-            raise RequestError(
-                "This gateway is shutting down. Please try again, it may be another one that answers.",
-                status=503,
-                type_="server_error",
-                code="shutting_down",
-                headers={"retry-after": "1", "connection": "close"},
-            )
+            raise shutting_down()
         if limited and self.running >= self._most:
             raise busy(f"The gateway answers {self._most} requests already, which is its limit. Please try again.")
-        self.running += 1
-        try:
-            yield
-        finally:
-            self.running -= 1
+        client = served()
+        with self._clients.place(client, "requests", limited=limited) as is_taken:
+            if not is_taken:
+                raise _too_many(client, "requests under way", "max_requests of the key, or max_requests_per_key")
+            self.running += 1
+            try:
+                yield
+            finally:
+                self.running -= 1
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Counts a WebSocket while it is open.
+
+        Raises `RequestError`: 429 above the client's limit, 503 when the gateway shuts down.
+        """
+        if self.drained.is_set():
+            raise shutting_down()
+        client = served()
+        with self._clients.place(client, "connections") as is_taken:
+            if not is_taken:
+                raise _too_many(client, "WebSockets open", "max_connections_per_key")
+            self.sockets += 1
+            try:
+                yield
+            finally:
+                self.sockets -= 1
+
+    @property
+    def left(self) -> int:
+        """What has to end before the gateway can: requests, and WebSockets that wait for their last words."""
+        return self.running + self.sockets
 
     def drain(self) -> None:
         """Admit nothing new."""

@@ -82,6 +82,7 @@ class ApiKey:
     ) -> None:
         """`counters` holds four numbers for this key, from `place` on. Without `config` it is anybody, unlimited."""
         self.name = config.name if config else ""
+        self.is_operator = config.operator if config else True
         counted = counters or SharedCounters(_PLACES)
         self._models = config.models if config else (ALL_MODELS,)
         limits = (

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.clients import Clients, for_client
 from callwright.gateway.access.keys import ApiKey, Keys, asking
 from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
@@ -33,11 +34,18 @@ class AccessMiddleware:
     """ASGI middleware; see the module's docstring. `hosts`: names under which the gateway is reached, `*` for any."""
 
     def __init__(
-        self, app: ASGIApp, keys: Keys, admission: AdmissionControl, hosts: Iterable[str], contexts: RequestContexts
+        self,
+        app: ASGIApp,
+        keys: Keys,
+        clients: Clients,
+        admission: AdmissionControl,
+        hosts: Iterable[str],
+        contexts: RequestContexts,
     ) -> None:
         self._app = app
         self._contexts = contexts
         self._keys = keys
+        self._clients = clients
         self._admission = admission
         self._hosts = frozenset(host.strip("[]").lower() for host in hosts)
 
@@ -52,7 +60,6 @@ class AccessMiddleware:
             except RequestError as error:
                 await self._refuse(error, scope, receive, send)
                 return
-            asking(who)
             await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
 
     def _admitted(self, scope: Scope, place: ExitStack) -> ApiKey:
@@ -63,8 +70,13 @@ class AccessMiddleware:
         who = self._keys.caller(headers.get("authorization"))
         if (context := current()) is not None:
             context.caller = who.name
+        asking(who)
+        for_client(self._clients.client(who, scope))
+        if scope["type"] == "websocket":
+            place.enter_context(self._admission.connected())  # each turn takes a place of its own
+            return who
         place.enter_context(self._admission.under_way(limited=scope["path"] not in _ALWAYS))
-        if scope["type"] == "http" and scope["method"] == "POST":
+        if scope["method"] == "POST":
             who.begin()
         return who
 

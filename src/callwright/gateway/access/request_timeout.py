@@ -48,7 +48,8 @@ class BodyTimeout:
 
 
 class HeaderTimeout:
-    """Closes connections whose request headers are not complete after `limit_s` seconds.
+    """Closes connections whose request headers, or whose message over WebSocket, are not complete after `limit_s`
+    seconds.
 
     `connections` are uvicorn's. A connection that is idle between two requests is left to uvicorn's own timeout.
     """
@@ -64,14 +65,21 @@ class HeaderTimeout:
         if now_s - self._swept_s < _SWEPT_EVERY_S:
             return
         self._swept_s = now_s
+        for one in [*self._connections]:
+            if not _is_http(one):
+                one.sweep(now_s, self._limit_s)
         self._since = {one: self._since.get(one, now_s) for one in self._connections if _lacks_head(one)}
         for one, since_s in self._since.items():
             if now_s - since_s > self._limit_s:
                 one.transport.close()
 
 
+def _is_http(connection: Any) -> bool:
+    return hasattr(connection, "cycle")
+
+
 def _lacks_head(connection: Any) -> bool:
-    if not hasattr(connection, "cycle"):  # a WebSocket
+    if not _is_http(connection):
         return False
     cycle = connection.cycle
     return cycle is None or (cycle.response_complete and connection.timeout_keep_alive_task is None)

@@ -18,6 +18,7 @@ from callwright.errors import ConfigError, RequestError
 from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
+from callwright.limits import Limits
 from callwright.response_template.template import ResponseTemplate
 from callwright.turn.model import AUTO, MODES, Mode, Model
 from callwright.upstreams.base import Server, Upstream
@@ -31,10 +32,14 @@ from callwright.upstreams.pool import Pool
 from callwright.upstreams.simulated.faults import Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from callwright.wire.chat.request import CONSUMED
+from callwright.wire.pass_rules import PassRules
 
 __all__ = ["build_models", "check_upstream", "default_name", "detected", "mode_of", "with_dialect"]
 
 _SIMULATED: Final = "simulated"
+_ANY: Final = "*"
+# Media that come with the request, or from where everybody can get them.
+_MEDIA_URLS: Final = ("data", "https")
 # What is found out later than that about a server for mode auto is not worth the wait.
 _PROBING_S: Final = 60.0
 
@@ -46,10 +51,20 @@ def build_models(config: Config) -> dict[str, Model]:
         if given.name in models:
             raise ConfigError(f"Two models are called {given.name!r}.")
         try:
-            models[given.name] = _model(given)
+            models[given.name] = _model(given, config)
         except (ConfigError, RequestError) as error:
             raise ConfigError(f"Model {given.name!r}: {error}") from error
     return models
+
+
+def _pass_rules(given: ModelConfig, has_keys: bool) -> PassRules:
+    """What of a request the model's server gets. Whoever has no keys asks for himself."""
+    schemes = given.media_urls if given.media_urls is not None else _MEDIA_URLS if has_keys else (_ANY,)
+    return PassRules(
+        only_known=has_keys,
+        fields=frozenset(given.pass_fields),
+        media_urls=None if _ANY in schemes else frozenset(schemes),
+    )
 
 
 def default_name(upstream: str) -> str:
@@ -64,9 +79,9 @@ def mode_of(given: ModelConfig) -> Mode:
     return "raw" if given.file else "prompt" if given.dialect else "native"
 
 
-def _model(given: ModelConfig) -> Model:
+def _model(given: ModelConfig, config: Config) -> Model:
     if given.mode == AUTO and given.file is None and given.servers != (_SIMULATED,):
-        return _auto(given)
+        return _auto(given, config)
     given = with_dialect(given)
     mode = mode_of(given)
     if mode not in MODES:
@@ -74,13 +89,13 @@ def _model(given: ModelConfig) -> Model:
     if mode != "native" and given.dialect is None:
         raise ConfigError(f"Mode {mode!r} needs a dialect: add dialect = 'harmony', or another one.")
     _refuse_ignored(given, mode)
-    return _made(given, mode)
+    return _made(given, mode, config)
 
 
-def _made(given: ModelConfig, mode: Mode) -> Model:
+def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
     model = Model(
         name=given.name,
-        upstream=_upstream(given, mode),
+        upstream=_upstream(given, mode, config.limits),
         upstream_model=given.model or given.name,
         mode=mode,
         dialect=given.dialect,
@@ -99,6 +114,8 @@ def _made(given: ModelConfig, mode: Mode) -> Model:
         output_parser=_response_template(given),
         supports_tool_choice=given.server != "ollama",
         force_stream=given.always_stream,
+        passes=_pass_rules(given, bool(config.keys)),
+        max_parameters=config.limits.max_parameters,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -115,13 +132,13 @@ def _response_template(given: ModelConfig) -> ResponseTemplate | None:
         raise ConfigError(f"response_template: {error}") from error
 
 
-def _auto(given: ModelConfig) -> Model:
+def _auto(given: ModelConfig, config: Config) -> Model:
     """A model whose mode is chosen when it is asked. What would be wrong in one mode only is no mistake here."""
     _refuse_ignored(given, AUTO)
     named = given.dialect if given.dialect != AUTO else None
     if named is None and given.template is not None and (found := detected(given)) is not None:
         named = found.dialect
-    model = _made(msgspec.structs.replace(given, dialect=named), "native")
+    model = _made(msgspec.structs.replace(given, dialect=named), "native", config)
     server: Server | None = given.server if given.server != "openai" else None
 
     async def examine(name: str) -> Findings:
@@ -147,7 +164,7 @@ def _auto(given: ModelConfig) -> Model:
             fields=fields,
             constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
         )
-        return _made(chosen, advised.mode)
+        return _made(chosen, advised.mode, config)
 
     anything = given.name == ANY_MODEL and given.model is None
     return msgspec.structs.replace(
@@ -270,7 +287,7 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
             raise ConfigError(f"{name} is for a model server, and {file.name} is run here: leave it out.")
 
 
-def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
+def _upstream(given: ModelConfig, mode: Mode, limits: Limits) -> Upstream:
     if given.servers == (_SIMULATED,):
         return SimulatedUpstream(Faults.parse(given.faults), samples=given.sample)
     if given.file is not None:
@@ -282,9 +299,9 @@ def _upstream(given: ModelConfig, mode: Mode) -> Upstream:
     headers = _headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     upstreams: list[Upstream] = [
-        CompletionsUpstream(url, headers, timeouts, flavour=_raw_server(given.server) or "openai")
+        CompletionsUpstream(url, headers, timeouts, limits, flavour=_raw_server(given.server) or "openai")
         if mode == "raw"
-        else ChatUpstream(url, headers, timeouts, server=given.server)
+        else ChatUpstream(url, headers, timeouts, limits, server=given.server)
         for url in given.servers
     ]
     return upstreams[0] if len(upstreams) == 1 else Pool(upstreams, keeps=given.balance == "prefix")

@@ -44,6 +44,7 @@ ALL_MODELS: Final = "*"
 _SIMULATED = "simulated"
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+_Scheme: TypeAlias = Annotated[str, Meta(pattern=r"^([a-z][a-z0-9+.-]*|\*)$")]
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 _PerMinute: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -70,14 +71,19 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `["gateway.lan"]`; `["*"]` for any, see [security](security.md).
     """
     max_requests: _Count = 2_048
-    """Requests under way at once; one more gets a 429 with `retry-after`. Each of several workers takes its share. The
-    process raises its own limit of open files to what they need, as far as the system's hard limit allows.
+    """Requests and turns over WebSocket under way at once; one more gets a 429 with `retry-after`. Each of several
+    workers takes its share. The process raises its own limit of open files to what they and `max_connections` need, as
+    far as the system's hard limit allows.
     """
     heartbeat_s: _Seconds = 10.0
     """A stream without news sends an empty chunk this often."""
     receive_s: _Seconds = 60.0
     """A request whose head, and then its body, does not come within so long is given up: without its head the
-    connection is closed, without its body it gets a 408.
+    connection is closed, without its body it gets a 408. A message over WebSocket that has begun has as long.
+    """
+    idle_s: _Seconds = 1_800.0
+    """A WebSocket on which nothing is asked for so long is closed. It may be long, so that clients keep theirs between
+    turns: where there are too many (`max_connections`) silent ones end sooner.
     """
     stall_s: _Seconds = 60.0
     """A client that reads nothing of its stream for so long is given up."""
@@ -179,6 +185,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Fields that go into every request to the upstream, such as `temperature`; the client's own win. Not those that
     the gateway sets itself (`model`, `messages`, `tools`, `stream`, …).
     """
+    pass_fields: tuple[_Text, ...] = ()
+    """Fields of requests that go to the upstream beside the [known ones](security.md#what-goes-to-the-models-server),
+    such as `["guided_regex"]`; `["*"]` for all. Without keys all fields of chat requests do.
+    """
+    media_urls: tuple[_Scheme, ...] | None = None
+    """Schemes of the URLs of images, files and audio, such as `["data", "https", "http"]`; `["*"]` for any, with
+    private addresses. Where there are keys it is `["data", "https"]`, without keys `["*"]`.
+    """
     headers: dict[str, str] = {}
     """HTTP headers for the upstream."""
     api_key_env: str | None = None
@@ -255,12 +269,18 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
     models: tuple[str, ...] = (ALL_MODELS,)
     """The models it may use, `*` for all."""
+    operator: bool = False
+    """Whether [`/metrics`](operations.md#metrics) shows it all of the gateway; any other key sees its own numbers."""
     requests_per_minute: _PerMinute | None = None
     """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
     The workers of a gateway count together, several gateways each for itself.
     """
     tokens_per_minute: _PerMinute | None = None
     """The same for tokens in and out, as the model's server counts them."""
+    max_requests: _Count | None = None
+    """Requests that it may have under way at once, instead of `max_requests_per_key` of `[limits]`; above that a 429.
+    The workers of a gateway count together.
+    """
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

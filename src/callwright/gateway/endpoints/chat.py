@@ -8,6 +8,7 @@ from contextlib import aclosing
 from datetime import date
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,6 +29,7 @@ from callwright.gateway.http import (
     problems_told,
     read_body,
 )
+from callwright.gateway.request_context import note_dropped
 from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
@@ -36,6 +38,7 @@ from callwright.wire.body import decoded
 from callwright.wire.chat.request import ChatRequest, read_request
 from callwright.wire.chat.response import ChatChunks, completion
 from callwright.wire.errors import error_body
+from callwright.wire.pass_rules import PassRules
 from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["ChatEndpoint"]
@@ -58,6 +61,7 @@ class ChatEndpoint:
         mend = self._server.history == "mend"
         chat = await off_loop(lambda: read_request(decoded(body, self._limits), mend=mend), slow=slow)
         model = self._find_model(chat.model)
+        chat = _passed(chat, model.passes)
         today = date.today().isoformat()
         events = run_turn(model, chat.conversation, chat.fields, today=today, streamed=chat.stream)
         if not chat.stream:
@@ -104,6 +108,16 @@ class ChatEndpoint:
             "model": chat.model,
             "call_id": _call_id,
         }
+
+
+def _passed(chat: ChatRequest, passes: PassRules) -> ChatRequest:
+    """A request as its model's server may get it; the context that runs notes what does not pass."""
+    fields, dropped = passes.fields_passed(chat.fields)
+    items, inside = passes.items_passed(chat.conversation.items)
+    note_dropped(dropped | inside)
+    return msgspec.structs.replace(
+        chat, conversation=msgspec.structs.replace(chat.conversation, items=items), fields=fields
+    )
 
 
 async def _stream(

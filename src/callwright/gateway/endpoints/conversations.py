@@ -18,6 +18,7 @@ from callwright.limits import Limits
 from callwright.openai_format.errors import from_validation
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.body import decoded
+from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.metadata import check_metadata
 from callwright.wire.responses.types import Conversation, DeletedObject
@@ -47,10 +48,13 @@ class NewItems(msgspec.Struct):
 
 
 class ConversationsEndpoint:
-    """Answers requests about conversations. `store` None: there is nowhere to keep them."""
+    """Answers requests about conversations. `store` None: there is nowhere to keep them. `passes`: what any model may
+    be asked about.
+    """
 
-    def __init__(self, store: Store | None, server: ServerConfig, limits: Limits) -> None:
+    def __init__(self, store: Store | None, server: ServerConfig, limits: Limits, passes: PassRules) -> None:
         self._given_store = store
+        self._passes = passes
         self._limits = limits
         self._server = server
 
@@ -58,7 +62,7 @@ class ConversationsEndpoint:
         """A new conversation."""
         given = await self._body(request, NewConversation, may_be_empty=True)
         conversation = StoredConversation(id=new_id("conv"), created_at=int(time.time()), metadata=given.metadata or {})
-        await self._store.create_conversation(conversation, _checked(given.items or ()))
+        await self._store.create_conversation(conversation, self._checked(given.items or ()))
         return json_response(_described(conversation))
 
     async def show(self, request: Request) -> Response:
@@ -86,7 +90,7 @@ class ConversationsEndpoint:
     async def add_items(self, request: Request) -> Response:
         """More items behind those of a conversation."""
         found = await self._found(request)
-        items = _checked((await self._body(request, NewItems)).items)
+        items = self._checked((await self._body(request, NewItems)).items)
         await self._store.add_items(found.id, items)
         return json_response(page(items, {"order": "asc", "limit": "100"}))
 
@@ -120,6 +124,13 @@ class ConversationsEndpoint:
         check_metadata(getattr(read, "metadata", None))
         return read
 
+    def _checked(self, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Items that a response can read, each with an id."""
+        reader = InputItemReader(ToolCatalog())
+        reader.read(items, "items")
+        self._passes.items_passed([found.item for found in reader.found], flat=True)
+        return [dict(item) for item in with_ids(items)]
+
     async def _found(self, request: Request) -> StoredConversation:
         id_ = request.path_params["id"]
         found = await self._store.conversation(id_)
@@ -136,12 +147,6 @@ class ConversationsEndpoint:
         if item is None:
             raise RequestError(f"Item with id '{wanted}' not found in conversation '{id_}'.", status=404)
         return item
-
-
-def _checked(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Items that a response can read, each with an id."""
-    InputItemReader(ToolCatalog()).read(items, "items")
-    return [dict(item) for item in with_ids(items)]
 
 
 def _described(conversation: StoredConversation) -> Conversation:

@@ -25,6 +25,7 @@ from callwright.gateway.http import (
     cancel_on_disconnect,
     cancel_quietly,
     json_response,
+    off_loop,
     problems_told,
     read_body,
 )
@@ -34,7 +35,7 @@ from callwright.gateway.responses.server_items import ServerItem
 from callwright.gateway.responses.service import PreparedResponse, ResponseService, new_id
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.tolerant_json.codec import encode
-from callwright.turn.plan import build_generation_request
+from callwright.turn.plan import build_generation_request, is_large
 from callwright.wire.responses.event_types import ResponseFailedEvent, ResponseStreamEvent
 from callwright.wire.responses.response import ApiDialect, response_usage
 from callwright.wire.responses.types import CompactedResponse, DeletedObject, InputTokens, Item
@@ -80,6 +81,11 @@ class ResponsesEndpoint:
         self._server = server
         self._admission = admission
         self._background: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def makes_some(self) -> bool:
+        """Whether a response is made in the background now."""
+        return bool(self._background)
 
     async def close(self) -> None:
         """End what runs in the background, which has been told to end: it fails by itself, or else is cancelled."""
@@ -142,12 +148,16 @@ class ResponsesEndpoint:
         """About how many tokens a request has: a quarter of the characters that go to the model."""
         prepared = await self._turns.prepare(await read_body(request, self._server.max_body_bytes))
         asked = prepared.asked
-        generation = build_generation_request(
-            prepared.model, asked.conversation, asked.fields, date.today().isoformat()
-        )
-        sent = generation.prompt.text if generation.prompt else encode([generation.messages, generation.tools]).decode()
-        tokens = max(1, len(sent) // _CHARACTERS_PER_TOKEN)
-        return json_response(InputTokens(input_tokens=tokens))
+        today = date.today().isoformat()
+
+        def counted() -> int:
+            generation = build_generation_request(prepared.model, asked.conversation, asked.fields, today)
+            if generation.prompt is not None:
+                return len(generation.prompt.text)
+            return len(encode([generation.messages, generation.tools]).decode())
+
+        size = await off_loop(counted, slow=is_large(asked.conversation))
+        return json_response(InputTokens(input_tokens=max(1, size // _CHARACTERS_PER_TOKEN)))
 
     async def compact(self, request: Request) -> Response:
         """A conversation made short: the latest messages of the user, and a summary of all of it."""

@@ -1,10 +1,15 @@
-"""The Responses API over WebSocket: one connection, one turn after the other, the latest response in memory."""
+"""The Responses API over WebSocket: one connection, one turn after the other, the latest response in memory.
+
+A turn takes a place as a request does; a connection takes none, and ends when it is silent for long. What comes while a
+turn is answered waits, in so many frames and bytes; then nothing more is read.
+"""
 
 import asyncio
 import itertools
 import logging
 import re
 import time
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any, Final
@@ -14,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.connections import STATE, Connection
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.responses import api_dialect_of, event_bytes
@@ -36,6 +42,7 @@ __all__ = ["ENDPOINT", "ResponsesSocket"]
 log = logging.getLogger("callwright.gateway")
 ENDPOINT: Final = "/v1/responses (websocket)"
 _MAX_WAITING: Final = 32  # requests that wait for the one that is answered
+_SOCKETS: Final = 8  # so many times what may wait on one waits on all of them together
 _LONGEST_S: Final = 3_600.0
 _STREAM_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TRY_AGAIN: Final = 1013
@@ -57,11 +64,12 @@ _TOO_MANY: Final = RequestError(
 _CANNOT_STEER: Final = ResponseError("steering_not_supported", "This gateway cannot steer a response.")
 
 
-class _ErrorFrame(Struct, tag_field="type", tag="error"):
-    """What was wrong, and the status that it would have over HTTP."""
+class _ErrorFrame(Struct, tag_field="type", tag="error", omit_defaults=True):
+    """What was wrong, and the status and headers that it would have over HTTP."""
 
     status: int
     error: ErrorObject
+    headers: dict[str, str] = {}
 
 
 class _SteerFailedFrame(Struct, tag_field="type", tag="response.steer.failed"):
@@ -78,24 +86,84 @@ class ResponsesSocket:
         self._server = server
         self._admission = admission
         self._contexts = contexts
+        self._waiting = _WaitingBytes(turns.limits.max_waiting_bytes, server.max_body_bytes)
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""
         await websocket.accept()
-        connection = _Connection(websocket, self._turns, self._server, self._admission, self._contexts)
+        waiting = _WaitingFrames(self._waiting)
+        connection = _Connection(websocket, self._turns, self._server, self._admission, self._contexts, waiting)
         try:
             async with asyncio.timeout(_LONGEST_S):
-                await connection.run()
+                ended = await connection.run()
         except TimeoutError:
-            error = RequestError(
+            ended = RequestError(
                 "The connection has lasted 60 minutes, which is the limit. Open another one.",
                 code="websocket_connection_limit_reached",
             )
-            with suppress(RuntimeError, WebSocketDisconnect):
-                await connection.refuse(error)
-                await websocket.close(_TRY_AGAIN)
         except WebSocketDisconnect:
-            pass
+            ended = None
+        finally:
+            waiting.clear()
+        if ended is not None:
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await connection.refuse(ended)
+                await websocket.close(_TRY_AGAIN)
+
+
+class _WaitingBytes:
+    """What waits on all connections: at most `most` bytes on one, in messages of at most `largest`."""
+
+    def __init__(self, most: int, largest: int) -> None:
+        self.most = most
+        self.largest = largest
+        self.of_all = 0
+
+
+class _WaitingFrames:
+    """The frames of a connection that wait for their turn. Whoever reads waits for room first."""
+
+    def __init__(self, waiting: _WaitingBytes) -> None:
+        self._all = waiting
+        self._frames: deque[str | bytes] = deque()
+        self._bytes = 0
+        self._changed = asyncio.Event()
+
+    async def room(self) -> None:
+        """Wait until another frame may be read: always, where none waits."""
+        while self._frames and (
+            self._bytes + self._all.largest > self._all.most or self._all.of_all > self._all.most * _SOCKETS
+        ):
+            self._changed.clear()
+            await self._changed.wait()
+
+    def put(self, text: str) -> bool:
+        """Add a frame. False where too many wait."""
+        if len(self._frames) >= _MAX_WAITING:
+            return False
+        frame = text if text.isascii() else text.encode()  # else one odd character makes it four times as large
+        self._frames.append(frame)
+        self._count(len(frame))
+        return True
+
+    async def get(self) -> str | bytes:
+        """The next frame, once there is one."""
+        while not self._frames:
+            self._changed.clear()
+            await self._changed.wait()
+        frame = self._frames.popleft()
+        self._count(-len(frame))
+        return frame
+
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        self._frames.clear()
+        self._count(-self._bytes)
+
+    def _count(self, number: int) -> None:
+        self._bytes += number
+        self._all.of_all += number
+        self._changed.set()
 
 
 class _Connection:
@@ -106,6 +174,7 @@ class _Connection:
         server: ServerConfig,
         admission: AdmissionControl,
         contexts: RequestContexts,
+        waiting: _WaitingFrames,
     ) -> None:
         self._websocket = websocket
         self._turns = turns
@@ -115,15 +184,20 @@ class _Connection:
         self._answering = asyncio.Lock()
         self._memory = ConnectionCache()
         self._flavour = api_dialect_of(websocket.url.path, server)
-        self._waiting: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
+        self._waiting = waiting
+        self._place: Connection | None = websocket.scope.get("state", {}).get(STATE)
+        self._unwanted = asyncio.Event()  # set where others need its place
 
-    async def run(self) -> None:
+    async def run(self) -> RequestError | None:
         """Read frames while the turns that they ask for are answered, one after the other; when the gateway ends, the
-        connection does behind the turn that is answered.
+        connection does behind the turn that is answered. Answers why it ends, where it is the gateway that ends it.
         """
-        tasks = [asyncio.ensure_future(work) for work in (self._read(), self._work(), self._leave())]
+        working = asyncio.ensure_future(self._work())
+        others = [asyncio.ensure_future(work) for work in (self._read(), self._leave())]
+        tasks = [working, *others]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else None
         finally:
             for task in tasks:
                 await cancel_quietly(task)
@@ -141,29 +215,59 @@ class _Connection:
         told = error_body(error).error
         if self._flavour == "open_responses":  # whose errors always have a code
             told.code = told.code or told.type
-        await self._send(encode(_ErrorFrame(status=status, error=told)), stream_id)
+        headers = {} if isinstance(error, UpstreamError) else error.headers
+        retry = {name: value for name, value in headers.items() if name == "retry-after"}
+        await self._send(encode(_ErrorFrame(status=status, error=told, headers=retry)), stream_id)
 
     async def _read(self) -> None:
         while True:
+            await self._waiting.room()
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return
             text = message.get("text")
             if text is None:
                 await self.refuse(RequestError("Expected a text frame with one JSON object, got a binary one."))
-            else:
-                try:
-                    self._waiting.put_nowait(text)
-                except asyncio.QueueFull:
-                    await self.refuse(_TOO_MANY)
+            elif not self._waiting.put(text):
+                await self.refuse(_TOO_MANY)
+            await asyncio.sleep(0)  # frames that are here already keep nobody else waiting
 
-    async def _work(self) -> None:
-        while True:
-            text = await self._waiting.get()
+    async def _work(self) -> RequestError | None:
+        """Answer frames, until none has come for long. Why it ends, which may be that others need its place."""
+        while (frame := await self._next()) is not None:
             async with self._answering:
-                await self._take(text)
+                await self._take(frame)
+        if self._unwanted.is_set():
+            return RequestError(
+                "Too many connections are open, and nothing was under way on this one. Open another one with the next "
+                "request.",
+                status=429,
+                type_="rate_limit_error",
+                code="rate_limit_exceeded",
+            )
+        return RequestError(
+            f"Nothing was asked on this connection for {self._server.idle_s:g} s, which is the limit. Open another one "
+            "with the next request, or raise idle_s in the gateway's configuration.",
+            status=408,
+            code="websocket_idle_limit_reached",
+        )
 
-    async def _take(self, text: str) -> None:
+    async def _next(self) -> str | bytes | None:
+        """The next frame; None where none comes in time."""
+        if self._place is not None:
+            self._place.idle(self._unwanted.set)
+        coming = asyncio.ensure_future(self._waiting.get())
+        unwanted = asyncio.ensure_future(self._unwanted.wait())
+        try:
+            await asyncio.wait((coming, unwanted), timeout=self._server.idle_s, return_when=asyncio.FIRST_COMPLETED)
+            return coming.result() if coming.done() else None
+        finally:
+            if self._place is not None:
+                self._place.busy()
+            await cancel_quietly(coming)
+            await cancel_quietly(unwanted)
+
+    async def _take(self, text: str | bytes) -> None:
         scope = self._websocket.scope
         with self._contexts.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as context:
             context.endpoint = ENDPOINT
@@ -173,7 +277,7 @@ class _Connection:
             context.status = await self._answered(text, context)
             context.is_whole = True
 
-    async def _answered(self, text: str, context: RequestContext) -> int:
+    async def _answered(self, text: str | bytes, context: RequestContext) -> int:
         """Answer a frame, or refuse it. The status that it would have over HTTP."""
         stream_id: str | None = None
         error: RequestError | UpstreamError
@@ -182,7 +286,8 @@ class _Connection:
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
             stream_id = _stream_id(given)
-            await self._answer(given, text, stream_id)
+            with self._admission.under_way():
+                await self._answer(given, text, stream_id)
             return 200
         except (RequestError, UpstreamError) as refused:
             log.debug("websocket request refused: %.500r", str(refused))
@@ -196,7 +301,7 @@ class _Connection:
         await self.refuse(error, stream_id)
         return error.status if isinstance(error, RequestError) else upstream_status(error)
 
-    async def _answer(self, given: dict[str, Any], text: str, stream_id: str | None) -> None:
+    async def _answer(self, given: dict[str, Any], text: str | bytes, stream_id: str | None) -> None:
         kind = given.get("type")
         if kind == "response.steer":
             await self._send(encode(_SteerFailedFrame(error=_CANNOT_STEER)), stream_id)

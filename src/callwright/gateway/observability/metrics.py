@@ -21,7 +21,7 @@ from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
 from callwright.events import ProblemKind
-from callwright.gateway.observability.metrics_gauges import Gauges, Left
+from callwright.gateway.observability.metrics_gauges import Gauges, Left, OfKey
 from callwright.gateway.request_context import Refusal, RequestContext
 from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn, SeenCall
 from callwright.upstreams.completions import CHAT_ONLY
@@ -168,12 +168,14 @@ class Metrics:
         self._records = counter("records", "Turns for --record.", "outcome")
         self._of = _Children()
 
-    def exposition(self, accept: str) -> tuple[bytes, str]:
-        """All metrics as text, and its content type."""
-        registry = self._registry
+    def exposition(self, accept: str, key: str | None = None) -> tuple[bytes, str]:
+        """All metrics as text, and its content type; with a `key`, its own only."""
+        registry: CollectorRegistry | OfKey = self._registry
         if MULTIPROCESS in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        if key is not None:
+            registry = OfKey(registry, key)
         encoder, kind = choose_encoder(accept)
         return encoder(registry), kind
 

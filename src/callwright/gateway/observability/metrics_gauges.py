@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 import callwright
 from callwright.upstreams.timings import States
 
-__all__ = ["Gauges", "Left"]
+__all__ = ["Gauges", "Left", "OfKey"]
 
 Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # what is left of each key's limits, by their kind
 
@@ -42,6 +42,23 @@ class Gauges(Collector):
             for kind, number in kinds.items():
                 left.add_metric((key, kind), number)
         yield left
+
+
+class OfKey(Collector):
+    """What a registry collects about one key: the others' names and counts are not its own."""
+
+    def __init__(self, registry: Collector, key: str) -> None:
+        self._registry = registry
+        self._key = key
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector`."""
+        for metric in self._registry.collect():
+            samples = [sample for sample in metric.samples if sample.labels.get("key") == self._key]
+            if samples:
+                own = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+                own.samples = samples
+                yield own
 
 
 _OF_SERVERS = ("model", "server")

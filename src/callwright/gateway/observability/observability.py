@@ -48,10 +48,10 @@ class Observability:
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
 
-    async def show(self, request: Request) -> Response:
-        """The numbers of this gateway, for Prometheus."""
+    async def show(self, request: Request, key: str | None = None) -> Response:
+        """The numbers of this gateway, for Prometheus; with a `key`, those of that key only."""
         self.metrics.loop_runs(len(asyncio.all_tasks()))
-        text, kind = self.metrics.exposition(request.headers.get("accept", ""))
+        text, kind = self.metrics.exposition(request.headers.get("accept", ""), key)
         return Response(text, headers={"content-type": kind})
 
     def _observers(self, name: str) -> list[Observer]:

@@ -17,8 +17,9 @@ from starlette.applications import Starlette
 
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.request_timeout import HeaderTimeout
-from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.config.config import Config
 from callwright.gateway.process.descriptors import allow_requests
+from callwright.gateway.process.protocols.settings import ProtocolSettings
 
 __all__ = ["Drain", "serve"]
 
@@ -31,23 +32,15 @@ _CLOSING_S: Final = 2
 _COLLECTED_EVERY: Final = (20_000, 10, 3)
 
 
-def serve(
-    app: Starlette, server: ServerConfig, listener: socket.socket, ready: Callable[[], None] = lambda: None
-) -> None:
+def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
     """Serve an application until the process is told to end; `ready` is called once it accepts requests. Raises
     `SystemExit` if it cannot start.
     """
-    allow_requests(server.max_requests)
+    server, connections = config.server, app.state.connections
+    connections.most = allow_requests(server.max_requests, connections.most)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system, too, drops a client that reads nothing
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
-    settings = uvicorn.Config(
-        app,
-        ws="websockets-sansio",
-        ws_max_size=server.max_body_bytes,
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=_CLOSING_S,
-    )
+    settings = ProtocolSettings(app, config, log_level="warning", timeout_graceful_shutdown=_CLOSING_S)
     _spare_collector()
     serving = _Server(settings, Drain(app.state.admission, server.drain_s), server.receive_s, ready)
     serving.run(sockets=[listener])
@@ -94,12 +87,12 @@ class Drain:
                 log.info("%d requests may go on for %g s; another signal ends them", admission.running, self._drain_s)
         if now >= self._until and not admission.is_over:
             admission.end()
-            self._left, self._since = admission.running, now
+            self._left, self._since = admission.left, now
             if admission.running:
                 log.info("%d requests are ended", admission.running)
-        if admission.running < self._left:
-            self._left, self._since = admission.running, now
-        return admission.running == 0 or (admission.is_over and now >= self._since + _LAST_WORDS_S)
+        if admission.left < self._left:
+            self._left, self._since = admission.left, now
+        return admission.left == 0 or (admission.is_over and now >= self._since + _LAST_WORDS_S)
 
 
 class _Server(uvicorn.Server):

@@ -1,8 +1,8 @@
 """Several processes that serve one port: `workers` in `[server]`.
 
 The parent listens, starts the workers, restarts those that die, and passes a signal to end on to them; it answers no
-requests. Workers share the port, the store, the metrics and the rate limits of keys. Each has its share of
-`max_requests`; all else (connections, results of probes, caches) each has for itself.
+requests. Workers share the port, the store, the metrics and the limits of keys. Each has its share of `max_requests`
+and `max_connections`; all else (connections, results of probes, caches) each has for itself.
 """
 
 import logging
@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -25,10 +24,12 @@ from msgspec import Struct
 from prometheus_client.multiprocess import mark_process_dead
 
 from callwright.errors import ConfigError
+from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.keys import counters_size
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import Config
 from callwright.gateway.observability.metrics import MULTIPROCESS
+from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.multiprocess import when_parent_ends
 
 __all__ = ["check_workers", "serve_by_workers", "share_of"]
@@ -70,15 +71,21 @@ def check_workers(config: Config) -> None:
 
 
 def share_of(config: Config, number: int) -> Config:
-    """The configuration of one worker: limits on requests are divided. The shares of a model's limit add up exactly."""
+    """The configuration of one worker: limits on requests and connections are divided. The shares of a model's limit
+    add up exactly.
+    """
     count = config.server.workers
     most = -(-config.server.max_requests // count)
+    connections = -(-config.limits.max_connections // count)
     models = tuple(
         msgspec.structs.replace(model, max_requests=_share(model.max_requests, number, count))
         for model in config.models
     )
     return msgspec.structs.replace(
-        config, server=msgspec.structs.replace(config.server, max_requests=most), models=models
+        config,
+        server=msgspec.structs.replace(config.server, max_requests=most),
+        limits=msgspec.structs.replace(config.limits, max_connections=connections),
+        models=models,
     )
 
 
@@ -92,13 +99,18 @@ def serve_by_workers(
     """Serve with one process for each listener until told to end; `ready` is called once all of them serve. Raises
     `SystemExit` if one cannot start.
     """
-    with TemporaryDirectory(prefix="callwright-") as name:
-        folder = Path(name)
-        SharedCounters.shared(folder / _LIMITS_FILE, counters_size(config.keys))
+    with shared_folder() as folder:
+        _counters(config, folder)
         if config.server.metrics and MULTIPROCESS not in os.environ:
             (folder / _METRICS).mkdir()
             os.environ[MULTIPROCESS] = str(folder / _METRICS)
         _Parent(config, listeners, folder, ready).run()
+
+
+def _counters(config: Config, folder: Path) -> SharedCounters:
+    """What the workers count together: the rate limits of keys, then the places that they have taken."""
+    size = counters_size(config.keys) + Clients.size(config.keys, config.server.workers)
+    return SharedCounters.shared(folder / _LIMITS_FILE, size)
 
 
 class _Worker(Struct):
@@ -173,7 +185,7 @@ class _Parent:
 
     def _start(self, number: int, *, is_first: bool) -> None:
         heard, said = _SPAWN.Pipe(duplex=False)
-        given = (share_of(self._config, number), self._listeners[number], self._folder, said)
+        given = (share_of(self._config, number), number, self._listeners[number], self._folder, said)
         process = _SPAWN.Process(target=_work, args=given, name=f"callwright-{number + 1}", daemon=True)
         process.start()
         said.close()
@@ -214,7 +226,8 @@ def _how(code: int | None) -> str:
 # --- in a worker ---
 
 
-def _work(config: Config, listener: socket.socket, folder: Path, said: Connection) -> None:
+def _work(config: Config, number: int, listener: socket.socket, folder: Path, said: Connection) -> None:
+    held = hold(folder)  # until the process ends, which may be after its parent
     os.setpgrp()  # Ctrl-C in a terminal goes to the parent alone, which passes it on
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from callwright.gateway.app import create_app
@@ -222,5 +235,6 @@ def _work(config: Config, listener: socket.socket, folder: Path, said: Connectio
     from callwright.gateway.process.serving import serve
 
     configure(config.server.log_level, config.server.log_format)
-    counters = SharedCounters.shared(folder / _LIMITS_FILE, counters_size(config.keys))
-    serve(create_app(config, counters=counters), config.server, listener, lambda: said.send_bytes(b"!"))
+    app = create_app(config, counters=_counters(config, folder), worker=number)
+    with held:
+        serve(app, config, listener, lambda: said.send_bytes(b"!"))

@@ -20,6 +20,7 @@ from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, off_loop
+from callwright.gateway.request_context import note_dropped
 from callwright.gateway.responses.compaction import compacted
 from callwright.gateway.responses.mcp_calls import McpCalls
 from callwright.gateway.responses.mcp_servers import McpServers, OpenServer
@@ -30,11 +31,19 @@ from callwright.gateway.store.store import Store, StoredResponse, StoreError
 from callwright.limits import Limits
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
+from callwright.wire.chat.request import CONSUMED
 from callwright.wire.errors import error_body
 from callwright.wire.limits import check_items
+from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
-from callwright.wire.responses.request import ParsedRequest, ResponsesRequest, decode_request, read_request
+from callwright.wire.responses.request import (
+    ParsedRequest,
+    ResponsesRequest,
+    decode_request,
+    read_request,
+    unknown_fields,
+)
 from callwright.wire.responses.response import ApiDialect, ResponseWriter, response_object
 from callwright.wire.responses.types import Response
 
@@ -167,7 +176,7 @@ class ResponseService:
         **changed: Any,
     ) -> PreparedResponse:
         """Check a request together with its history. `changed` overrides fields of the body. Raises `RequestError`."""
-        given = decoded(body, self.limits)
+        given = await off_loop(lambda: decoded(body, self.limits), slow=len(body) > LARGE)
         if isinstance(given, Mapping):
             given = {key: it for key, it in {**given, **changed}.items() if it is not None}
         request = decode_request(given)
@@ -175,7 +184,7 @@ class ResponseService:
         model = self._find_model(request.model)
         history = await self._history(request, memory)
         new = await self._new_items(request)
-        check_items(len(history) + len(new), self.limits, "input")
+        check_items([*history, *new], self.limits, "input")
         request.input = [dict(item) for item in new] if request.input is not None else None
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         opened = await self._servers.opened(read_mcp_tools(request.tools or ()))
@@ -183,6 +192,7 @@ class ResponseService:
         asked = await off_loop(
             lambda: read_request(request, given, history, servers=servers, mend=self._mend), slow=slow
         )
+        asked = _passed(asked, model.passes, unknown_fields(given))
         response = response_object(
             request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
         )
@@ -373,6 +383,15 @@ def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Ma
         else:
             echoed.append(tool)
     return echoed
+
+
+def _passed(asked: ParsedRequest, passes: PassRules, unknown: Mapping[str, Any]) -> ParsedRequest:
+    """A request as its model's server may get it; the context that runs notes what does not pass."""
+    items, dropped = passes.items_passed(asked.conversation.items, flat=True)
+    more = {name: value for name, value in unknown.items() if passes.names(name) and name not in CONSUMED}
+    note_dropped(dropped | (unknown.keys() - more.keys()))
+    conversation = msgspec.structs.replace(asked.conversation, items=items)
+    return msgspec.structs.replace(asked, conversation=conversation, fields={**more, **asked.fields})
 
 
 def _failure(error: RequestError | UpstreamError) -> tuple[str, str]:

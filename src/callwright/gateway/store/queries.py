@@ -8,6 +8,7 @@ Who writes at once: those who add a response share a lock, those who erase some 
 continue from a response while it is found to have no children. Within a conversation, its row is locked.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    extract,
     func,
     insert,
     literal,
@@ -28,7 +30,8 @@ from sqlalchemy import (
 )
 
 from callwright.errors import CallwrightError
-from callwright.gateway.store.tables import CONVERSATION_ITEMS, CONVERSATIONS, ITEMS, RESPONSES, lock
+from callwright.gateway.store.makers import Maker
+from callwright.gateway.store.tables import CONVERSATION_ITEMS, CONVERSATIONS, ITEMS, MAKERS, RESPONSES, lock
 from callwright.tolerant_json.codec import encode
 
 __all__ = [
@@ -41,13 +44,16 @@ __all__ = [
     "delete_conversation",
     "delete_item",
     "delete_response",
+    "end_left",
     "erase_old",
     "get_conversation",
     "get_conversation_items",
     "get_history",
     "get_item",
+    "get_makers",
     "get_response",
     "get_status",
+    "heard_of",
     "put_response",
     "replace_response",
     "update_conversation",
@@ -91,17 +97,25 @@ class StoredConversation(msgspec.Struct, frozen=True):
 # --- responses ---
 
 
-def put_response(connection: Connection, response: StoredResponse, owner: str) -> bool:
+def put_response(connection: Connection, response: StoredResponse, owner: str, maker: Maker | None = None) -> bool:
     """Add a response, or replace the body and the items of one. True when it is stored now.
 
-    A deleted one is not brought back.
+    A deleted one is not brought back. `maker` makes it, if it is not finished.
     """
     lock(connection, _CHAINS, shared=True)
     named = [response.id] if response.parent is None else [response.id, response.parent]
     ours = RESPONSES.c.owner == owner
     found = connection.execute(select(RESPONSES.c.id, RESPONSES.c.hidden).where(RESPONSES.c.id.in_(named), ours))
     hidden = {row.id: row.hidden for row in found}
-    content = {"body": encode(response.body), "input": encode(response.input), "output": encode(response.output)}
+    under_way = maker if response.body.get("status") not in ENDED else None
+    content = {
+        "body": encode(response.body),
+        "input": encode(response.input),
+        "output": encode(response.output),
+        "maker": under_way and under_way.id,
+    }
+    if under_way is not None:
+        heard_of(connection, under_way)
     if hidden.get(response.id):
         return False
     if response.id in hidden:
@@ -134,13 +148,47 @@ def put_response(connection: Connection, response: StoredResponse, owner: str) -
     return True
 
 
-def replace_response(connection: Connection, response: StoredResponse, owner: str) -> bool:
+def replace_response(connection: Connection, response: StoredResponse, owner: str, maker: Maker | None = None) -> bool:
     """`put_response` for one that is there and has not ended, as its body says. True when it is stored now."""
     lock(connection, _CHAINS, shared=True)
     found = connection.execute(select(RESPONSES.c.body).where(_visible(response.id, owner)).with_for_update()).first()
     if found is None or _OBJECT.decode(found.body).get("status") in ENDED:
         return False
-    return put_response(connection, response, owner)
+    return put_response(connection, response, owner, maker)
+
+
+def heard_of(connection: Connection, maker: Maker) -> None:
+    """Note that a process lives, now."""
+    known = update(MAKERS).where(MAKERS.c.id == maker.id).values(seen_at=_now(connection))
+    if not connection.execute(known).rowcount:
+        connection.execute(insert(MAKERS), {**msgspec.structs.asdict(maker), "seen_at": _now(connection)})
+
+
+def get_makers(connection: Connection) -> list[tuple[Maker, float]]:
+    """The processes that may make something, and for how long each was silent, in seconds."""
+    now = _now(connection)
+    rows = connection.execute(select(MAKERS)).all()
+    return [(Maker(row.id, row.place, row.pid, row.started), now - row.seen_at) for row in rows]
+
+
+def end_left(connection: Connection, makers: Sequence[str], error: Mapping[str, Any]) -> int:
+    """End as failed what these processes have not finished, and forget them. Answers how many responses that were."""
+    lock(connection, _CHAINS, shared=True)
+    left = select(RESPONSES.c.id, RESPONSES.c.body).where(RESPONSES.c.maker.in_(makers)).with_for_update()
+    rows = connection.execute(left).all()
+    for row in rows:
+        body = {**_OBJECT.decode(row.body), "status": "failed", "error": error}
+        ended = update(RESPONSES).where(RESPONSES.c.id == row.id)
+        connection.execute(ended.values(body=encode(body), maker=None))
+    connection.execute(delete(MAKERS).where(MAKERS.c.id.in_(makers)))
+    return len(rows)
+
+
+def _now(connection: Connection) -> int:
+    """The time by the database's clock, which all its users share; a file's is this machine's."""
+    if connection.dialect.name == "postgresql":
+        return int(connection.scalar(select(extract("epoch", func.clock_timestamp()))) or 0)
+    return int(time.time())
 
 
 def get_status(connection: Connection, id_: str, owner: str) -> str | None:

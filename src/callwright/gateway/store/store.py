@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from callwright.errors import ConfigError
 from callwright.gateway.store import queries
 from callwright.gateway.store.engine import Database
+from callwright.gateway.store.makers import is_dead, this_process
 from callwright.gateway.store.queries import ENDED, StoredConversation, StoredResponse, StoreError
 from callwright.gateway.store.tables import migrate
 
@@ -28,6 +29,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _DAY_S = 86_400
+# The error of a response whose process has died.
+_GONE = {"code": "server_error", "message": "The gateway that made this response has ended before it was finished."}
 _ERASED_AT_ONCE = 100  # so that a long prune holds up nobody who stores
 
 
@@ -58,6 +61,7 @@ class Store:
         self._writing: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
         self._running: set[asyncio.Task[Any]] = set()
+        self._maker = this_process()
 
     async def open(self) -> None:
         """Connect, and bring the tables up to date. Raises `ConfigError` for what cannot be used."""
@@ -88,13 +92,23 @@ class Store:
         what it continues from stay. Nothing happens when it was deleted and others still continue from it. Raises
         `StoreError` when what it continues from was erased: without it the history would not be what was answered.
         """
-        await self._write(queries.put_response, response, self._owner())
+        await self._write(queries.put_response, response, self._owner(), self._maker)
 
     async def replace(self, response: StoredResponse) -> bool:
         """`put` for an answer in the background, put before: False when it was deleted or has ended meanwhile, which
         another gateway may have done: then it stays so.
         """
-        return await self._write(queries.replace_response, response, self._owner())
+        return await self._write(queries.replace_response, response, self._owner(), self._maker)
+
+    async def beat(self) -> None:
+        """Say that this process lives, as long as it makes a response in the background."""
+        await self._write(queries.heard_of, self._maker)
+
+    async def end_left(self) -> int:
+        """End as failed what processes were making that are dead. Answers how many responses that were."""
+        others = [(one, silent_s) for one, silent_s in await self._read(queries.get_makers) if one != self._maker]
+        dead = [one.id for one, silent_s in others if is_dead(one, silent_s)]
+        return await self._write(queries.end_left, dead, _GONE) if dead else 0
 
     async def status(self, id_: str) -> str | None:
         """The status of a response; None when it is unknown or deleted."""

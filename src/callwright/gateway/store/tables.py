@@ -5,7 +5,7 @@ of n turns takes n rows, and a fork costs nothing.
 
         responses ──parent_id──► responses           conversations ◄── conversation_items
             ▲
-          items        which response holds the item of an id
+          items        which response holds the item of an id       makers    processes that make what is not finished
 
 JSON is kept as the bytes that were encoded: PostgreSQL's own type would refuse U+0000 and round numbers.
 """
@@ -37,7 +37,17 @@ from sqlalchemy import (
 
 from callwright.errors import ConfigError
 
-__all__ = ["CONVERSATIONS", "CONVERSATION_ITEMS", "ITEMS", "RESPONSES", "TABLES", "VERSIONS", "lock", "migrate"]
+__all__ = [
+    "CONVERSATIONS",
+    "CONVERSATION_ITEMS",
+    "ITEMS",
+    "MAKERS",
+    "RESPONSES",
+    "TABLES",
+    "VERSIONS",
+    "lock",
+    "migrate",
+]
 
 # Other programs that use the same database may have alembic's usual table.
 VERSIONS = "callwright_schema"
@@ -72,8 +82,20 @@ RESPONSES = Table(
     Column("body", LargeBinary, nullable=False),
     Column("input", LargeBinary, nullable=False),
     Column("output", LargeBinary, nullable=False),
+    Column("maker", Text),  # which process makes it, as long as it is not finished
+    Index("responses_maker", "maker"),
     Index("responses_parent", "parent_id"),
     Index("responses_created", "created_at"),
+)
+
+MAKERS = Table(
+    "makers",
+    TABLES,
+    Column("id", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("started", Text, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
 )
 
 ITEMS = Table(

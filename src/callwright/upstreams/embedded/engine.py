@@ -26,7 +26,7 @@ from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
 from callwright.upstreams.base import Delta, Deltas, GenerationRequest
-from callwright.upstreams.completions import IN_PROCESS
+from callwright.upstreams.completions import IN_PROCESS, CompletionAnswer
 from callwright.upstreams.constrained import Grammars, constrains_itself
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile
 from callwright.upstreams.http import maybe_too_long
@@ -145,16 +145,16 @@ class EmbeddedUpstream:
         if (timings := generation.timings) is not None:
             timings.dropped = frozenset(given.keys() - generation.fields.keys())
             timings.sends(is_constrained=bool(constraining))
-        stopped = False
+        answer = CompletionAnswer(IN_PROCESS, self.name)
         async with aclosing(self._pieces(encode(body))) as pieces:
             async for piece in pieces:
                 if failure := decode(piece, _Piece).error:
                     raise self._failed(failure)
                 deltas: list[Delta] = []
-                stopped = IN_PROCESS.read(decode(piece, IN_PROCESS.chunk), deltas, generation) or stopped
+                answer.read(decode(piece, answer.kind), deltas)
                 if deltas:
                     yield deltas
-        if not stopped:
+        if not answer.has_stopped:
             message = f"llama.cpp with {self.name} ended in the middle of the answer."
             raise UpstreamError(message, fault="cut", upstream=self.name)
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from callwright.constraints.shape import reasoning_opener
-from callwright.conversation import AssistantTurn
+from callwright.conversation import AssistantTurn, CallOutput, Message
 from callwright.dialects.base import get_dialect
 from callwright.errors import UpstreamError, UpstreamFault
 from callwright.events import Usage
@@ -33,6 +33,8 @@ from callwright.upstreams.simulated.sampled import allows, sampled_turn
 
 __all__ = ["SimulatedUpstream"]
 
+_LONG: Final = 16_384  # characters of a conversation, and its items, from which on it is read beside the event loop
+_MANY: Final = 100
 _TOKEN: Final = 4  # characters of text that go out at a time
 _FAILS_AFTER: Final = 3  # so many pieces come before a server fails in the middle
 _DRAWS: Final = 16  # some values are written in a way of their own, which a grammar does not know
@@ -56,8 +58,14 @@ class SimulatedUpstream:
         faults = self._faults.choose(generation.dialect or "")
         server = next((fault.server for fault in faults if fault.server), "")
         await self._refuse(server)
-        meant = self._meant(generation)
-        deltas = _deltas(generation, meant, faults)
+        self._asked += 1
+        number = self._asked
+
+        def thought() -> tuple[AssistantTurn, list[Delta]]:
+            meant = self._meant(generation, number)
+            return meant, _deltas(generation, meant, faults)
+
+        meant, deltas = await asyncio.to_thread(thought) if _is_slow(generation) else thought()
         limit = generation.fields.get("max_completion_tokens") or generation.fields.get("max_tokens") or len(deltas)
         for number, delta in enumerate(deltas[:limit]):
             if number == _FAILS_AFTER:
@@ -72,13 +80,12 @@ class SimulatedUpstream:
         )
         yield [FinishDelta("length" if limit < len(deltas) else "stop"), counted]
 
-    def _meant(self, generation: GenerationRequest) -> AssistantTurn:
-        """What it wants to say or call."""
-        self._asked += 1
+    def _meant(self, generation: GenerationRequest, number: int) -> AssistantTurn:
+        """What it wants to say or call, as the request of this number."""
         if generation.constraint is None or not self._samples:
             return answer(generation.conversation)
         seed = generation.fields.get("seed")
-        chooser = Random(f"{self._asked if seed is None else seed}")
+        chooser = Random(f"{number if seed is None else seed}")
         for _ in range(_DRAWS):
             turn = sampled_turn(generation.constraint, chooser, lambda tool: arguments_of(tool.parameters or {}, "")[0])
             if allows(generation.constraint, _text(generation, generation.constraint.dialect, turn)):
@@ -113,6 +120,15 @@ class SimulatedUpstream:
 
     def _error(self, what: str, fault: UpstreamFault, status: int | None = None) -> UpstreamError:
         return UpstreamError(f"The upstream {self.name} {what}.", fault=fault, upstream=self.name, status=status)
+
+
+def _is_slow(generation: GenerationRequest) -> bool:
+    """Whether an answer may take longer than others can wait: texts of grammars, or much to read."""
+    conversation = generation.conversation
+    if generation.constraint is not None or any(tool.custom is not None for tool in conversation.tools):
+        return True
+    texts = (item.text for item in conversation.items if isinstance(item, Message | CallOutput))
+    return sum(map(len, texts)) > _LONG or len(conversation.items) > _MANY
 
 
 def _deltas(generation: GenerationRequest, turn: AssistantTurn, faults: Sequence[SimulatedFault]) -> list[Delta]:

@@ -17,7 +17,7 @@ from callwright.constraints.shape import arguments_schema, shape_of
 from callwright.constraints.tree import Json
 from callwright.conversation import AssistantTurn, Call, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect
-from callwright.grammar.engine import Engine, RefusedError, random_text
+from callwright.grammar.engine import Engine, RefusedError, TooLongError, random_text
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
@@ -74,7 +74,10 @@ def _drawn(schema: Mapping[str, Any], chooser: Random) -> str | None:
     grammar = lark(Json(schema))
     endless = 0
     for _ in range(_TRIES):
-        text = _sentence(grammar, chooser.randrange(1 << 30))
+        try:
+            text = _sentence(grammar, chooser.randrange(1 << 30))
+        except TooLongError:
+            text = None
         if text is not None and _fits(text, schema):
             return text.decode()
         endless += text is None

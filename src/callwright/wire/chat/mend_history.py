@@ -5,6 +5,7 @@ configuration says so. What becomes of a message depends on nothing behind the o
 keeps its prefix.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,8 +32,8 @@ def mended(messages: Sequence[Any]) -> list[Any]:
 
 def _numbered(messages: Sequence[Any]) -> list[Any]:
     """The messages with an id for each call and output: by its place where there is none, or it was given before."""
-    given: dict[str, list[str]] = {}  # the ids that calls with one id have here, in order
-    waiting: list[str] = []  # ids of calls without an output, in order
+    given: dict[str, deque[str]] = {}  # the ids that calls with one id have here, in order, and that may wait
+    waiting: dict[str, None] = {}  # ids of calls without an output, in order
     seen: set[str] = set()
     made: list[Any] = []
     for number, message in enumerate(messages):
@@ -45,17 +46,17 @@ def _numbered(messages: Sequence[Any]) -> list[Any]:
                 old = call.get("id") if isinstance(call.get("id"), str) else ""
                 new = old if old and old not in seen else f"call_mended_{number}_{place}"
                 seen.add(new)
-                given.setdefault(old or new, []).append(new)
-                waiting.append(new)
+                given.setdefault(old or new, deque()).append(new)
+                waiting[new] = None
                 calls.append({**call, "id": new, "function": _function(call.get("function"))})
             made.append({**message, "tool_calls": calls})
         elif _is(message, "tool"):
             old = message.get("tool_call_id") if isinstance(message.get("tool_call_id"), str) else ""
-            same = given.get(old, [old])
-            open_ = [id_ for id_ in same if id_ in waiting]
-            new = (open_ or same[-1:])[0] if old else (waiting[0] if waiting else "")
-            if new in waiting:
-                waiting.remove(new)
+            same = given.get(old, deque((old,)))
+            while len(same) > 1 and same[0] not in waiting:
+                same.popleft()
+            new = same[0] if old else next(iter(waiting), "")
+            waiting.pop(new, None)
             made.append({**message, "tool_call_id": new})
         else:
             made.append(message)
@@ -81,17 +82,17 @@ def _function(given: Any) -> Any:
 def _paired(messages: Sequence[Any]) -> list[Any]:
     """Each output right behind the message with its call; what has none is told in words."""
     outputs: dict[str, Any] = {}
-    more: list[Any] = []  # outputs of calls that have one already
+    more: set[int] = set()  # outputs of calls that have one already, by their `id()`
     calls = {call["id"] for message in messages for call in _calls(message)}
     for message in messages:
         if _is(message, "tool"):
             first = outputs.setdefault(message["tool_call_id"], message)
             if first is not message and message["tool_call_id"] in calls:
-                more.append(message)
+                more.add(id(message))
     made: list[Any] = []
     for message in messages:
         if _is(message, "tool"):
-            if message["tool_call_id"] not in calls or any(message is other for other in more):
+            if message["tool_call_id"] not in calls or id(message) in more:
                 words = f"The output of a call that is not shown ({message['tool_call_id'] or 'without an id'}):"
                 made.append({"role": "user", "content": _with_words(words, message.get("content"))})
             continue

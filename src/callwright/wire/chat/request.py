@@ -4,7 +4,8 @@ A message becomes one or more items: the reasoning, text and calls of an assista
 the conversation, and `write_messages` joins them again. Fields of a message that mean nothing here travel along.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -160,7 +161,7 @@ def _legacy_conversation(request: ChatRequestBody) -> Conversation:
 
 def _check_pairing(messages: Sequence[ChatMessage]) -> None:
     """Each call is answered right behind its message, and each answer has its call."""
-    waiting: list[str] = []
+    waiting: Counter[str] = Counter()  # how often each id waits, in order
     asked: set[str] = set()
     for number, message in enumerate(messages):
         if isinstance(message, ToolMessage):
@@ -170,21 +171,22 @@ def _check_pairing(messages: Sequence[ChatMessage]) -> None:
                     "'tool_calls'.",
                     param=f"messages.[{number}].role",
                 )
-            if message.tool_call_id in waiting:
-                waiting.remove(message.tool_call_id)
+            waiting[message.tool_call_id] -= 1
+            if waiting[message.tool_call_id] <= 0:
+                del waiting[message.tool_call_id]
             continue
         if waiting:
-            raise _unanswered(waiting, number)
+            raise _unanswered(waiting.elements(), number)
         if isinstance(message, AssistantMessage):
-            waiting = [call.id or "" for call in message.tool_calls or ()]
+            waiting = Counter(call.id or "" for call in message.tool_calls or ())
             asked = set(waiting)
         else:
             asked = set()
     if waiting:
-        raise _unanswered(waiting, len(messages) - 1)
+        raise _unanswered(waiting.elements(), len(messages) - 1)
 
 
-def _unanswered(waiting: Sequence[str], number: int) -> RequestError:
+def _unanswered(waiting: Iterable[str], number: int) -> RequestError:
     return RequestError(
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
         f"The following tool_call_ids did not have response messages: {', '.join(waiting)}",

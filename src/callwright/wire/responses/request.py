@@ -13,12 +13,13 @@ from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
+from callwright.wire.pass_rules import SAMPLING_FIELDS
 from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.metadata import check_metadata
 from callwright.wire.responses.pairing import paired
 
-__all__ = ["ParsedRequest", "ResponsesRequest", "decode_request", "read_request"]
+__all__ = ["ParsedRequest", "ResponsesRequest", "decode_request", "read_request", "unknown_fields"]
 
 
 class _Reasoning(msgspec.Struct):
@@ -97,11 +98,13 @@ _SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
 }
 # Fields of Chat Completions, and what they are here.
 _MOVED: Final = {"messages": "input", "response_format": "text.format", "reasoning_effort": "reasoning.effort"}
-# Sampling that model servers know beside OpenAI's.
+# What goes to the server as it comes: fields of its chat API that this API has, too, or that model servers know.
 _HANDED_ON: Final = (
-    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "logit_bias", "top_k", "min_p"),
-    *("repetition_penalty", "chat_template_kwargs"),
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "logit_bias"),
+    *sorted(SAMPLING_FIELDS - {"reasoning"}),  # which is OpenAI's own here
 )
+# What a message over WebSocket has beside the request.
+_OF_MESSAGES: Final = ("type", "stream_id", "generate")
 
 
 class ParsedRequest(msgspec.Struct, frozen=True):
@@ -135,6 +138,12 @@ def decode_request(given: object) -> ResponsesRequest:
     _check_among(_SUPPORTED["service_tier"], request.service_tier, "service_tier")
     check_metadata(request.metadata)
     return request
+
+
+def unknown_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request that nothing here reads or hands on."""
+    known = (*ResponsesRequest.__struct_fields__, *_HANDED_ON, *_OF_MESSAGES)
+    return {name: value for name, value in given.items() if name not in known}
 
 
 def _refuse_moved(given: Mapping[str, Any]) -> None:

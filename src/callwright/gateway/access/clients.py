@@ -1,0 +1,159 @@
+"""Whom a place is counted for: the key that asks, or the address where there are no keys.
+
+So one client cannot take the places of all. Clients on this machine are not counted where there are no keys: the
+gateway is theirs. Keys are counted for all processes of a gateway together, each in a column of its own, which it
+clears when it starts: one that was killed leaves nothing behind. Addresses are counted by each process.
+"""
+
+import ipaddress
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from starlette.types import Scope
+
+from callwright.gateway.access.keys import ApiKey
+from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.config.config import KeyConfig
+from callwright.gateway.config.hosts import is_loopback
+from callwright.limits import Limits
+
+__all__ = ["EVERYBODY", "Client", "Clients", "Kind", "for_client", "served"]
+
+# What is counted: requests under way, connections that are open.
+Kind: TypeAlias = Literal["requests", "connections"]
+_KINDS: Final[tuple[Kind, ...]] = ("requests", "connections")
+_NETWORK_V6: Final = 64  # bits: what one owner of an IPv6 address has anyway
+
+
+class Client(Struct, frozen=True):
+    """Whom places are counted for, and how many it may have; None is any number."""
+
+    name: str
+    is_key: bool
+    requests: int | None
+    connections: int | None
+
+    def most(self, kind: Kind) -> int | None:
+        """How many it may have at once."""
+        return self.requests if kind == "requests" else self.connections
+
+
+EVERYBODY: Final = Client("", False, None, None)
+_SERVED: Final[ContextVar[Client]] = ContextVar("callwright_client", default=EVERYBODY)
+
+
+def served() -> Client:
+    """The client that this runs for. A context variable, so every task of a request knows it."""
+    return _SERVED.get()
+
+
+def for_client(client: Client) -> None:
+    """From here on, this task and those that it starts run for this client."""
+    _SERVED.set(client)
+
+
+class Clients:
+    """How many places each client has taken."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        keys: Sequence[KeyConfig] = (),
+        counters: SharedCounters | None = None,
+        begin: int = 0,
+        worker: int = 0,
+        workers: int = 1,
+    ) -> None:
+        """`counters` holds `size` numbers of these keys from `begin` on, a column for each worker."""
+        self._limits = limits
+        self._workers = workers
+        self._of_keys = {key.name: key.max_requests or limits.max_requests_per_key for key in keys}
+        self._place = {name: number * len(_KINDS) for number, name in enumerate(self._of_keys)}
+        column = len(keys) * len(_KINDS)
+        self._counters = counters or SharedCounters(begin + self.size(keys, workers))
+        self._columns = [begin + number * column for number in range(workers)]
+        self._own = self._columns[worker]
+        self._addresses: dict[Kind, Counter[str]] = {kind: Counter() for kind in _KINDS}
+        with self._counters.locked() as numbers:
+            for place in range(self._own, self._own + column):
+                numbers[place] = 0
+
+    @staticmethod
+    def size(keys: Sequence[KeyConfig], workers: int) -> int:
+        """How many counters these keys need."""
+        return len(keys) * len(_KINDS) * workers
+
+    def client(self, who: ApiKey, scope: Scope) -> Client:
+        """Whom a request is counted for."""
+        if who.name:
+            return Client(who.name, True, self._of_keys[who.name], self._limits.max_connections_per_key)
+        address = scope.get("client")
+        if address is None or not (network := _network(address[0])):
+            return EVERYBODY
+        return Client(network, False, *map(self._share, self._most()))
+
+    def take(self, client: Client, kind: Kind, *, limited: bool = True) -> bool:
+        """Take a place for a client; False where it has as many as it may have. Not `limited` is taken anyway."""
+        most = client.most(kind)
+        if not client.is_key:
+            taken = self._addresses[kind]
+            if limited and most is not None and taken[client.name] >= most:
+                return False
+            taken[client.name] += 1
+            return True
+        offset = self._offset(client, kind)
+        with self._counters.locked() as numbers:
+            if limited and most is not None and sum(numbers[column + offset] for column in self._columns) >= most:
+                return False
+            numbers[self._own + offset] += 1
+        return True
+
+    def give_back(self, client: Client, kind: Kind) -> None:
+        """Give a place back."""
+        if client.is_key:
+            with self._counters.locked() as numbers:
+                numbers[self._own + self._offset(client, kind)] -= 1
+            return
+        taken = self._addresses[kind]
+        taken[client.name] -= 1
+        if taken[client.name] <= 0:
+            del taken[client.name]
+
+    @contextmanager
+    def place(self, client: Client, kind: Kind, *, limited: bool = True) -> Iterator[bool]:
+        """A place for as long as this is not left; False where there is none."""
+        if not self.take(client, kind, limited=limited):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.give_back(client, kind)
+
+    def _offset(self, client: Client, kind: Kind) -> int:
+        return self._place[client.name] + _KINDS.index(kind)
+
+    def _most(self) -> tuple[int, int]:
+        return self._limits.max_requests_per_key, self._limits.max_connections_per_key
+
+    def _share(self, most: int) -> int:
+        return -(-most // self._workers)
+
+
+def _network(address: str) -> str:
+    """The address that is counted; empty for this machine's own, and for what is none."""
+    if is_loopback(address):
+        return ""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address):
+        if (mapped := found.ipv4_mapped) is not None:
+            return "" if mapped.is_loopback else str(mapped)
+        return str(ipaddress.ip_network((int(found), _NETWORK_V6), strict=False))
+    return address

@@ -1,0 +1,77 @@
+"""The connections that a process has open, and which one ends where one more would be too many.
+
+A connection costs a client nothing, so any number can be opened and left silent. For one more, others end first: those
+on which nothing was ever asked, then those on which nothing is under way, each time the one that has waited longest.
+Knows no protocol: who opens a connection says how it ends.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+__all__ = ["STATE", "Connection", "Connections"]
+
+End: TypeAlias = Callable[[], None]
+# Where an ASGI scope's state holds the connection.
+STATE: Final = "callwright_connection"
+
+
+class Connections:
+    """At most `most` connections."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._number = 0
+        # In the order in which they began to wait.
+        self._unasked: dict[Connection, End] = {}
+        self._idle: dict[Connection, End] = {}
+
+    def __len__(self) -> int:
+        return self._number
+
+    def opened(self, end: End) -> "Connection | None":
+        """One more, on which nothing was asked yet, and which `end` closes. None where there is no place: on every
+        other one something is under way.
+        """
+        if self._number >= self.most and not self._end_one():
+            return None
+        self._number += 1
+        connection = Connection(self)
+        self._unasked[connection] = end
+        return connection
+
+    def _end_one(self) -> bool:
+        for waiting in (self._unasked, self._idle):
+            if waiting:
+                connection, end = next(iter(waiting.items()))
+                connection.closed()
+                end()
+                return True
+        return False
+
+
+class Connection:
+    """A connection that counts until it is `closed`."""
+
+    __slots__ = ("_is_open", "_of")
+
+    def __init__(self, of: Connections) -> None:
+        self._of = of
+        self._is_open = True
+
+    def busy(self) -> None:
+        """Something is under way on it."""
+        self._of._unasked.pop(self, None)
+        self._of._idle.pop(self, None)
+
+    def idle(self, end: End) -> None:
+        """Nothing is under way on it any more; `end` closes it."""
+        self.busy()
+        if self._is_open:
+            self._of._idle[self] = end
+
+    def closed(self) -> None:
+        """It takes no place any more."""
+        self.busy()
+        if self._is_open:
+            self._is_open = False
+            self._of._number -= 1

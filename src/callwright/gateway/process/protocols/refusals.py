@@ -1,0 +1,71 @@
+"""What a connection is told on which no request came about: OpenAI's error, and that it ends."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from callwright.errors import RequestError
+from callwright.tolerant_json.codec import encode
+from callwright.wire.errors import error_body
+
+__all__ = ["framing_too_large", "head_too_large", "no_request", "no_room", "written"]
+
+_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+
+
+def head_too_large(limit: int) -> RequestError:
+    """The 431 for a head above the limit."""
+    return RequestError(
+        f"Request head too large: expected at most {limit} bytes of request line and headers, got more. Send fewer or "
+        "shorter headers, or raise max_head_bytes in [limits] of the gateway's configuration.",
+        code="request_head_too_large",
+        status=_TOO_LARGE,
+    )
+
+
+def framing_too_large(limit: int) -> RequestError:
+    """The 431 for a body that comes with too much that is none of it."""
+    return RequestError(
+        f"Request body broken: expected at most {limit} bytes of chunk sizes, their extensions and trailers in a row, "
+        "got more. Send the body with a content-length, or raise max_head_bytes in [limits] of the gateway's "
+        "configuration.",
+        code="request_head_too_large",
+        status=_TOO_LARGE,
+    )
+
+
+def no_request(what: str = "an HTTP/1.1 request") -> RequestError:
+    """The 400 for what is no HTTP."""
+    return RequestError(
+        f"Invalid HTTP request received: expected {what}, got something else. Send it with an HTTP client.",
+        code="invalid_http_request",
+    )
+
+
+def no_room(most: int) -> RequestError:
+    """The 429 for a connection above the limit."""
+    return RequestError(
+        f"Too many connections: {most} are open and in use, which is the limit. Please try again, or raise "
+        "max_connections in [limits] of the gateway's configuration.",
+        status=429,
+        type_="rate_limit_error",
+        code="rate_limit_exceeded",
+        headers={"retry-after": "1"},
+    )
+
+
+def written(error: RequestError, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The answer, whole. `headers` are those of every answer."""
+    body = encode(error_body(error))
+    own = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        **(error.headers or {}),
+    }
+    lines = [
+        b"HTTP/1.1 %d %b" % (error.status, HTTPStatus(error.status).phrase.encode()),
+        *(b"%b: %b" % each for each in headers),
+        *(f"{name}: {value}".encode() for name, value in own.items()),
+    ]
+    return b"\r\n".join([*lines, b"", body])

@@ -1,0 +1,52 @@
+"""The folder that the processes of one gateway share, for as long as one of them lives.
+
+A process that is killed erases nothing. So each holds a lock on the folder, which the system gives up for it, and who
+starts next erases the folders that nobody holds.
+"""
+
+import logging
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+__all__ = ["hold", "shared_folder"]
+
+log = logging.getLogger("callwright.gateway")
+_PREFIX: Final = "callwright-"
+_LOCK: Final = "held"
+
+
+@contextmanager
+def shared_folder() -> Iterator[Path]:
+    """A new folder, held and then erased; those that killed processes have left are erased, too."""
+    _erase_left(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, hold(Path(name)):
+        yield Path(name)
+
+
+def hold(folder: Path) -> IO[bytes]:
+    """Keep the folder from being erased by others until this is closed, or the process ends, however it does."""
+    import fcntl  # not on Windows, where a gateway is one process
+
+    file = (folder / _LOCK).open("ab")
+    fcntl.flock(file, fcntl.LOCK_SH)
+    return file
+
+
+def _erase_left(root: Path) -> None:
+    import fcntl
+
+    for folder in root.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another erases it, or it is nobody's folder
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            with (folder / _LOCK).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+                log.info("erased %s, which a killed gateway had left", folder.name)

@@ -1,0 +1,63 @@
+"""What a model's server sends, in portions small enough that others need not wait while one is read.
+
+An answer that comes whole, or in a burst, would be read at once: a megabyte of calls takes seconds.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from callwright.upstreams.base import Delta, TextDelta
+
+__all__ = ["Pause", "portions"]
+
+# Characters of text that are read at once: some 20 ms of the slowest dialect.
+_PORTION: Final = 8_192
+# After so long without a pause the event loop goes round.
+_PAUSE_S: Final = 0.01
+
+
+class Pause:
+    """Lets the event loop go round, where it has not for a while."""
+
+    def __init__(self) -> None:
+        self._since_s = time.monotonic()
+
+    async def maybe(self) -> None:
+        """Pause, if it is time."""
+        if (now_s := time.monotonic()) - self._since_s > _PAUSE_S:
+            await asyncio.sleep(0)
+            self._since_s = now_s
+
+
+def portions(batch: Sequence[Delta]) -> Iterable[Sequence[Delta]]:
+    """A batch as it is, or a long one in several."""
+    size = 0
+    for delta in batch:
+        if isinstance(delta, TextDelta):
+            size += len(delta.text)
+    return (batch,) if size <= _PORTION else _portions(batch)
+
+
+def _portions(batch: Sequence[Delta]) -> Iterator[Sequence[Delta]]:
+    portion: list[Delta] = []
+    size = 0
+    for delta in batch:
+        for piece in _pieces(delta):
+            portion.append(piece)
+            size += len(piece.text) if isinstance(piece, TextDelta) else 0
+            if size >= _PORTION:
+                yield portion
+                portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def _pieces(delta: Delta) -> Iterator[Delta]:
+    """A long text in several; not one whose tokens' probabilities belong to it."""
+    if not isinstance(delta, TextDelta) or delta.logprobs is not None or len(delta.text) <= _PORTION:
+        yield delta
+        return
+    for at in range(0, len(delta.text), _PORTION):
+        yield TextDelta(delta.text[at : at + _PORTION])

@@ -1,0 +1,91 @@
+"""The JSON of a server's answers: bounded, and with characters that it has cut in two. Knows no API."""
+
+import json
+import re
+from collections.abc import Hashable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = ["HalfCharacters", "UnreadableError", "read_json"]
+
+T = TypeVar("T")
+
+# What is smaller cannot hold enough values to matter.
+_SMALL_BYTES: Final = 65_536
+_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+
+
+class UnreadableError(Exception):
+    """A server sent something whose meaning is not plain; the message says what ("sent …")."""
+
+
+def read_json(data: bytes | bytearray, kind: type[T], most_values: int) -> T:
+    """The value of an answer or an event, checked against `kind`.
+
+    A text may begin or end in half of a surrogate pair: servers that count UTF-16 cut a character in two. Raises
+    `NotJsonError`; `UnreadableError` for more values than `most_values`, before any of them takes memory.
+    """
+    if len(data) > _SMALL_BYTES and data.count(b",") + data.count(b"{") + data.count(b"[") > most_values:
+        raise UnreadableError(
+            f"sent more than {most_values:,} values in one piece (`max_answer_values` in [limits]; a stream comes in "
+            "small ones)"
+        )
+    try:
+        return decode(data, kind)
+    except NotJsonError:
+        if not _SURROGATE_ESCAPE.search(data):
+            raise
+    try:
+        return msgspec.convert(_with_halves(json.loads(data)), kind)
+    except (ValueError, RecursionError) as error:
+        raise NotJsonError(str(error)) from error
+
+
+def _with_halves(value: Any) -> Any:
+    """A value whose texts hold halves of characters where another text may hold the other half, and nowhere else."""
+    match value:
+        case str():
+            return _SURROGATE.sub(_kept_at_the_ends, value)
+        case list():
+            return [_with_halves(item) for item in value]
+        case dict():
+            return {key: _with_halves(item) for key, item in value.items()}
+    return value
+
+
+def _kept_at_the_ends(found: re.Match[str]) -> str:
+    is_cut = found.end() == len(found.string) if _is_first_half(found[0]) else found.start() == 0
+    return found[0] if is_cut else _REPLACEMENT
+
+
+def _is_first_half(char: str) -> bool:
+    return "\ud800" <= char < "\udc00"
+
+
+class HalfCharacters:
+    """Puts characters together again whose halves came in two texts that follow each other, of one `key`."""
+
+    def __init__(self) -> None:
+        self._first_halves: dict[Hashable, str] = {}
+
+    def joined(self, key: Hashable, text: str) -> str:
+        """The text to pass on: what was held goes before it, a first half at its end is held."""
+        first = self._first_halves.pop(key, "") if self._first_halves and text else ""
+        if not (first or (text and (_is_first_half(text[-1]) or "\udc00" <= text[0] <= "\udfff"))):
+            return text
+        text = first + text
+        if _is_first_half(text[-1]):
+            self._first_halves[key] = text[-1]
+            text = text[:-1]
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def left(self) -> list[tuple[Hashable, str]]:
+        """What stands for each half whose other never came, by its key."""
+        left = [(key, _REPLACEMENT) for key in self._first_halves]
+        self._first_halves.clear()
+        return left

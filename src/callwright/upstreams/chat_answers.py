@@ -1,0 +1,319 @@
+"""What chat endpoints really answer, as deltas: chunks of a stream, or a whole answer.
+
+Read where the meaning is plain: reasoning under two names or in parts, refusals and annotations, calls without an index
+or with odd ones, ids that are numbers, whole calls in one chunk, arguments as objects, the old `function_call`. What is
+left out is told in the log, what has no plain meaning is refused by name. docs/upstreams.md has the table.
+"""
+
+import json
+import logging
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
+from callwright.upstreams.answers import HalfCharacters, UnreadableError
+from callwright.upstreams.base import Delta, FinishDelta, ReasoningTextDelta, TextDelta, ToolCallDelta
+from callwright.upstreams.connection import AT_ONCE
+
+__all__ = ["AnswerFields", "ChatAnswer", "CountedTokens", "OddForms", "SaidOnce", "finish_of", "text_pieces"]
+
+log = logging.getLogger("callwright.upstreams")
+
+# In lower case. OpenAI's, and those of Gemini, Anthropic, Mistral, TGI, Together, DeepSeek, z.ai, vLLM and SGLang.
+_FINISHED: Final[Mapping[str, FinishReason]] = {
+    **dict.fromkeys(("stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("eos", "eos_token", "complete", "completed", "repetition"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_length", "model_length", "limit"), "length"),
+    **dict.fromkeys(("content_filter", "safety", "sensitive", "recitation", "prohibited_content"), "content_filter"),
+}
+# The answer was given up: what has come is not all of it.
+_FAILED: Final = frozenset(
+    ("abort", "aborted", "cancel", "canceled", "cancelled", "error", "insufficient_system_resource", "network_error")
+)
+_MOST_TOKENS: Final = 1 << 53
+
+
+class OddForms:
+    """What is odd in one answer: each kind is told once in the log, under the `name` of the server."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told: set[str] = set()
+        self._answer: int | None = None
+
+    def tell(self, what: str, value: object) -> None:
+        """Name what was left out, or read as something else."""
+        if what not in self._told:
+            self._told.add(what)
+            log.warning("%s sent %s: %.100r", self._name, what, value)
+
+    def is_answer(self, index: int | None) -> bool:
+        """Whether a choice of this index is the answer, which is the first that comes: one was asked for."""
+        if index is None or index == self._answer:
+            return True
+        if self._answer is None:
+            self._answer = index
+            return True
+        self.tell("a further answer, which is left out; its index", index)
+        return False
+
+
+def finish_of(said: str, odd: OddForms) -> FinishReason:
+    """What a finish reason means. Raises `UnreadableError` where the server gave the answer up."""
+    known = _FINISHED.get(said.lower())
+    if known is not None:
+        return known
+    if said.lower() in _FAILED:
+        raise UnreadableError(f"gave up its answer (finish_reason {said[:100]!r})")
+    if not said.startswith("<"):  # the token that the model stopped at, as some proxies write
+        odd.tell("a finish_reason that nobody knows, read as 'stop'", said)
+    return "stop"
+
+
+def text_pieces(text: str) -> Sequence[str]:
+    """A text in pieces that do not take long to read."""
+    if len(text) <= AT_ONCE:
+        return (text,)
+    return [text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE)]
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+_NO_FUNCTION: Final = _Function()
+
+
+class _Call(Struct):
+    index: int | str | None = None
+    id: int | str | None = None
+    function: _Function | None = None
+
+
+class _Part(Struct):
+    """A part of content; `thinking` is Mistral's reasoning, a text or parts again."""
+
+    type: str | None = None
+    text: str | None = None
+    refusal: str | None = None
+    thinking: "str | list[_Part] | None" = None
+
+
+class _Delta(Struct):
+    content: str | list[_Part] | None = None
+    refusal: Any = None
+    annotations: Any = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(Struct):
+    index: int | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: dict[str, Any] | None = None
+
+
+class CountedTokens(Struct):
+    """`usage` of an answer, with the fields that servers send."""
+
+    class Prompt(Struct):
+        cached_tokens: int | float | None = None
+
+    class Completion(Struct):
+        reasoning_tokens: int | float | None = None
+
+    prompt_tokens: int | float | None = None
+    completion_tokens: int | float | None = None
+    prompt_tokens_details: Prompt | None = None
+    completion_tokens_details: Completion | None = None
+
+    def usage(self, odd: OddForms) -> Usage:
+        """The token counts. One that is missing, or no count, is 0."""
+        said, written = self.prompt_tokens_details, self.completion_tokens_details
+        return Usage(
+            prompt_tokens=_count(self.prompt_tokens, odd),
+            completion_tokens=_count(self.completion_tokens, odd),
+            cached_tokens=_count(said.cached_tokens, odd) if said else 0,
+            reasoning_tokens=_count(written.reasoning_tokens, odd) if written else 0,
+        )
+
+
+def _count(said: int | float | None, odd: OddForms) -> int:
+    if said is None:
+        return 0
+    if 0 <= said < _MOST_TOKENS and said == int(said):
+        return int(said)
+    odd.tell("a token count that is none, read as 0", said)
+    return 0
+
+
+class AnswerFields(Struct, kw_only=True):
+    """What an answer, and each chunk of one, says of itself. A server may send anything there: only texts are read."""
+
+    system_fingerprint: Any = None
+    service_tier: Any = None
+
+
+class SaidOnce:
+    """Passes on what the chunks of an answer say of it where it is new: they repeat it."""
+
+    def __init__(self) -> None:
+        self.said: tuple[object, object] = (None, None)
+
+    def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
+        """Append a delta where the chunk says something new."""
+        said = (event.system_fingerprint, event.service_tier)
+        if said != self.said:
+            self.said = said
+            deltas.append(AnswerMetadata(*(value if isinstance(value, str) else None for value in said)))
+
+
+class _Chunk(AnswerFields, kw_only=True):
+    choices: list[_Choice] | None = None
+    usage: CountedTokens | None = None
+
+
+class ChatAnswer:
+    """Reads the chunks of one answer. It numbers the calls itself: the indexes of servers are not reliable.
+
+    `name` is the server's, for the log; `most_calls` bounds the calls.
+    """
+
+    kind = _Chunk
+
+    def __init__(self, name: str, most_calls: int) -> None:
+        self._most_calls = most_calls
+        self._calls = 0
+        self._number: dict[str, int] = {}  # by the server's index
+        self._ids: dict[int, str] = {}
+        self._by_id: dict[str, int] = {}
+        self._named: set[int] = set()
+        self._of_answer = SaidOnce()
+        self._odd = OddForms(name)
+        self._halves = HalfCharacters()
+        self.has_begun = False
+        self.has_said = False
+        self.has_stopped = False
+
+    def read(self, event: _Chunk, deltas: list[Delta]) -> None:
+        """Append the deltas of a chunk, or of a whole answer that was not streamed."""
+        if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
+            self._of_answer.read(event, deltas)
+        for choice in event.choices or ():
+            if choice.index is not None and not self._odd.is_answer(choice.index):
+                continue
+            if delta := choice.delta or choice.message:
+                self._read_message(delta, choice.logprobs, deltas)
+            elif choice.logprobs:
+                deltas.append(TextDelta("", choice.logprobs))
+            if choice.finish_reason:
+                self.has_stopped = True
+                for key, text in self._halves.left():
+                    self._say(key, text, deltas)
+                deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
+        if event.usage:
+            deltas.append(event.usage.usage(self._odd))
+
+    def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            self._say("reasoning", reasoning, out)
+        content = delta.content
+        if delta.refusal or delta.annotations or isinstance(content, list):
+            self._read_parts(delta, logprobs, out)
+        elif content or logprobs:
+            self._say("content", content or "", out, logprobs)
+        for call in delta.tool_calls or ():
+            self._read_call(call, out)
+        if delta.function_call:
+            self._read_call(_Call(0, None, delta.function_call), out)
+
+    def _say(self, key: Hashable, text: str, out: list[Delta], logprobs: dict[str, Any] | None = None) -> None:
+        """Append a text: `content`, `reasoning`, or arguments of the call whose number the key is."""
+        for piece in text_pieces(self._halves.joined(key, text)):
+            match key:
+                case "content":
+                    self.has_said = self.has_said or bool(piece)
+                    if piece or logprobs:
+                        out.append(TextDelta(piece, logprobs))
+                    logprobs = None
+                case "reasoning":
+                    out.append(ReasoningTextDelta(piece))
+                case int():
+                    out.append(ToolCallDelta(key, arguments=piece))
+
+    def _read_parts(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+        """Content with a refusal, with annotations, or in parts."""
+        parts = delta.content if isinstance(delta.content, list) else [_Part("text", delta.content)]
+        for part in parts:
+            if part.thinking:
+                self._say("reasoning", _thought(part.thinking), out)
+            elif part.text is None and part.refusal is None and part.type not in (None, "text", "thinking"):
+                raise UnreadableError(f"sent content of a type that is no text: {part.type[:100]!r}")
+        text = "".join(part.text or "" for part in parts)
+        refusal = delta.refusal if isinstance(delta.refusal, str) else ""
+        refusal = refusal or "".join(part.refusal or "" for part in parts)
+        if text or (logprobs and not refusal):
+            self._say("content", text, out, logprobs)
+        if refusal:
+            out.append(RefusalDelta(refusal, None if text else logprobs))
+        found = delta.annotations if isinstance(delta.annotations, list) else []
+        if annotations := tuple(one for one in found if isinstance(one, dict)):
+            out.append(AnnotationsDelta(annotations))
+
+    def _read_call(self, call: _Call, out: list[Delta]) -> None:
+        function = call.function or _NO_FUNCTION
+        id_ = str(call.id) if call.id is not None and call.id != "" else None
+        number = self._which(call.index, id_, function.name)
+        if function.name:
+            self._named.add(number)
+        arguments = function.arguments
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        if id_ is not None and self._by_id.setdefault(id_, number) != number:
+            self._odd.tell("the id of one call for another, which gets a new one", id_)
+            id_ = None
+        first, *more = text_pieces(self._halves.joined(number, arguments))
+        out.append(ToolCallDelta(number, id_, function.name, first))
+        out += [ToolCallDelta(number, arguments=piece) for piece in more]
+
+    def _which(self, index: int | str | None, id_: str | None, name: str | None) -> int:
+        """The number of the call that a delta belongs to.
+
+        Another id than the open call's begins a new call, whatever the index says: some servers give every call index
+        0. Without an index a known id is that call's, and a name begins one unless the latest still lacks it. Without
+        any of these it is the latest call's.
+        """
+        if index is None:
+            number = self._by_id.get(id_) if id_ is not None else self._calls - 1
+            if number is None or number < 0 or (id_ is None and name and number in self._named):
+                number = self._new()
+        else:
+            key = str(index).strip()
+            known = self._number.get(key)
+            if known is None and id_ is not None and not name:
+                known = self._by_id.get(id_)
+            if known is None or (id_ is not None and self._ids.get(known, id_) != id_):
+                known = self._new()
+            number = self._number[key] = known
+        if id_ is not None:
+            self._ids[number] = id_
+        return number
+
+    def _new(self) -> int:
+        if self._calls >= self._most_calls:
+            raise UnreadableError(
+                f"sent more than {self._most_calls:,} calls in one answer (`max_answer_calls` in [limits])"
+            )
+        self._calls += 1
+        return self._calls - 1
+
+
+def _thought(thinking: str | list[_Part]) -> str:
+    return thinking if isinstance(thinking, str) else "".join(part.text or "" for part in thinking)

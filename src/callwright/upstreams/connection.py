@@ -1,0 +1,200 @@
+"""Connections to one server: requests that survive a connection which the server has closed, answers of bounded size.
+
+Knows HTTP and nothing of what is sent. What goes wrong is raised as aiohttp has it; `TooLargeError` and
+`TooSlowError` are of this module.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar
+from functools import cache
+from io import BytesIO
+from typing import Final
+
+import aiohttp
+from msgspec import Struct
+
+__all__ = ["AT_ONCE", "Connections", "Timeouts", "TooLargeError", "TooSlowError", "pieces", "whole"]
+
+# Bytes of an answer that are read before the event loop gets its turn: aiohttp hands over up to 512 KB at once, and
+# what was compressed comes without any pause.
+AT_ONCE: Final = 16_384
+# aiohttp sends a file in pieces, so that a large body does not block the event loop.
+_SMALL_BYTES: Final = 65_536
+_REQUEST_TIMEOUT: Final = 408
+
+
+class Timeouts(Struct, frozen=True):
+    """Seconds to wait for a connection, and between two reads of a streamed answer. An answer that is not streamed may
+    take twice as long as such a pause.
+    """
+
+    connect_s: float = 10.0
+    idle_s: float = 300.0
+
+    @property
+    def whole_s(self) -> float:
+        """Seconds to wait for an answer that is not streamed."""
+        return 2 * self.idle_s
+
+
+class TooLargeError(Exception):
+    """An answer of more bytes than `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"an answer of more than {most:,} bytes")
+        self.most = most
+
+
+class TooSlowError(Exception):
+    """An answer that comes, byte by byte, and does not come to its end."""
+
+
+class _Sending(Struct):
+    """A request on its way. `opened`: a connection was opened for it, it did not go over one that was kept."""
+
+    opened: bool = False
+
+
+# A context variable, as aiohttp may open the socket in a task of its own.
+_sending: ContextVar[_Sending | None] = ContextVar("callwright_sending", default=None)
+
+
+def _opened_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    if (request := _sending.get()) is not None:
+        request.opened = True
+    family, kind, protocol, *_ = address
+    return socket.socket(family, kind, protocol)
+
+
+@cache
+def _patience(connect_s: float, silent_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=silent_s)
+
+
+class Connections:
+    """The connections to a server. `headers` go with every request.
+
+    Servers close a kept connection without notice: behind an answer, when it was idle, when they restart. A request
+    that got not a byte of an answer on such a connection was not processed (RFC 9112, 9.3.1), so it is sent once more,
+    on a connection that is opened for it and closed behind it: others that were kept may be as dead.
+    """
+
+    def __init__(self, headers: Mapping[str, str], timeouts: Timeouts) -> None:
+        # Not compressed: an answer is as large as it looks. A server that compresses all the same is read, too.
+        self._headers = {"accept-encoding": "identity", **headers}
+        self._timeouts = timeouts
+        self._kept: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
+
+    async def send(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str] | None, silent_s: float
+    ) -> aiohttp.ClientResponse:
+        """The response to a request, once its head has come. The server may be silent for `silent_s`."""
+        if self._kept is None:
+            self._kept = self._session(keep=True)
+        request = _Sending()
+        token = _sending.set(request)
+        try:
+            response = await self._send(self._kept, method, url, body, headers, silent_s)
+            if request.opened or response.status != _REQUEST_TIMEOUT:
+                return response
+            response.close()  # a server says so when it closes a connection that was idle
+        except aiohttp.ClientConnectionError as error:
+            if request.opened or not _is_unanswered(error):
+                raise
+        finally:
+            _sending.reset(token)
+        if self._fresh is None:
+            self._fresh = self._session(keep=False)
+        return await self._send(self._fresh, method, url, body, headers, silent_s)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        sessions, self._kept, self._fresh = (self._kept, self._fresh), None, None
+        for session in sessions:
+            if session is not None:
+                await session.close()
+
+    def _session(self, *, keep: bool) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=60, socket_factory=_opened_socket, force_close=not keep
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),  # a server's cookies are no client's, and would be kept for ever
+        )
+
+    async def _send(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        silent_s: float,
+    ) -> aiohttp.ClientResponse:
+        connect_s = self._timeouts.connect_s
+        try:
+            # A head that comes byte by byte is never silent, so there is a bound on all of it.
+            async with asyncio.timeout(connect_s + 2 * silent_s) as limit:
+                return await session.request(
+                    method,
+                    url,
+                    data=body if body is None or len(body) <= _SMALL_BYTES else BytesIO(body),
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=_patience(connect_s, silent_s),
+                )
+        except TimeoutError as error:
+            if limit.expired():
+                raise TooSlowError from error
+            raise
+
+
+async def pieces(response: aiohttp.ClientResponse, most: int) -> AsyncGenerator[bytes, None]:
+    """The body as it comes, decompressed, in pieces that leave others their turn. Raises `TooLargeError`.
+
+    aiohttp decompresses up to 256 KB at once, as long as nobody calls `read`, which lifts that.
+    """
+    taken = 0
+    async for chunk in response.content.iter_any():
+        taken += len(chunk)
+        if taken > most:
+            response.close()
+            raise TooLargeError(most)
+        if len(chunk) <= AT_ONCE:
+            yield chunk
+            continue
+        for begin in range(0, len(chunk), AT_ONCE):
+            yield chunk[begin : begin + AT_ONCE]
+            await asyncio.sleep(0)
+
+
+async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *, cut: bool = False) -> bytearray:
+    """All of the body. `cut`: what is more than `most` is left out, else it raises `TooLargeError`. Raises
+    `TooSlowError` if the end does not come in time.
+    """
+    body = bytearray()
+    try:
+        async with asyncio.timeout(within_s) as limit, aclosing(pieces(response, most)) as read:
+            async for piece in read:
+                body += piece
+    except BaseException as error:
+        if cut and isinstance(error, TooLargeError):
+            return body
+        body.clear()  # an exception keeps its frames alive, and with them this
+        if isinstance(error, TimeoutError) and limit.expired():
+            raise TooSlowError from error
+        raise
+    return body
+
+
+def _is_unanswered(error: Exception) -> bool:
+    """Whether the connection ended before a byte of the answer had come."""
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
+        return False
+    # The message of an answer that had begun is its head, as far as it came.
+    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)

@@ -1,0 +1,515 @@
+"""Connections and places, over sockets: how many there are, whose they are, and what waits on a WebSocket."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from starlette.types import Scope
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.server import ServerState
+
+from callwright.gateway.access.clients import EVERYBODY, Clients
+from callwright.gateway.access.connections import Connections
+from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
+from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.app import create_app
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
+from callwright.gateway.endpoints import websocket as endpoint
+from callwright.gateway.process.protocols.settings import ProtocolSettings
+from callwright.gateway.process.protocols.websocket import BoundedWebSocket
+from callwright.limits import Limits
+from tests.support.http_client import CHAT, Live, request
+from tests.support.outputs import QUESTION
+from tests.support.processes import gateway as process
+from tests.support.responses_client import RESPONSES
+from tests.support.servers import HOST, Answer, Gate, Gateway, ModelServer, said
+from tests.support.waiting import PATIENCE_S, until
+
+client = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+exceptions = pytest.importorskip("websockets.exceptions")
+
+ANNA, BEN = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40
+DEFAULTS = Limits()
+BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
+TURN = json.dumps({"type": "response.create", "model": "m", "input": "hi"})
+Started = Callable[..., Gateway]
+
+
+@pytest.fixture
+def started(model: ModelServer) -> Iterator[Started]:
+    """Starts a gateway before the model server for this test alone."""
+    with ExitStack() as stack:
+
+        def start(limits: Limits = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
+            models = (ModelConfig(name="m", upstream=model.url),)
+            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=limits, keys=keys))
+            stack.callback(gateway.stop)
+            return gateway
+
+        yield start
+
+
+def connected(gateway: Gateway | str, key: str = "", **how: Any) -> Any:
+    url = gateway if isinstance(gateway, str) else gateway.url
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    address = f"{url.replace('http', 'ws')}{RESPONSES}"
+    return client.connect(address, additional_headers=headers, **{"compression": None, "max_size": None, **how})
+
+
+def slow(model: ModelServer) -> tuple[Answer, Gate]:
+    """An answer that waits before its end."""
+    begin, *rest = said("Hi").steps
+    gate = model.gate()
+    return Answer((begin, gate, *rest)), gate
+
+
+def asked(gateway: Gateway, key: str = "", **headers: str) -> Live:
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    return Live(gateway.url + CHAT, json.dumps({**BODY, "stream": True}).encode(), headers=headers)
+
+
+def refusal(live: Live) -> dict[str, Any]:
+    assert (live.status, live.headers["retry-after"]) == (429, "1")
+    error: dict[str, Any] = json.loads(b"".join(live.pieces()))["error"]
+    assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    return error
+
+
+def frame(connection: Any) -> Any:
+    return json.loads(connection.recv(PATIENCE_S))
+
+
+def last_of_turn(connection: Any) -> Any:
+    while (event := frame(connection))["type"] not in ("response.completed", "response.failed", "error"):
+        pass
+    return event
+
+
+def silent(gateway: Gateway) -> socket.socket:
+    return socket.create_connection((HOST, gateway.port), timeout=PATIENCE_S)
+
+
+def is_closed(one: socket.socket) -> bool:
+    """Whether the gateway has closed a silent connection, as far as can be seen."""
+    one.setblocking(False)
+    try:
+        return one.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    finally:
+        one.settimeout(PATIENCE_S)
+
+
+# --- connections ---
+
+
+def test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first(started: Started) -> None:
+    gateway = started(Limits(max_connections=8))
+    with ExitStack() as stack:
+        silent_ones = [stack.enter_context(closing(silent(gateway))) for _ in range(30)]
+        assert request(f"{gateway.url}/healthz", method="GET").status == 200
+        until(lambda: all(map(is_closed, silent_ones[:23])))
+        assert not any(map(is_closed, silent_ones[23:]))
+
+
+def test_what_is_under_way_goes_on_while_others_open_connections(started: Started, model: ModelServer) -> None:
+    gateway = started(Limits(max_connections=4))
+    answer, gate = slow(model)
+    model.plays(answer, said("Hi"))
+    with asked(gateway) as live, connected(gateway) as idle:
+        gate.wait_until_reached()
+        with ExitStack() as stack:
+            silent_ones = [stack.enter_context(closing(silent(gateway))) for _ in range(10)]
+            until(lambda: all(map(is_closed, silent_ones[:8])))
+            idle.send(TURN)  # silent connections end before one on which something was asked
+            assert last_of_turn(idle)["type"] == "response.completed"
+        gate.open()
+        assert b"".join(live.pieces()).endswith(b"data: [DONE]\n\n")
+
+
+def test_a_websocket_with_nothing_under_way_makes_room(started: Started, model: ModelServer) -> None:
+    gateway = started(Limits(max_connections=2))
+    answer, gate = slow(model)
+    model.plays(answer)
+    with connected(gateway) as first, connected(gateway) as second:
+        second.send(TURN)
+        gate.wait_until_reached()
+        assert request(f"{gateway.url}/healthz", method="GET").status == 200
+        told = frame(first)
+        assert (told["status"], told["error"]["code"]) == (429, "rate_limit_exceeded")
+        assert "Open another one" in told["error"]["message"]
+        with pytest.raises(exceptions.ConnectionClosedError) as closed:
+            first.recv(PATIENCE_S)
+        assert closed.value.rcvd.code == 1013
+        gate.open()
+        assert last_of_turn(second)["type"] == "response.completed"
+
+
+def test_where_something_is_under_way_on_all_of_them_one_more_is_told(started: Started, model: ModelServer) -> None:
+    gateway = started(Limits(max_connections=1))
+    answer, gate = slow(model)
+    model.plays(answer, said("Hi"))
+    with asked(gateway) as live:
+        gate.wait_until_reached()
+        with closing(silent(gateway)) as second, second.makefile("rb") as came:
+            assert came.readline() == b"HTTP/1.1 429 Too Many Requests\r\n"
+            assert b"max_connections" in came.read()
+        gate.open()
+        assert live.status == 200
+        assert list(live.pieces())
+    until(lambda: request_status(gateway) == 200)
+
+
+def request_status(gateway: Gateway) -> int:
+    return request(gateway.url + CHAT, BODY).status
+
+
+def test_a_connection_that_is_kept_is_no_silent_one() -> None:
+    ended: list[str] = []
+    connections = Connections(2)
+    first = connections.opened(lambda: ended.append("first"))
+    second = connections.opened(lambda: ended.append("second"))
+    assert first is not None
+    assert second is not None
+    first.busy()
+    first.idle(lambda: ended.append("first, kept"))
+    third = connections.opened(lambda: ended.append("third"))
+    assert third is not None
+    assert ended == ["second"]
+    third.busy()
+    assert connections.opened(lambda: None) is not None
+    assert ended == ["second", "first, kept"]
+    for each in (first, second, third, third):
+        each.closed()
+    assert len(connections) == 1
+
+
+# --- places ---
+
+
+def test_a_silent_websocket_takes_no_place(started: Started, model: ModelServer) -> None:
+    gateway = started(max_requests=1)
+    answer, gate = slow(model)
+    model.plays(said("Hi"), answer, said("Hi"))
+    with connected(gateway) as first, connected(gateway) as second, connected(gateway):
+        assert request(gateway.url + CHAT, BODY).status == 200
+        first.send(TURN)
+        gate.wait_until_reached()
+        second.send(TURN)
+        told = frame(second)
+        assert (told["type"], told["status"], told["error"]["code"]) == ("error", 429, "rate_limit_exceeded")
+        assert told["headers"] == {"retry-after": "1"}
+        gate.open()
+        assert last_of_turn(first)["type"] == "response.completed"
+        second.send(TURN)
+        assert last_of_turn(second)["type"] == "response.completed"
+
+
+KEYS = (
+    KeyConfig(name="anna", sha256=hash_of(ANNA), max_requests=3),
+    KeyConfig(name="ben", sha256=hash_of(BEN)),
+)
+
+
+def test_a_key_has_its_share_of_places_whichever_way_it_takes_them(started: Started, model: ModelServer) -> None:
+    gateway = started(Limits(max_requests_per_key=1), KEYS)
+    answers, gates = zip(*(slow(model) for _ in range(4)), strict=True)
+    model.plays(*answers)
+    queued = {"model": "m", "input": "hi", "background": True}
+    with connected(gateway, ANNA) as turn, asked(gateway, ANNA) as stream:
+        gates[0].wait_until_reached()
+        turn.send(TURN)
+        gates[1].wait_until_reached()
+        anna = {"authorization": f"Bearer {ANNA}"}
+        assert request(gateway.url + RESPONSES, queued, headers=anna).status == 200
+        gates[2].wait_until_reached()
+        with asked(gateway, ANNA) as one_more:
+            message = refusal(one_more)["message"]
+        assert message.startswith("The key 'anna' has 3 requests under way already, which is its limit.")
+        assert "max_requests_per_key" in message
+        turn.send(TURN)  # behind its own turn
+        with asked(gateway, BEN) as other:
+            gates[3].wait_until_reached()
+            with asked(gateway, BEN) as one_more:
+                assert refusal(one_more)["message"].startswith("The key 'ben' has 1 requests under way already")
+            for gate in gates:
+                gate.open()
+            for live in (stream, other):
+                assert b"".join(live.pieces()).endswith(b"data: [DONE]\n\n")
+
+
+def test_a_key_has_so_many_websockets(started: Started) -> None:
+    gateway = started(Limits(max_connections_per_key=2), KEYS)
+    with connected(gateway, ANNA), connected(gateway, ANNA) as second:
+        with pytest.raises(exceptions.InvalidStatus) as refused, connected(gateway, ANNA):
+            pass
+        answer = refused.value.response
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+        assert "The key 'anna' has 2 WebSockets open already" in json.loads(answer.body)["error"]["message"]
+        with connected(gateway, BEN):
+            pass
+        second.close()
+        until(lambda: connects(gateway, ANNA))
+
+
+def connects(gateway: Gateway, key: str) -> bool:
+    try:
+        connected(gateway, key).close()
+    except exceptions.InvalidStatus:
+        return False
+    return True
+
+
+def test_without_keys_each_address_but_this_machines_own_has_its_share(started: Started, model: ModelServer) -> None:
+    gateway = started(Limits(max_requests_per_key=1))
+    answers, gates = zip(*(slow(model) for _ in range(4)), strict=True)
+    model.plays(*answers)
+    first, second = ({"x-forwarded-for": f"192.0.2.{number}"} for number in (1, 2))
+    with asked(gateway, **first), asked(gateway, **second), asked(gateway), asked(gateway):
+        for gate in gates:
+            gate.wait_until_reached()
+        with asked(gateway, **first) as one_more:
+            assert refusal(one_more)["message"].startswith("This address has 1 requests under way already")
+        for gate in gates:
+            gate.open()
+
+
+def scope(address: str) -> Scope:
+    return {"type": "http", "client": (address, 1)}
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1:2:3:4", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("::ffff:127.0.0.1", ""),
+        ("127.0.0.9", ""),
+        ("::1", ""),
+        ("unknown", ""),
+    ],
+)
+def test_an_address_counts_with_those_that_have_the_same_owner(address: str, counted: str) -> None:
+    found = Clients(Limits()).client(NOBODY, scope(address))
+    assert found.name == counted
+    assert (found == EVERYBODY) is (counted == "")
+
+
+def test_workers_count_the_places_of_a_key_together_and_one_that_is_killed_leaves_none(tmp_path: Path) -> None:
+    size = Clients.size(KEYS, 2)
+    counters = [SharedCounters.shared(tmp_path / "limits", size + 3) for _ in range(2)]
+    one, two = (Clients(Limits(), KEYS, each, 3, worker, 2) for worker, each in enumerate(counters))
+    anna = one.client(ApiKey(KEYS[0]), scope("192.0.2.1"))
+    assert [each.take(anna, "requests") for each in (one, two, one, two)] == [True, True, True, False]
+    assert two.take(anna, "connections")
+    one.give_back(anna, "requests")
+    assert two.take(anna, "requests")
+    again = Clients(Limits(), KEYS, counters[1], 3, 1, 2)  # the second worker was killed, and is started again
+    assert [again.take(anna, "requests") for _ in range(3)] == [True, True, False]
+    assert list(counters[0].numbers)[:3] == [0, 0, 0]  # type: ignore[call-overload]  # which are not theirs
+
+
+def test_workers_share_what_an_address_may_have() -> None:
+    address = Clients(Limits(max_requests_per_key=5), workers=2).client(NOBODY, scope("192.0.2.1"))
+    assert address.requests == 3
+
+
+# --- silence ---
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_websocket_on_which_nothing_is_asked_for_long_is_closed(
+    started: Started, model: ModelServer, turns: int
+) -> None:
+    gateway = started(idle_s=0.3)
+    model.plays(said("Hi"))
+    with connected(gateway) as connection:
+        for _ in range(turns):
+            connection.send(TURN)
+            assert last_of_turn(connection)["type"] == "response.completed"
+        told = frame(connection)
+        assert (told["status"], told["error"]["code"]) == (408, "websocket_idle_limit_reached")
+        assert "idle_s" in told["error"]["message"]
+        with pytest.raises(exceptions.ConnectionClosedError) as closed:
+            connection.recv(PATIENCE_S)
+        assert closed.value.rcvd.code == 1013
+
+
+def test_a_turn_may_take_longer_than_that(started: Started, model: ModelServer) -> None:
+    gateway = started(idle_s=0.2, heartbeat_s=0.1)
+    answer, gate = slow(model)
+    model.plays(answer)
+    with connected(gateway) as connection:
+        connection.send(TURN)
+        for _ in range(8):
+            frame(connection)  # a heartbeat, mostly
+        gate.open()
+        assert last_of_turn(connection)["type"] == "response.completed"
+
+
+@pytest.mark.processes
+def test_a_message_that_has_begun_must_come(tmp_path: Path) -> None:
+    config = tmp_path / "callwright.toml"
+    config.write_text(
+        '[server]\nreceive_s = 0.2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n',
+        encoding="utf-8",
+    )
+    with process("--config", str(config)) as (url, _), connected(url) as connection:
+        connection.socket.sendall(b"\x81\xff" + (10_000).to_bytes(8, "big") + b"mask" + b"x" * 100)
+        with pytest.raises(exceptions.ConnectionClosedError) as closed:
+            connection.recv(PATIENCE_S)
+        assert closed.value.rcvd.code == 1008
+
+
+# --- what waits on a WebSocket ---
+
+FRAME = json.dumps({"type": "x", "padding": "a" * 100_000})
+LARGEST, MOST = 200_000, 1_000_000
+
+
+class Taken:
+    """What the gateway has read of WebSockets, and what waits on them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bytes = 0
+        self.waiting: list[Any] = []
+        received = BoundedWebSocket.data_received
+
+        def counted(protocol: BoundedWebSocket, data: bytes) -> None:
+            self.bytes += len(data)
+            received(protocol, data)
+
+        class Kept(endpoint._WaitingBytes):
+            def __init__(kept, *given: int) -> None:  # noqa: N805
+                super().__init__(*given)
+                self.waiting.append(kept)
+
+        monkeypatch.setattr(BoundedWebSocket, "data_received", counted)
+        monkeypatch.setattr(endpoint, "_WaitingBytes", Kept)
+
+    @property
+    def is_full(self) -> bool:
+        return any(each.of_all + LARGEST > MOST for each in self.waiting)
+
+
+def test_behind_a_turn_no_more_bytes_are_read_than_may_wait(
+    started: Started, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = Taken(monkeypatch)
+    gateway = started(Limits(max_waiting_bytes=MOST), max_body_bytes=LARGEST)
+    answer, gate = slow(model)
+    model.plays(answer)
+    with connected(gateway) as connection:
+        connection.send(TURN)
+        gate.wait_until_reached()
+        sending = threading.Thread(target=lambda: [connection.send(FRAME) for _ in range(30)])
+        sending.start()
+        until(lambda: taken.is_full)
+        assert taken.bytes <= MOST + 262_144  # and one read
+        gate.open()
+        assert last_of_turn(connection)["type"] == "response.completed"
+        told = [frame(connection)["error"]["code"] for _ in range(30)]
+        assert told == ["invalid_value"] * 30
+        sending.join()
+    until(lambda: taken.waiting[0].of_all == 0)
+
+
+def test_the_first_frame_that_waits_is_always_read_and_more_only_while_all_have_room() -> None:
+    async def has_room(frames: Any) -> bool:
+        task = asyncio.create_task(frames.room())
+        await asyncio.sleep(0)
+        task.cancel()
+        return task.done()
+
+    async def story() -> None:
+        waiting = endpoint._WaitingBytes(1_000, 100)
+        one, other = endpoint._WaitingFrames(waiting), endpoint._WaitingFrames(waiting)
+        waiting.of_all = 1_000 * 8
+        assert other.put("x")
+        assert await has_room(one)
+        assert not await has_room(other)
+        waiting.of_all = 1
+        assert await has_room(other)
+        assert other.put("x" * 950)
+        assert not await has_room(other)
+        other.clear()
+        assert waiting.of_all == 0
+
+    asyncio.run(story())
+
+
+def test_a_small_frame_cannot_stand_for_a_large_one(started: Started) -> None:
+    with connected(started(), compression="deflate") as connection:
+        assert connection.protocol.extensions == []
+
+
+def test_a_message_has_so_many_frames(started: Started) -> None:
+    gateway = started()
+    with connected(gateway) as connection:
+        connection.send("{}"[number : number + 1] for number in range(4_095))
+        assert frame(connection)["error"]["code"] == "missing_required_parameter"
+        with pytest.raises(exceptions.ConnectionClosed):
+            connection.send("" for _ in range(200_000))
+
+
+def test_pings_come_so_often(started: Started) -> None:
+    gateway = started()
+    with connected(gateway) as connection:
+        for _ in range(50):
+            assert connection.ping().wait(PATIENCE_S)
+        with pytest.raises((exceptions.ConnectionClosed, OSError)):
+            all(connection.ping() for _ in range(100_000))
+
+
+def test_tiny_messages_keep_nobody_waiting_and_are_all_answered(started: Started, model: ModelServer) -> None:
+    gateway = started()
+    with connected(gateway) as connection:
+        sending = threading.Thread(target=lambda: [connection.send("1") for _ in range(1_000)])
+        sending.start()
+        told = [frame(connection)["status"] for _ in range(1_000)]
+        assert set(told) <= {400, 429}
+        sending.join()
+        model.plays(said("Hi"))
+        connection.send(TURN)
+        assert last_of_turn(connection)["type"] == "response.completed"
+
+
+def test_what_is_sent_behind_a_close_is_as_if_the_client_had_left() -> None:
+    """The window between both is small: the client has broken the protocol, and has not read what it was sent."""
+
+    async def story() -> None:
+        config = Config(models=(ModelConfig(name="m", upstream="simulated"),))
+        settings = ProtocolSettings(create_app(config), config, log_config=None)
+        protocol = BoundedWebSocket(settings, ServerState(), {})
+        protocol.handshake_complete = protocol.close_sent = True
+        with pytest.raises(ClientDisconnected):
+            await protocol.send({"type": "websocket.send", "text": "x"})
+
+    asyncio.run(story())
+
+
+def test_a_client_that_is_not_read_is_not_given_up_for_a_pong() -> None:
+    async def story() -> None:
+        config = Config(models=(ModelConfig(name="m", upstream="simulated"),))
+        settings = ProtocolSettings(create_app(config), config, log_config=None)
+        protocol = BoundedWebSocket(settings, ServerState(), {})
+        protocol.transport = Mock(**{"is_closing.return_value": False})
+        protocol._is_stopped = True
+        protocol.keepalive_timeout()
+        assert protocol.pong_timer is not None
+        protocol.transport.close.assert_not_called()
+        protocol.stop_keepalive()
+
+    asyncio.run(story())

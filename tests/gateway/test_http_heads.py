@@ -1,0 +1,226 @@
+"""What comes before a request is one, over sockets and with both parsers: how large it may be, and what it is told."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.gateway.process.protocols.http import BoundedHttp
+from callwright.gateway.process.protocols.http_h11 import H11Http
+from callwright.limits import Limits
+from tests.support.http_client import CHAT, Live, request
+from tests.support.outputs import QUESTION
+from tests.support.responses_client import RESPONSES
+from tests.support.servers import HOST, Answer, Gateway, ModelServer, said
+from tests.support.waiting import PATIENCE_S
+
+MOST = Limits().max_head_bytes
+SLICE = 16_384
+WRITTEN = json.dumps({"model": "m", "messages": [QUESTION]}).encode()
+PROTOCOLS = ["httptools", "h11"]
+Parsed = list[tuple[int, int]]
+
+
+def counting(name: str, parsed: Parsed) -> type[asyncio.Protocol]:
+    """The protocol, with a note of the bytes that its parser gets at a time, and of the requests that wait behind."""
+    protocol: type[BoundedHttp] = H11Http
+    if name == "httptools":
+        pytest.importorskip("httptools")
+        from callwright.gateway.process.protocols.http_httptools import HttpToolsHttp
+
+        protocol = HttpToolsHttp
+
+    class Counting(protocol):  # type: ignore[valid-type, misc]
+        def _parse(self, data: bytes) -> None:
+            super()._parse(data)
+            parsed.append((len(data), len(getattr(self, "pipeline", ()))))
+
+    return Counting
+
+
+class Door(Gateway):
+    """A gateway with one of the parsers. `parsed`: what that got."""
+
+    def __init__(self, protocol: str, model: ModelServer) -> None:
+        self.parsed: Parsed = []
+        served = (ModelConfig(name="m", upstream="simulated"), ModelConfig(name="served", upstream=model.url))
+        super().__init__(Config(models=served), counting(protocol, self.parsed))
+
+    def says(self, *sent: bytes) -> bytes:
+        """All that comes until the gateway closes the connection."""
+        self.parsed.clear()
+        with closing(socket.create_connection((HOST, self.port), timeout=PATIENCE_S)) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            came = b""
+            try:
+                for piece in sent:
+                    client.sendall(piece)
+                while piece := client.recv(65_536):
+                    came += piece
+            except ConnectionError:  # closed while more was on its way
+                pass
+            return came
+
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
+def door(request: pytest.FixtureRequest, _model_server: ModelServer) -> Iterator[Door]:
+    gateway = Door(request.param, _model_server)
+    yield gateway
+    gateway.stop()
+
+
+def head(size: int, how: str = "one value", more: str = "connection: close\r\n") -> bytes:
+    """A head of so many bytes."""
+    path = "/healthz?" if how == "a long line" else "/healthz"
+    begin, end = f"GET {path}", f" HTTP/1.1\r\nhost: localhost\r\n{more}"
+    left = size - len(begin) - len(end) - 2
+    match how:
+        case "a long line":
+            return f"{begin}{'a' * left}{end}\r\n".encode()
+        case "short headers":
+            number, rest = divmod(left - 9, 4)
+            short = "a:\r\n" * number
+            return f"{begin}{end}{short}b: {'b' * (rest + 4)}\r\n\r\n".encode()
+    return f"{begin}{end}x: {'a' * (left - 5)}\r\n\r\n".encode()
+
+
+def refusal(came: bytes) -> dict[str, Any]:
+    """The error of the last answer, which says that it is the last."""
+    first, _, rest = came[came.rindex(b"HTTP/1.1 ") :].partition(b"\r\n")
+    assert first == b"HTTP/1.1 431 Request Header Fields Too Large"
+    headers, _, body = rest.partition(b"\r\n\r\n")
+    assert b"connection: close" in headers
+    assert b"content-type: application/json" in headers
+    error: dict[str, Any] = json.loads(body)["error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", "request_head_too_large")
+    assert f"expected at most {MOST} bytes" in error["message"]
+    assert "max_head_bytes" in error["message"]
+    return error
+
+
+HOWS = ["one value", "short headers", "a long line"]
+CUTS: dict[str, Callable[[bytes], list[bytes]]] = {
+    "whole": lambda data: [data],
+    "in pieces": lambda data: [data[at : at + 9_973] for at in range(0, len(data), 9_973)],
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("how", HOWS)
+def test_a_head_as_large_as_it_may_be_is_answered(door: Door, how: str, cut: str) -> None:
+    sent = head(MOST, how)
+    assert len(sent) == MOST
+    assert door.says(*CUTS[cut](sent)).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("how", HOWS)
+def test_a_larger_one_is_refused_before_it_is_parsed(door: Door, how: str, cut: str) -> None:
+    refusal(door.says(*CUTS[cut](head(MOST + 1, how))))
+    assert sum(size for size, _ in door.parsed) <= MOST
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_of_one_that_does_not_end_no_more_is_parsed_either(door: Door, how: str) -> None:
+    door.says(head(64 * MOST, how)[:-4])  # what it is told may be lost: it does not stop to read
+    assert sum(size for size, _ in door.parsed) <= MOST
+
+
+def test_the_head_of_a_second_request_is_bounded_too(door: Door) -> None:
+    came = door.says(head(100, more="") + head(2 * MOST))
+    assert came.startswith(b"HTTP/1.1 200 OK")
+    refusal(came)
+    assert sum(size for size, _ in door.parsed) <= MOST + SLICE
+
+
+def chunked(behind: bytes, extension: bytes = b"", path: str = CHAT) -> bytes:
+    """A request whose body comes in one chunk."""
+    said = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    )
+    return said + b"%x%b\r\n%b\r\n0\r\n%b" % (len(WRITTEN), extension, WRITTEN, behind)
+
+
+def test_trailers_are_read_and_are_no_headers(door: Door) -> None:
+    assert door.says(chunked(b"x: y\r\n" * 1_000 + b"\r\n")).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("behind", [b"x: y\r\n" * MOST, b"x: " + b"y" * 4 * MOST])
+def test_trailers_are_bounded(door: Door, behind: bytes) -> None:
+    assert "body broken" in refusal(door.says(chunked(behind)))["message"]
+    assert sum(size for size, _ in door.parsed) <= MOST + 2 * SLICE
+
+
+def test_so_is_what_stands_behind_the_size_of_a_chunk(door: Door) -> None:
+    came = door.says(chunked(b"\r\n", extension=b";" + b"a" * 4 * MOST))
+    assert "body broken" in refusal(came)["message"]
+    assert sum(size for size, _ in door.parsed) <= MOST + 2 * SLICE
+
+
+def test_a_body_may_come_in_tiny_chunks(door: Door) -> None:
+    body = b"".join(b"1;x=%d\r\n%c\r\n" % (at, each) for at, each in enumerate(WRITTEN + b" " * 20_000))
+    begin = (
+        f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    )
+    assert door.says(begin + body + b"0\r\n\r\n").startswith(b"HTTP/1.1 200 OK")
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order_and_few_are_parsed_before_their_turn(door: Door) -> None:
+    sent = [f"GET /v1/models/{number} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode() for number in range(2_000)]
+    sent[-1] = sent[-1].replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    came = door.says(b"".join(sent))
+    answers = came.split(b"HTTP/1.1 404 Not Found")[1:]
+    assert answers
+    assert all(f"The model '{number}' does not".encode() in answer for number, answer in enumerate(answers))
+    assert max(waiting for _, waiting in door.parsed) <= 16
+
+
+def test_what_is_no_http_is_told_so(door: Door) -> None:
+    came = door.says(b"what is this\r\n\r\n")
+    assert came.startswith(b"HTTP/1.1 400 Bad Request")
+    assert json.loads(came.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_http_request"
+
+
+@pytest.mark.parametrize("behind", [b"what is this\r\n\r\n", head(2 * MOST)], ids=["no HTTP", "a large head"])
+def test_what_comes_behind_a_request_does_not_break_its_answer(door: Door, model: ModelServer, behind: bytes) -> None:
+    begin, *rest = said("Hi").steps
+    gate = model.gate()
+    model.plays(Answer((begin, gate, *rest)))
+    asked = json.dumps({"model": "served", "messages": [QUESTION], "stream": True}).encode()
+    with Live(door.url + CHAT, headers={"content-length": str(len(asked)), "connection": "keep-alive"}) as live:
+        live.send(asked + behind)
+        gate.wait_until_reached()
+        live.send(behind)
+        gate.open()
+        *_, last = live.pieces()
+    assert last.endswith(b"data: [DONE]\n\n")
+
+
+UPGRADE = {
+    "connection": "Upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "sec-websocket-version": "13",
+}
+
+
+@pytest.mark.parametrize("more", [{"x": "a" * 9_000}, {f"x{n}": "a" for n in range(200)}], ids=["one", "many"])
+def test_what_the_library_of_websockets_refuses_is_told(door: Door, more: dict[str, str]) -> None:
+    refused = request(door.url + RESPONSES, None, method="GET", headers={**UPGRADE, **more})
+    assert (refused.status, refused.error["code"]) == (431, "request_head_too_large")
+
+
+def test_no_websocket_is_made_of_a_connection_that_owes_an_answer(door: Door) -> None:
+    upgrade = "".join(f"{name}: {value}\r\n" for name, value in UPGRADE.items())
+    asked = f"GET {RESPONSES} HTTP/1.1\r\nhost: localhost\r\n{upgrade}\r\n".encode()
+    with closing(socket.create_connection((HOST, door.port), timeout=PATIENCE_S)) as client:
+        client.sendall(head(100, more="") + asked)
+        came = b""
+        while came.count(b"HTTP/1.1 ") < 2:
+            came += client.recv(65_536)
+    assert came.startswith(b"HTTP/1.1 200 OK")

@@ -1,0 +1,318 @@
+"""What a model's server sends is bounded: bytes, values, calls, and the time that it takes to come, byte by byte."""
+
+import asyncio
+import gc
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from functools import cache
+from typing import Any, TypeAlias
+
+import pytest
+
+from callwright.conversation import Conversation
+from callwright.errors import UpstreamError
+from callwright.events import ContentDelta
+from callwright.gateway.config.config import Config, ModelConfig
+from callwright.limits import Limits
+from callwright.tolerant_json.codec import encode
+from callwright.upstreams.base import GenerationRequest, TextDelta
+from callwright.upstreams.chat import ChatUpstream
+from callwright.upstreams.http import HttpUpstream, Timeouts
+from tests.conftest import Served
+from tests.support.connection_server import ConnectionServer, Writer
+from tests.support.http_client import CHAT, request
+from tests.support.outputs import QUESTION, TOOLS
+from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, chunk, said, sse, whole
+from tests.support.waiting import until
+
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+DEFAULT = Limits()
+SMALL = Limits(max_answer_bytes=1_000_000, max_event_bytes=500_000, max_answer_values=20_000)
+ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
+RAW: dict[str, Any] = {"mode": "raw", "dialect": "hermes", "server": "vllm"}
+PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
+
+
+@cache
+def too_large(how: str) -> bytes:
+    """Compressed JSON that is a little larger than an answer may be."""
+    return PACKED[how](b'{"choices":[],"padding":"%b"}' % (b"x" * DEFAULT.max_answer_bytes))
+
+
+def packed(body: bytes, how: str = "gzip", kind: str = JSON, status: int = 200) -> Answer:
+    """A compressed answer."""
+    return Answer((PACKED[how](body),), status, {"content-type": kind, "content-encoding": how})
+
+
+class Endless(tuple[bytes, ...]):
+    """An answer that goes on for ever with the same piece."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            yield self[0]
+
+
+@pytest.fixture
+def small(model: ModelServer) -> Iterator[str]:
+    """A gateway with small limits, with the model server as `m` and, for mode raw, as `raw`."""
+    models = (ModelConfig(name="m", upstream=model.url), ModelConfig(name="raw", upstream=model.url, **RAW))
+    gateway = Gateway(Config(models=models, limits=SMALL))
+    yield gateway.url
+    gateway.stop()
+
+
+async def fails(upstream: HttpUpstream) -> UpstreamError:
+    """What an upstream raises when it is asked."""
+
+    class Anything:
+        kind: type[Any] = dict
+        has_stopped = True
+
+        def read(self, event: Any, deltas: list[Any]) -> None:
+            deltas.append(event)
+
+    try:
+        async with aclosing(upstream.events("/chat/completions", {}, Anything())) as batches:
+            async for _ in batches:
+                pass
+    except UpstreamError as error:
+        return error
+    finally:
+        await upstream.close()
+    raise AssertionError("it did not fail")
+
+
+# --- bytes ---
+
+
+@both
+@pytest.mark.parametrize("how", PACKED)
+def test_an_answer_is_bounded_after_decompression(serve: Served, model: ModelServer, how: str, stream: bool) -> None:
+    gateway = serve(ModelConfig(name="m", upstream=model.url))
+    model.plays(Answer((too_large(how),), 200, {"content-type": JSON, "content-encoding": how}))
+    reply = request(gateway + CHAT, {**ASKED, "stream": stream})
+    assert reply.status == 502
+    assert "sent an answer of more than 67,108,864 bytes (`max_answer_bytes` in [limits])" in reply.error["message"]
+
+
+@both
+@pytest.mark.parametrize("name", ["m", "raw"])
+def test_an_answer_as_large_as_it_may_be_is_read(small: str, model: ModelServer, name: str, stream: bool) -> None:
+    choice = {"index": 0, "message": {"content": "Hi"}, "text": "Hi", "finish_reason": "stop"}
+    room = SMALL.max_answer_bytes - len(encode({"choices": [choice], "padding": ""}))
+    for more, status in ((0, 200), (1, 502)):
+        body = encode({"choices": [choice], "padding": "x" * (room + more)})
+        model.plays(whole(body.decode()))
+        assert request(small + CHAT, {**ASKED, "model": name, "stream": stream}).status == status
+
+
+@pytest.mark.parametrize("name", ["m", "raw"])
+def test_a_stream_without_end_ends_with_an_error(small: str, model: ModelServer, name: str) -> None:
+    event = {"choices": [{"index": 0, "delta": {"content": "and so on "}, "text": "and so on "}]}
+    model.plays(*[Answer(Endless(sse(event)))] * 2)
+    reply = request(small + CHAT, {**ASKED, "model": name})
+    assert reply.status == 502
+    assert "max_answer_bytes" in reply.error["message"]
+    model.wait_until_left()
+    *chunks, last = request(small + CHAT, {**ASKED, "model": name, "stream": True}).events
+    assert "max_answer_bytes" in last["error"]["message"]
+    assert len("".join(choice["delta"].get("content") or "" for c in chunks for choice in c["choices"])) > 50_000
+    assert not [choice for c in chunks for choice in c["choices"] if choice["finish_reason"]]
+
+
+@both
+def test_an_event_without_end_is_given_up(small: str, model: ModelServer, stream: bool) -> None:
+    model.plays(Answer(Endless((b"data: x",))))
+    reply = request(small + CHAT, {**ASKED, "stream": stream})
+    assert reply.status == 502
+    assert "an event of more than 500,000 bytes (`max_event_bytes` in [limits])" in reply.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (packed(b'{"choices":[],"padding":"' + bytes(32_000_000)), "`max_answer_bytes`"),
+        (packed(b"data: " + bytes(32_000_000), kind=EVENTS), "`max_event_bytes`"),
+        (packed(b": " + bytes(32_000_000), kind=EVENTS), "`max_event_bytes`"),
+        (packed(b"data: 1\n\n" * 3_000_000, kind=EVENTS), "event"),
+        (packed(b'{"error":"' + bytes(32_000_000), status=500), "500"),
+        (packed(bytes(32_000_000), kind="text/html"), "text/html"),
+    ],
+    ids=["JSON", "an event", "a comment", "a stream", "an error", "a page"],
+)
+def test_what_is_small_and_stands_for_much_takes_little_memory(model: ModelServer, answer: Answer, told: str) -> None:
+    model.plays(answer)
+    tracemalloc.start()
+    try:
+        error = asyncio.run(fails(HttpUpstream(model.url, limits=SMALL)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert told in str(error)
+    assert most < 8_000_000
+
+
+def test_a_list_of_models_is_bounded(connection: Callable[..., ConnectionServer]) -> None:
+    bomb = gzip.compress(b'{"data":[' + b'{"id":"m"},' * 3_000_000)
+
+    async def answering(_: int, __: int, writer: Writer) -> bool:
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {JSON}\r\ncontent-encoding: gzip\r\ncontent-length: {len(bomb)}"
+        writer.write(f"{head}\r\n\r\n".encode() + bomb)
+        return True
+
+    async def listed(url: str) -> UpstreamError:
+        upstream = ChatUpstream(url, limits=SMALL)
+        try:
+            with pytest.raises(UpstreamError) as failed:
+                await upstream.models()
+        finally:
+            await upstream.close()
+        return failed.value
+
+    tracemalloc.start()
+    try:
+        error = asyncio.run(listed(connection(answering).url))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "`max_answer_bytes`" in str(error)
+    assert most < 8_000_000
+
+
+@both
+def test_what_was_read_of_an_answer_that_failed_is_freed_at_once(small: str, model: ModelServer, stream: bool) -> None:
+    """An error holds the frames that it went through: whoever keeps it must not keep the answer."""
+    model.plays(Answer(Endless(sse(chunk({"content": "and so on "})))))
+    gc.collect()
+    gc.disable()
+    try:
+        request(small + CHAT, {**ASKED, "stream": stream})
+        model.wait_until_left()
+        until(lambda: not [kept for kept in gc.get_objects() if isinstance(kept, list) and _is_of_text(kept)])
+    finally:
+        gc.enable()
+
+
+def _is_of_text(kept: list[Any]) -> bool:
+    return len(kept) > 1_000 and isinstance(kept[0], ContentDelta)
+
+
+# --- counts ---
+
+
+@both
+@pytest.mark.parametrize(
+    "field", ['"choices":[%b{}]', '"refusal":[%b{}]', '"usage":{"x":[%b{}]}'], ids=["choices", "refusal", "unknown"]
+)
+def test_values_are_counted_before_they_take_memory(small: str, model: ModelServer, field: str, stream: bool) -> None:
+    body = b"{" + field.encode() % (b"{}," * 2 * SMALL.max_answer_values) + b"}"
+    event = Answer((b"data: " + body + b"\n\n",)) if stream else whole(body.decode())
+    model.plays(event)
+    reply = request(small + CHAT, {**ASKED, "stream": stream})
+    assert reply.status == 502
+    assert "sent more than 20,000 values in one piece (`max_answer_values` in [limits]" in reply.error["message"]
+
+
+@both
+def test_calls_are_counted(serve: Served, model: ModelServer, stream: bool) -> None:
+    gateway = serve(ModelConfig(name="m", upstream=model.url))
+    call = {"function": {"name": "get_weather", "arguments": "{}"}}
+    calls = [{"index": at, "id": f"c{at}", **call} for at in range(DEFAULT.max_answer_calls + 1)]
+    model.plays(Answer(sse(chunk({"tool_calls": calls}), chunk({}, "tool_calls"), "[DONE]")))
+    reply = request(gateway + CHAT, {**ASKED, "tools": TOOLS, "stream": stream})
+    error = reply.events[-1]["error"] if stream else reply.error
+    assert error["code"] == "upstream_protocol"
+    assert "sent more than 1,024 calls in one answer (`max_answer_calls` in [limits])" in error["message"]
+
+
+# --- the loop ---
+
+
+@pytest.mark.parametrize("kind", [JSON, EVENTS])
+def test_while_a_large_answer_is_read_others_have_their_turn(model: ModelServer, kind: str) -> None:
+    size = 4_000_000
+    if kind == JSON:
+        choice = {"index": 0, "message": {"content": "x" * size}, "finish_reason": "stop"}
+        model.plays(whole({"choices": [choice]}))
+    else:
+        model.plays(said("x" * size))
+    upstream = ChatUpstream(model.url)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def read() -> list[int]:
+        generation = GenerationRequest("m", Conversation(()), messages=[QUESTION])
+        beside = asyncio.create_task(others())
+        texts: list[int] = []
+        before = turns
+        async with aclosing(upstream.stream(generation)) as batches:
+            async for batch in batches:
+                sizes = [len(delta.text) for delta in batch if isinstance(delta, TextDelta)]
+                if sizes and max(sizes) > 1:
+                    assert turns > before
+                    before = turns
+                    texts.append(sum(sizes))
+        beside.cancel()
+        await upstream.close()
+        return texts
+
+    texts = asyncio.run(read())
+    assert sum(texts) == size
+    assert max(texts) <= 16_384
+
+
+# --- time ---
+
+Trickled: TypeAlias = tuple[bytes, bytes]
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.fixture
+def connection() -> Iterator[Callable[..., ConnectionServer]]:
+    """Starts a server that answers connections as a function says."""
+    started: list[ConnectionServer] = []
+
+    def start(answering: Any) -> ConnectionServer:
+        started.append(ConnectionServer(answering))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("begin", "drop"),
+    [
+        (HEAD, b"x: y\r\n"),
+        (HEAD + b"content-type: application/json\r\n\r\n", b" "),
+        (HEAD + b"content-type: text/event-stream\r\n\r\ndata: ", b"x"),
+        (HEAD + b"content-type: text/event-stream\r\n\r\n", b"data: x\n"),
+        (b"HTTP/1.1 500 NO\r\n\r\n", b" "),
+    ],
+    ids=["a head", "an answer", "a line", "an event", "an error"],
+)
+def test_what_comes_byte_by_byte_and_does_not_end_is_given_up(
+    connection: Callable[..., ConnectionServer], begin: bytes, drop: bytes
+) -> None:
+    async def answering(_: int, __: int, writer: Writer) -> bool:
+        writer.write(begin)
+        while True:
+            writer.write(drop)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    upstream = HttpUpstream(connection(answering).url, timeouts=Timeouts(connect_s=0.05, idle_s=0.1))
+    error = asyncio.run(fails(upstream))
+    assert error.fault == "timeout"
+    assert "did not come to an end within 0.2 s, byte by byte" in str(error)

@@ -1,0 +1,169 @@
+"""Connections that are kept for the next request, and servers that close them."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import pytest
+
+from callwright.errors import UpstreamError
+from callwright.gateway.config.config import ModelConfig
+from callwright.upstreams.chat import ChatUpstream
+from tests.conftest import Served
+from tests.support.connection_server import ConnectionServer, Writer, http_answer
+from tests.support.http_client import CHAT, Reply, request
+from tests.support.outputs import QUESTION
+
+Started: TypeAlias = Callable[..., ConnectionServer]
+KEPT = 10
+ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
+
+
+@pytest.fixture
+def connected() -> Iterator[Started]:
+    """Starts a server that answers connections as a function says."""
+    started: list[ConnectionServer] = []
+
+    def start(answering: Any) -> ConnectionServer:
+        started.append(ConnectionServer(answering))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def asked_at_once(gateway: str, what: str, number: int) -> list[Reply]:
+    def ask(_: int) -> Reply:
+        return request(gateway + CHAT, ASKED) if what == "answer" else request(f"{gateway}/v1/models", method="GET")
+
+    with ThreadPoolExecutor(number) as clients:
+        return list(clients.map(ask, range(number)))
+
+
+def closing_on_the_second(how: bytes | None) -> Any:
+    """Answers the first request of a connection; on the second it sends `how`, or nothing, and closes."""
+
+    async def answering(_: int, number: int, writer: Writer) -> bool:
+        if not number:
+            writer.write(http_answer())
+        elif how:
+            writer.write(how)
+        return not number
+
+    return answering
+
+
+@pytest.mark.parametrize("what", ["answer", "list of models"])
+def test_of_ten_kept_connections_that_the_server_closes_at_once_no_request_fails(
+    serve: Served, connected: Started, what: str
+) -> None:
+    all_there = asyncio.Barrier(KEPT)
+
+    async def answering(connection: int, number: int, writer: Writer) -> bool:
+        if connection < KEPT:
+            if number:
+                return False
+            await all_there.wait()  # so that there are ten connections, which are kept
+        writer.write(http_answer() if what == "answer" else http_answer({"data": [{"id": "it"}]}))
+        return True
+
+    server = connected(answering)
+    gateway = serve(ModelConfig(name="*", upstream=server.url))
+    assert [reply.status for reply in asked_at_once(gateway, what, KEPT)] == [200] * KEPT
+    for _ in range(3):
+        assert [reply.status for reply in asked_at_once(gateway, what, 1)] == [200]
+    assert [asked for asked in server.asked if asked[0] < KEPT and asked[1]]  # they were tried
+
+
+@pytest.mark.parametrize("how", [None, http_answer(b"", 408)], ids=["without a word", "with a 408"])
+def test_a_request_that_a_kept_connection_did_not_answer_is_sent_again_on_a_new_one(
+    serve: Served, connected: Started, how: bytes | None
+) -> None:
+    server = connected(closing_on_the_second(how))
+    gateway = serve(ModelConfig(name="m", upstream=server.url))
+    assert [request(gateway + CHAT, ASKED).status for _ in range(2)] == [200, 200]
+    assert server.asked == [(0, 0), (0, 1), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    "how", [b"HTTP/1.1 200 OK\r\ncontent-type: appl", http_answer()[:-5]], ids=["in its head", "in its body"]
+)
+def test_an_answer_that_has_begun_is_not_asked_for_again(serve: Served, connected: Started, how: bytes) -> None:
+    server = connected(closing_on_the_second(how))
+    gateway = serve(ModelConfig(name="m", upstream=server.url))
+    statuses = [request(gateway + CHAT, ASKED).status for _ in range(2)]
+    assert statuses[0] == 200
+    assert statuses[1] in (502, 503)
+    assert server.asked == [(0, 0), (0, 1)]
+
+
+def test_a_request_on_a_new_connection_is_sent_once(serve: Served, connected: Started) -> None:
+    async def answering(*_: object) -> bool:
+        return False
+
+    server = connected(answering)
+    gateway = serve(ModelConfig(name="m", upstream=server.url))
+    assert request(gateway + CHAT, ASKED).status == 503
+    assert server.asked == [(0, 0)]
+
+
+def test_the_second_try_is_the_last(serve: Served, connected: Started) -> None:
+    async def answering(connection: int, number: int, writer: Writer) -> bool:
+        if connection or number:
+            return False
+        writer.write(http_answer())
+        return True
+
+    server = connected(answering)
+    gateway = serve(ModelConfig(name="m", upstream=server.url))
+    assert [request(gateway + CHAT, ASKED).status for _ in range(2)] == [200, 503]
+    assert server.asked == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_a_connection_that_a_server_says_it_closes_is_not_used_again(serve: Served, connected: Started) -> None:
+    async def answering(_: int, __: int, writer: Writer) -> bool:
+        writer.write(
+            http_answer(
+                {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, 200, "connection: close"
+            )
+        )
+        return True
+
+    server = connected(answering)
+    gateway = serve(ModelConfig(name="m", upstream=server.url))
+    assert [request(gateway + CHAT, ASKED).status for _ in range(3)] == [200] * 3
+    assert server.asked == [(0, 0), (1, 0), (2, 0)]
+
+
+def test_no_cookie_of_a_server_is_kept(connected: Started) -> None:
+    async def answering(_: int, __: int, writer: Writer) -> bool:
+        writer.write(http_answer({"data": []}, 200, "set-cookie: session=7"))
+        return True
+
+    server = connected(answering)
+
+    async def ask() -> None:
+        upstream = ChatUpstream(server.url)
+        try:
+            assert await upstream.models() == []
+            assert upstream._connections._kept is not None
+            assert not list(upstream._connections._kept.cookie_jar)
+        finally:
+            await upstream.close()
+
+    asyncio.run(ask())
+
+
+def test_a_server_that_is_down_is_asked_once(closed_port: str) -> None:
+    async def ask() -> None:
+        upstream = ChatUpstream(closed_port)
+        try:
+            with pytest.raises(UpstreamError, match="cannot be reached"):
+                await upstream.models()
+            assert upstream._connections._fresh is None
+        finally:
+            await upstream.close()
+
+    asyncio.run(ask())
