@@ -316,6 +316,11 @@ class _Reader(TaggedReader):
         typed = writer.is_untyped(schema) and kind in _TYPES
         return tag.head, key, {"type": kind} if typed else schema
 
+    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
+        tool, key = (_attributes(tag.text.removesuffix(_SEP))[0] for tag in (call, value))
+        declared = self._parameters_of(tool.get("tool", ""))
+        return bool(declared) and value.head == "argument" and key.get("key") not in declared
+
     def _names_of_values(self, tool: str) -> frozenset[str]:
         return frozenset(("argument",))
 

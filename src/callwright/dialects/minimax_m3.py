@@ -140,6 +140,10 @@ class _Reader(TaggedReader):
             name, key = "parameter", attributes(name.partition("=")[2])[0]
         return name, key, writer.schema(key)
 
+    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
+        declared = self._parameters_of(attributes(call.head.partition("=")[2])[0])
+        return bool(declared) and not value.head.startswith("parameter name=") and value.head not in declared
+
     # --- values ---
 
     def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
@@ -194,6 +198,8 @@ class _Reader(TaggedReader):
                 value = writer.cast_to_schema(text, schema)
                 self.markup(unwritten(text, value))
                 return value
+        if not kinds and any(map(str.strip, texts)):
+            self._doubt("a value is text and elements")
         for text in texts:
             self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))

@@ -86,6 +86,7 @@ class StringReader:
         call: int,
     ) -> None:
         self.sound = True
+        self.lost = False  # nothing of what follows is certain either
         self._source = source
         self._emit_json = put
         self._call = call
@@ -212,6 +213,9 @@ class StringReader:
             elif marker and not (yield from self._is_told(quote)) and (yield from self._ends_call(marker, quote)):
                 source.unread(marker)
                 self._swallowed(text, said, quotes)
+                # A quote that cannot be escaped closes as it opens: one that is missing leaves all others open.
+                self.lost = marker in self._begins and quote in self._verbatim
+                self.sound = self.sound and not self.lost
                 return False
             text += marker
             if source.done:

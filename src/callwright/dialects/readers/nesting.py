@@ -35,6 +35,11 @@ class Nesting:
         return any(self._count.get(closer) for closer in closers) if closers else bool(self._open)
 
     @property
+    def innermost(self) -> str:
+        """What closes that which was opened last and is open; `""` if nothing is."""
+        return self._open[-1][0] if self._open else ""
+
+    @property
     def never_closed(self) -> list[int]:
         """Where the first openings stand in values without a closer: none of them fits in its value."""
         return [*self._never, *(first for closer, first in self._open if closer == self._own)]

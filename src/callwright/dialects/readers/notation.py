@@ -63,6 +63,7 @@ class NotationReader(ProseReader):
         tags = (form.call, form.call_end, form.quote, _CALL, *inline)
         super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
         self._form = form
+        self._lost = False  # a text has ended where nobody knows whether it did: nothing behind it is certain
         self._stops = (form.call_end, form.call, *self._ends)
         self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
         self._behind = Markers(*self._stops)
@@ -170,8 +171,12 @@ class NotationReader(ProseReader):
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
-        self.emit(CallEnded(index, complete=whole))
         yield from self._after(closing if whole else "")
+        if whole and (yield from self.comes(self._form.quote)):
+            self.emit(Problem("markup_repaired", "nobody knows where a text ended", call=index))
+            self._lost = True
+        self.emit(CallEnded(index, complete=whole and not self._lost))
+        self._lost = self._lost or reader.lost
 
     def _after(self, closing: str) -> Parse[None]:
         """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it."""

@@ -274,7 +274,7 @@ class ParameterReader(ProseReader):
     def _arguments(self, index: int, name: str) -> Parse[None]:
         """Read the parameters of a call, to its end."""
         form, source = self._form, self.source
-        self._sure = self._sure_head and not self._values.doubtful
+        self._sure = self._sure_head and not self._values.lost
         self._strayed, self._given, self._differing = False, {}, set()
         self._declared = self._parameters_of(name)
         yield from self.skip_blanks()
@@ -398,7 +398,7 @@ class ParameterReader(ProseReader):
         if value.ending is Ending.MISSING:
             self._odd(f"{self._form.parameter_end} of {key!r} is missing", index)
         if not value.sure:
-            self._odd(f"a broken tag seems to stand in the value of {key!r}", index)
+            self._odd(f"nobody knows where the value of {key!r} ends", index)
         self._sure = self._sure and value.sure
         if again:
             self._again(writer, key, value.text, rest)

@@ -37,13 +37,14 @@ class Tag(Struct, frozen=True):
 class HeldText:
     """What is held of a text from its first tag on, until its end is known.
 
-    `name` is the text's own tag, `around` are the tags of what holds it, the outermost last, `siblings` those of the
-    values that may follow it (none: any may).
+    `name` is the text's own tag, `around` are the tags of the elements that hold it, `calls` those of a call and of
+    what holds that, the outermost last, `siblings` those of the values that may follow it (none: any may).
     """
 
-    def __init__(self, name: str, around: tuple[str, ...], siblings: frozenset[str]) -> None:
-        self._around = around
-        self._siblings = siblings
+    def __init__(self, name: str, around: tuple[str, ...], calls: tuple[str, ...], siblings: frozenset[str]) -> None:
+        self._around = (*around, *calls)
+        self._calls = calls
+        self.siblings = siblings
         self._pieces: list[str] = []
         self.nesting = Nesting(name)
         self._end = 0  # how many pieces belong to the value
@@ -51,6 +52,8 @@ class HeldText:
         self._behind = 0  # how many pieces came up to its first closer
         self._parts = False  # parts of an answer were opened in it, whose own opening the prompt writes
         self._ends_answer = False  # the closer of an answer came last
+        self.in_calls: list[tuple[Tag, Tag]] = []  # the tags of calls, with those of their values
+        self._call: Tag | None = None  # the call that was opened last
         self.ends_outside = False  # a closer of what is further out came last
         self.is_unknown = False  # nobody knows whether the first tag is the value's
 
@@ -70,9 +73,12 @@ class HeldText:
         follows = bool(self.closer) and not text.strip() and self._end == len(self._pieces) - 3
         outside, self.ends_outside = self.ends_outside, False
         if not tag.closes:
-            is_next = follows or not self._siblings or tag.head in self._siblings
+            is_next = follows or not self.siblings or tag.head in self.siblings
             self._parts = self._parts or not self.nesting.is_open()
+            if self._call and self.nesting.innermost == self._calls[0]:
+                self.in_calls.append((self._call, tag))
             self.nesting.opens(tag.head.partition(" ")[0], place)
+            self._call = tag if self.nesting.innermost == self._calls[0] else self._call
             return guess or (outside and not self._ends_answer) or (bool(self.closer) and is_next)
         fit = self.nesting.closes(tag.head)
         if fit is Fit.UNKNOWN:
@@ -155,6 +161,10 @@ class TaggedReader(ParameterReader):
         """The name of the tag that ends a value, the value's name, and its schema."""
         raise NotImplementedError
 
+    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
+        """Whether the tool that one tag calls has no such parameter as another tag begins."""
+        raise NotImplementedError
+
     def _names_of_values(self, tool: str) -> frozenset[str]:
         """The names of the tags that begin a value of this tool; none if any may."""
         found = self.tools.get(self.tools.resolve_name(tool))
@@ -179,7 +189,7 @@ class TaggedReader(ParameterReader):
     def call_begins(self) -> None:
         """See `ProseReader`."""
         super().call_begins()
-        self._index, self._certain = self.calls, not self._values.doubtful
+        self._index, self._certain = self.calls, not self._values.lost
 
     # --- calls ---
 
@@ -367,7 +377,7 @@ class TaggedReader(ParameterReader):
             else:
                 source.set_fast_path(fast_path)
                 yield
-        held = HeldText(name, (*around, *self._call_tags), self._siblings if not around else frozenset())
+        held = HeldText(name, around, self._call_tags, self._siblings if not around else frozenset())
         tag: Tag | None = found
         text = ""
         guess = self._guesses or (not found.closes and self._values.is_never_closed)
@@ -377,6 +387,7 @@ class TaggedReader(ParameterReader):
             self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
             return False
         value, rest = held.value()
+        again = held.ends_outside and (yield from self._closes_again(name))
         if value:
             put(value)
             self.emit(Problem("markers_in_value", f"tags in {name!r}", call=self._index))
@@ -384,18 +395,57 @@ class TaggedReader(ParameterReader):
         if held.closer:
             self.emit(Markup(held.closer))
         else:
-            broken = held.is_unknown or (not found.closes and self._piece.search(held.between()) is not None)
-            self._values.unclosed(held.nesting, doubtful=broken)
+            broken = not found.closes and self._piece.search(held.between()) is not None
+            next_names = (*held.siblings, *self._call_tags) if held.siblings else ()
+            foreign = bool(next_names) and not found.closes and found.head.partition(" ")[0] not in next_names
+            foreign = foreign or any(self._is_misplaced(call, value) for call, value in held.in_calls)
+            self._values.unclosed(held.nesting, doubtful=held.is_unknown or broken or foreign)
         self._guesses = self._guesses or not held.closer or not rest.lstrip().startswith(self._begins)
         source.unread(rest)
         if not held.closer:
             self._missing(name, "".join(written))
+        if again:
+            self._values.lose()
+            self._doubt(f"nobody knows where {name!r} ends")
         return True
+
+    def _closes_again(self, name: str) -> Parse[bool]:
+        """Whether behind the closers of calls that come next one of this value stands: then nobody knows whether they
+        were its own. Nothing is read.
+        """
+        source = self.source
+        read: list[str] = []
+        closes = False
+        while True:
+            read.append((yield from self.held_blanks()))
+            mark = yield from self._literal((*self._begins, *self._ends))
+            if not mark:
+                break
+            read.append(source.take(source.at + len(mark)))
+            if mark in self._ends:
+                continue
+            tag = yield from self._tag(mark)
+            if tag is None:
+                break
+            read.append(tag.text.removeprefix(mark))
+            closes = tag.closes and tag.head == name
+            if closes or not tag.closes or tag.head not in self._call_tags:
+                break
+        source.unread("".join(read))
+        return closes
+
+    def _literal(self, literals: tuple[str, ...]) -> Parse[str]:
+        """Which of these literals comes next; `""` if none does."""
+        for literal in literals:
+            if (yield from self.comes(literal)):
+                return literal
+        return ""
 
     def _missing(self, name: str, text: str) -> None:
         """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""
         detail = f"the end of {name!r} is missing"
-        if self._piece.search(text) or f"</{name}" in text or self._values.doubtful:
+        if self._piece.search(text) or f"</{name}" in text or self._values.in_doubt():
+            self._values.lose()
             self._doubt(detail)
         else:
             self._repaired(detail)

@@ -10,16 +10,14 @@ The formats themselves, how a key is written and what a call begins with, are th
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
-from msgspec import Struct
-
 from callwright.calls.toolset import Toolset
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.readers.nesting import Fit, Nesting
+from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.stream_reader import Markers, Parse, StreamReader
 
 __all__ = [
@@ -29,7 +27,6 @@ __all__ = [
     "TaggedValue",
     "ValueReader",
     "broken_tag",
-    "gap_of",
     "too_many_parameters",
 ]
 
@@ -38,64 +35,6 @@ _MAX_NAME: Final = 1_000
 # So much of a tag is a piece of it, in characters: of its begin, and of its end.
 _BEGIN: Final = 4
 _END: Final = 5
-
-
-class ParameterTags(Struct, frozen=True):
-    """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
-
-    `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
-    `gap` are the line breaks behind a value's closer. `inner` are further tags between the name of a parameter and its
-    value. `control`: the tags are tokens of their own, which nobody types.
-    """
-
-    call: str
-    call_end: str
-    parameter: str
-    parameter_end: str
-    blocks: tuple[tuple[str, str], ...] = ()
-    lines: bool = False
-    gap: str = ""
-    end: str = ">"
-    inner: tuple[str, ...] = ()
-    control: bool = True
-
-    @classmethod
-    def of(
-        cls, layout: CallLayout, *, blocks: tuple[tuple[str, str], ...] | None = None, control: bool = True
-    ) -> "ParameterTags":
-        """The tags that stand in a layout. `blocks` where they are not all that stands around a call."""
-        arguments = layout.arguments
-        assert isinstance(arguments, TaggedArguments), "the arguments stand between tags"
-        head, tail = layout.open + layout.begin, layout.end + layout.close
-        call, parameter, call_end = _NAMED.search(head), _NAMED.search(arguments.begin), _TAG.search(tail)
-        assert call is not None, "a tag names the tool"
-        assert parameter is not None, "a tag names the parameter"
-        assert call_end is not None, "a tag ends the call"
-        around = (head[: call.start()].strip(), tail[call_end.end() :].strip())
-        return cls(
-            call=call["tag"],
-            call_end=call_end.group(),
-            parameter=parameter["tag"],
-            parameter_end=arguments.end.strip(),
-            blocks=blocks if blocks is not None else (around,) if any(around) else (),
-            lines=arguments.begin.endswith("\n") and arguments.end.startswith("\n"),
-            gap=gap_of(arguments),
-            control=control,
-        )
-
-
-def gap_of(arguments: TaggedArguments) -> str:
-    """The white space between the closer of a value and the tag of the next."""
-    behind = arguments.end.lstrip() + arguments.between + arguments.begin
-    found = _GAP.match(behind)
-    return found["gap"] if found else ""
-
-
-# A closer, and what stands behind it.
-_GAP = re.compile(r"<[^<>]*>(?P<gap>\s*)")
-# In a layout: a tag that goes on with a name, without the quote before it; any tag.
-_NAMED = re.compile(r'(?P<tag><[^<>]*?)"?\$\{(?:name|key)\}')
-_TAG = re.compile(r"<[^<>]*>")
 
 
 class Ending(Enum):
@@ -155,8 +94,8 @@ class _Literals:
         own = (form.parameter, form.call_end, form.call, *self.block_ends)
         self.in_value = Markers(form.parameter_end, *own, *self.begins, *ends)
         self.behind = sorted(dict.fromkeys((*own, *self.begins, *ends)), key=len, reverse=True)
-        self.at = re.compile("|".join(map(re.escape, self.behind))).match
-        self.longest = len(self.behind[0])
+        self.closers = (form.call_end, *self.block_ends, *ends)
+        self.closes = sorted(dict.fromkeys((form.parameter_end, *self.closers)), key=len, reverse=True)
         self.pieces = _pieces(form)
 
 
@@ -196,11 +135,25 @@ class ValueReader:
         self._source: StreamReader | None = None
         self._never_closed: set[int] = set()
         self._doubt_to = -1
+        self._lost = False
 
     @property
-    def doubtful(self) -> bool:
-        """Whether it is not known if what comes next is a value's."""
-        return self._here() < self._doubt_to
+    def lost(self) -> bool:
+        """Whether a value has ended where nobody knows whether it did: nothing behind it is certain."""
+        self._here()
+        return self._lost
+
+    def lose(self) -> None:
+        """Note that a value has ended so."""
+        self._lost = True
+
+    def in_doubt(self) -> bool:
+        """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
+        nothing of what follows is certain.
+        """
+        here = self._here()
+        self._lost = self._lost or here < self._doubt_to
+        return self._lost
 
     @property
     def is_never_closed(self) -> bool:
@@ -226,7 +179,7 @@ class ValueReader:
         lines = form.lines
         pieces: list[str] = []
         keep, first = pieces.append, marks.first
-        holds, sure, begun = False, True, ""
+        holds, lost, begun = False, self.lost, ""
         if lines:
             while source.more(1):
                 yield
@@ -255,8 +208,8 @@ class ValueReader:
                     text += marker + (inside or "")
                     holds = holds or inside != "" or not self._is_opening(marker)
                     hopeless = hopeless or inside is None
-                else:
-                    sure = not (ending is Ending.MISSING and (hopeless or self.doubtful))
+                elif ending is Ending.MISSING:
+                    self._lost = self.in_doubt() or hopeless
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
@@ -276,9 +229,9 @@ class ValueReader:
                 yield
         source.markup(held)
         if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
-            sure = False
+            self._lost = True
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
-        return TaggedValue(pieces, ending, holds, odd, sure)
+        return TaggedValue(pieces, ending, holds, odd, lost or not self._lost)
 
     def _ended(self, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and the line breaks behind it that are the format's."""
@@ -324,6 +277,7 @@ class ValueReader:
         if inside is None and follows != "" and ending is Ending.CUT:
             inside = yield from self._balanced("")
         if inside is None:
+            yield from self._closes_again()
             source.unread(marker)
             return ending, ""
         return None, inside
@@ -331,13 +285,31 @@ class ValueReader:
     def _closer(self, declares: Callable[[str], bool]) -> Parse[tuple[Ending | None, str]]:
         """Whether the value's closer, which was just read, ends it."""
         source, form = self._reader.source, self._form
-        if (yield from self._what_follows()) is None:
+        follows = yield from self._what_follows()
+        if follows is None:
             inside = yield from self._up_to_closer(declares)
             if inside is not None and not self._known.pieces.search(inside):
                 return None, inside
             source.unread(inside or "")
+        elif follows in self._known.closers:
+            yield from self._closes_again()
         source.markup(form.parameter_end)
         return Ending.CLOSED, ""
+
+    def _closes_again(self) -> Parse[None]:
+        """Look behind the closers of calls that come next: where one of a value stands there, nobody knows whether they
+        were a value's.
+        """
+        source = self._reader.source
+        read: list[str] = []
+        tag = ""
+        while tag != self._form.parameter_end:
+            read.append((yield from self._reader.gap()))
+            if not (tag := (yield from self._literal(self._known.closes))):
+                break
+            read.append(source.take(source.at + len(tag)))
+        source.unread("".join(read))
+        self._lost = self._lost or tag == self._form.parameter_end
 
     def _what_follows(self) -> Parse[str | None]:
         """The tag that follows white space, `""` at the end of the output, None if there is other text."""
@@ -352,7 +324,7 @@ class ValueReader:
     def _tag(self) -> Parse[str | None]:
         """The tag that comes next, None if there is none, or it does not go on as one."""
         source = self._reader.source
-        tag = yield from self._literal()
+        tag = yield from self._literal(self._known.behind)
         if not tag:
             return None
         source.take(source.at + len(tag))
@@ -361,20 +333,19 @@ class ValueReader:
             holds = yield from self._opens(tag)
         elif tag in self._ends:  # with other text behind it, it is only mentioned
             blanks = yield from self._reader.gap()
-            holds = (yield from self._literal()) != "" or source.done or None
+            holds = (yield from self._literal(self._known.behind)) != "" or source.done or None
             source.unread(blanks)
         source.unread(tag)
         return None if holds is None else tag
 
-    def _literal(self) -> Parse[str]:
-        """The literal that comes next; `""` if there is none."""
-        source, known = self._reader.source, self._known
+    def _literal(self, literals: Sequence[str]) -> Parse[str]:
+        """Which of these literals, the longest first, comes next; `""` if none does."""
+        source, size = self._reader.source, len(literals[0])
         while True:
-            begin = source.ahead(known.longest)
-            found = known.at(begin)
-            waits = any(len(begin) < len(tag) and tag.startswith(begin) for tag in known.behind)
-            if not (waits and source.more(known.longest)):
-                return found.group() if found else ""
+            begin = source.ahead(size)
+            waits = any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
+            if not (waits and source.more(size)):
+                return next((literal for literal in literals if begin.startswith(literal)), "")
             yield
 
     def _is_opening(self, tag: str) -> bool:
@@ -463,6 +434,7 @@ class ValueReader:
                     source.unread(read.pop())
                     return "".join(read)
                 if fit is not Fit.INSIDE:
+                    yield from self._closes_again()
                     break
         written = "".join(read)
         unclosed = source.done and nesting.is_open(form.parameter_end, form.call_end)
@@ -476,7 +448,7 @@ class ValueReader:
         """The place that comes next. What is known of places is known of one source."""
         source = self._reader.source
         if source is not self._source:
-            self._source, self._never_closed, self._doubt_to = source, set(), -1
+            self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
         return source.place
 
 
