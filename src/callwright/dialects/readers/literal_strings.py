@@ -23,8 +23,8 @@ __all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
 
 CLOSERS: Final = frozenset("}])")
 QUOTES: Final = ('"""', "'''", '"', "'")
-# Characters in which calls that are quoted in a string have to end.
-_MAX_CALLS: Final = 65_536
+# Calls that are quoted in a string stand at most so deep in each other.
+_MAX_DEPTH: Final = 64
 # Characters of look-ahead behind a possible end of a string, and of the text before it.
 _MAX_AHEAD: Final = 1_000
 _MAX_BEFORE: Final = 400
@@ -93,7 +93,10 @@ class StringReader:
         self._verbatim = verbatim
         self._closes_call = ends.closes
         self._begins = ends.begins
-        self._calls_in = re.compile("|".join(map(re.escape, (*ends.begins, *ends.closes))) or "(?!)").finditer
+        self._calls_in = {quote: Markers(quote, *ends.begins, *ends.closes) for quote in verbatim}
+        # Of one source: openings in strings that are known to begin no whole calls.
+        self._searched: StreamReader | None = None
+        self._no_calls: set[int] = set()
         self._stops = ends.stops
         self._ends = ends.all
         self._levels: list[Level] = []
@@ -388,23 +391,39 @@ class StringReader:
         string; 0 where they are not closed before, so that the opening is no text.
         """
         source = self._source
-        while True:
-            ahead = source.ahead(_MAX_CALLS)
-            depth, at = 1, 0
-            for found in self._calls_in(ahead):
-                if depth == 0 and quote in ahead[at : found.start()]:
+        if self._searched is not source:
+            self._searched, self._no_calls = source, set()
+        tried = [source.place]  # openings of calls that stand side by side
+        opened = [source.place]
+        read: list[str] = []
+        size = at = 0
+        ends = False
+        while len(opened) <= _MAX_DEPTH and tried[-1] not in self._no_calls:
+            text, marker = source.scan(self._calls_in[quote])
+            read += (text, marker)
+            size += len(text) + len(marker)
+            if marker in self._begins and marker:
+                if not opened:
+                    tried.append(source.place)
+                opened.append(source.place)
+            elif marker in self._closes_call:
+                if not opened:
                     break
-                depth += 1 if found.group() in self._begins else -1
-                at = found.end()
-                if depth < 0:
-                    return 0
-            _, ends, rest = ahead[at:].partition(quote)
-            rest = rest.lstrip()
-            if depth == 0 and ends and rest:
-                return at if rest[0] in ",}])" else 0
-            if not source.more(_MAX_CALLS):
-                return 0
-            yield
+                opened.pop()
+                at = size
+            elif marker and not opened:
+                blanks = yield from self._blanks()
+                ends = source.ahead(1) in (",", *CLOSERS)
+                source.unread(blanks)
+                break
+            elif not marker and source.done:
+                break
+            elif not marker:
+                yield
+        source.unread("".join(read))
+        if not ends:
+            self._no_calls.update((*tried, *opened))
+        return at if ends else 0
 
     def _escape(self) -> Parse[str]:
         """Read an escape; answers its text. In a raw string that is the escape itself."""
