@@ -16,7 +16,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 
-__all__ = ["ArgumentsWriter", "cast_to_schema", "unwritten"]
+__all__ = ["ArgumentsWriter", "cast_to_schema", "unread_json", "unwritten"]
 
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
@@ -151,6 +151,18 @@ def unwritten(text: str, value: str) -> str:
     output.
     """
     return "" if value in (text, encode(text).decode()) else text
+
+
+def unread_json(writer: ArgumentsWriter, key: str, value: str, index: int) -> Problem | None:
+    """Why the value of a parameter stayed text (`value` is its JSON) that should have been an object or an array; None
+    if it may be text, or is none of these.
+    """
+    if value[0] != '"' or writer.allows_text(key) or not ("{" in value or "[" in value):
+        return None
+    text = decode(value).strip()
+    if text[:1] in ("{", "[") and _is_json(text):
+        return Problem("argument_repeated", f"a name in {key!r} is given twice, with different values", call=index)
+    return Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=index)
 
 
 def cast_to_schema(text: str, schema: object, root: Schema) -> str:

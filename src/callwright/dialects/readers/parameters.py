@@ -11,7 +11,7 @@ from itertools import count
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
 from callwright.dialects.readers.marks import Marks, is_token
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.tag_heads import attributes, named_schema, surplus
@@ -461,8 +461,8 @@ class ParameterReader(ProseReader):
         self.markup(unwritten(text, value))
         if value[0] in "{[" and value != text.strip():
             self._odd(f"the JSON of {key!r} was repaired", self.calls - 1, "json_repaired")
-        elif value[0] == '"' and not writer.allows_text(key) and ("{" in text or "[" in text):
-            self._odd(f"the JSON of {key!r} cannot be read", self.calls - 1, "non_json_arguments")
+        elif unread := unread_json(writer, key, value, self.calls - 1):
+            self.emit(unread)
             self._sure = False
         writer.key(key)
         writer.json(value)

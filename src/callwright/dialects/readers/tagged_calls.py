@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.dialects.readers.tagged_values import too_many_parameters
@@ -300,9 +300,9 @@ class TaggedReader(ParameterReader):
         value = yield from self._value_of((name,), schema, writer)
         if value is None:
             return False
-        if value[0] == '"' and not writer.allows_text(key) and ("{" in value or "[" in value):
+        if unread := unread_json(writer, key, value, self._index):
             self._certain = False
-            self.emit(Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=self._index))
+            self.emit(unread)
         if key not in given:
             given[key] = value
             writer.key(key)
