@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.limits import Limits
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import read_request
 from fuzz import asking, values
@@ -11,7 +11,7 @@ from tests.support.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = Limits()
+BOUNDS = Bounds()
 MORE: dict[str, Any] = {
     "temperature": 0.5,
     "stop": ["a"],
@@ -32,7 +32,7 @@ def run(draw: Choices) -> None:
     """See the module."""
     body = asking.body(draw, _request(draw))
     try:
-        request = read_request(decoded(body, LIMITS), mend=draw.once_in(2))
+        request = read_request(decoded(body, BOUNDS), mend=draw.once_in(2))
     except RequestError as error:
         asking.refused(error)
         return

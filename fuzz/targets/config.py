@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from callwright import ConfigError
+from callwright.bounds import Bounds
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import (
     Config,
@@ -20,7 +21,6 @@ from callwright.gateway.config.config import (
     StoreConfig,
     load_config,
 )
-from callwright.limits import Limits
 from tests.support.choices import Choices
 
 __all__ = ["run"]
@@ -30,7 +30,7 @@ TABLES: tuple[tuple[str, Any], ...] = (
         ("[[models]]", ModelConfig),
         ("[[models]]", ModelConfig),
         ("[server]", ServerConfig),
-        ("[limits]", Limits),
+        ("[limits]", Bounds),
     ),
     *(("[store]", StoreConfig), ("[record]", RecordConfig), ("[[keys]]", KeyConfig), ("[[mcp]]", McpConfig)),
     *(

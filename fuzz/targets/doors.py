@@ -11,12 +11,12 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.server import ServerState
 
+from callwright.bounds import Bounds
 from callwright.gateway.access.connections import Connections
 from callwright.gateway.config.config import Config
 from callwright.gateway.process.protocols.http_h11 import H11Http
 from callwright.gateway.process.protocols.http_httptools import HttpToolsHttp
 from callwright.gateway.process.protocols.settings import ProtocolSettings
-from callwright.limits import Limits
 from tests.support.choices import Choices
 
 __all__ = ["run"]
@@ -120,7 +120,7 @@ async def _socket(websocket: WebSocket) -> None:
 def _settings(name: str) -> ProtocolSettings:
     app = Starlette(routes=[Route("/", _echo, methods=["GET", "POST"]), WebSocketRoute("/ws", _socket)])
     app.state.connections = Connections(10)
-    config = Config(limits=Limits(max_head_bytes=MOST))
+    config = Config(limits=Bounds(max_head_bytes=MOST))
     settings = ProtocolSettings(app, config, http=PROTOCOLS[name], log_config=None, lifespan="off")
     settings.load()
     return settings

@@ -4,8 +4,8 @@ what is sent to the model can be sent.
 
 from typing import Any
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.limits import Limits
 from callwright.wire.body import decoded
 from callwright.wire.responses.request import decode_request, read_request
 from fuzz import asking, values
@@ -13,7 +13,7 @@ from tests.support.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = Limits()
+BOUNDS = Bounds()
 MORE: dict[str, Any] = {
     "instructions": "Be brief.",
     "store": False,
@@ -43,7 +43,7 @@ def run(draw: Choices) -> None:
     """See the module."""
     body = asking.body(draw, _request(draw))
     try:
-        given = decoded(body, LIMITS)
+        given = decoded(body, BOUNDS)
         request = decode_request(given)
         assert isinstance(given, dict)
         history = draw.several(2, lambda: _item(draw)) if draw.once_in(4) else []

@@ -8,16 +8,16 @@ import jsonschema
 
 import callwright
 from callwright import RequestError
-from callwright.limits import Limits
+from callwright.bounds import Bounds
 from callwright.schema.validate import is_valid
-from callwright.wire.limits import check_limits
+from callwright.wire.bounds import check_bounds
 from fuzz import values
 from fuzz.asking import refused
 from tests.support.choices import Choices
 
 __all__ = ["run"]
 
-LIMITS = Limits()
+BOUNDS = Bounds()
 
 
 def run(draw: Choices) -> None:
@@ -32,7 +32,7 @@ def run(draw: Choices) -> None:
         assert all(isinstance(problem, str) and problem for problem in problems)
     tool = {"type": "function", "function": {"name": "use", "parameters": schema, "strict": draw.once_in(3)}}
     try:
-        check_limits({"tools": [tool]}, repr(tool), LIMITS)
+        check_bounds({"tools": [tool]}, repr(tool), BOUNDS)
         parser = callwright.Parser("hermes", tools=[tool])
     except RequestError as error:
         refused(error)

@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 
 import callwright
+from callwright.bounds import Bounds
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names, get_dialect
 from callwright.events import CallEnded, Event, Problem
-from callwright.limits import Limits
 from callwright.parser import OutputParser, PassThrough
 from tests.support.entries import entered
 
@@ -103,7 +103,7 @@ def test_a_call_of_more_parameters_than_are_read_is_named_and_its_text_kept(dial
 
 
 def test_the_bound_of_parameters_is_that_of_the_limits() -> None:
-    most = Limits().max_parameters
+    most = Bounds().max_parameters
     assert Toolset().max_parameters == most
     text = "".join(f"<parameter=k{n}>\n1\n</parameter>\n" for n in range(most + 1))
     turn = callwright.parse(

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
+from callwright.bounds import Bounds
 from callwright.gateway.access.clients import EVERYBODY, Clients
 from callwright.gateway.access.connections import Connections
 from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
@@ -24,7 +25,6 @@ from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, Ser
 from callwright.gateway.endpoints import websocket as endpoint
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
-from callwright.limits import Limits
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION
 from tests.support.processes import gateway as process
@@ -36,7 +36,7 @@ client = pytest.importorskip("websockets.sync.client", reason="websockets is not
 exceptions = pytest.importorskip("websockets.exceptions")
 
 ANNA, BEN = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40
-DEFAULTS = Limits()
+DEFAULTS = Bounds()
 BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
 TURN = json.dumps({"type": "response.create", "model": "m", "input": "hi"})
 Started = Callable[..., Gateway]
@@ -47,9 +47,9 @@ def started(model: ModelServer) -> Iterator[Started]:
     """Starts a gateway before the model server for this test alone."""
     with ExitStack() as stack:
 
-        def start(limits: Limits = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
+        def start(bounds: Bounds = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
             models = (ModelConfig(name="m", upstream=model.url),)
-            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=limits, keys=keys))
+            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=bounds, keys=keys))
             stack.callback(gateway.stop)
             return gateway
 
@@ -114,7 +114,7 @@ def is_closed(one: socket.socket) -> bool:
 
 
 def test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first(started: Started) -> None:
-    gateway = started(Limits(max_connections=8))
+    gateway = started(Bounds(max_connections=8))
     with ExitStack() as stack:
         silent_ones = [stack.enter_context(closing(silent(gateway))) for _ in range(30)]
         assert request(f"{gateway.url}/healthz", method="GET").status == 200
@@ -123,7 +123,7 @@ def test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first(star
 
 
 def test_what_is_under_way_goes_on_while_others_open_connections(started: Started, model: ModelServer) -> None:
-    gateway = started(Limits(max_connections=4))
+    gateway = started(Bounds(max_connections=4))
     answer, gate = slow(model)
     model.plays(answer, said("Hi"))
     with asked(gateway) as live, connected(gateway) as idle:
@@ -138,7 +138,7 @@ def test_what_is_under_way_goes_on_while_others_open_connections(started: Starte
 
 
 def test_a_websocket_with_nothing_under_way_makes_room(started: Started, model: ModelServer) -> None:
-    gateway = started(Limits(max_connections=2))
+    gateway = started(Bounds(max_connections=2))
     answer, gate = slow(model)
     model.plays(answer)
     with connected(gateway) as first, connected(gateway) as second:
@@ -156,7 +156,7 @@ def test_a_websocket_with_nothing_under_way_makes_room(started: Started, model: 
 
 
 def test_where_something_is_under_way_on_all_of_them_one_more_is_told(started: Started, model: ModelServer) -> None:
-    gateway = started(Limits(max_connections=1))
+    gateway = started(Bounds(max_connections=1))
     answer, gate = slow(model)
     model.plays(answer, said("Hi"))
     with asked(gateway) as live:
@@ -222,7 +222,7 @@ KEYS = (
 
 
 def test_a_key_has_its_share_of_places_whichever_way_it_takes_them(started: Started, model: ModelServer) -> None:
-    gateway = started(Limits(max_requests_per_key=1), KEYS)
+    gateway = started(Bounds(max_requests_per_key=1), KEYS)
     answers, gates = zip(*(slow(model) for _ in range(4)), strict=True)
     model.plays(*answers)
     queued = {"model": "m", "input": "hi", "background": True}
@@ -249,7 +249,7 @@ def test_a_key_has_its_share_of_places_whichever_way_it_takes_them(started: Star
 
 
 def test_a_key_has_so_many_websockets(started: Started) -> None:
-    gateway = started(Limits(max_connections_per_key=2), KEYS)
+    gateway = started(Bounds(max_connections_per_key=2), KEYS)
     with connected(gateway, ANNA), connected(gateway, ANNA) as second:
         with pytest.raises(exceptions.InvalidStatus) as refused, connected(gateway, ANNA):
             pass
@@ -271,7 +271,7 @@ def connects(gateway: Gateway, key: str) -> bool:
 
 
 def test_without_keys_each_address_but_this_machines_own_has_its_share(started: Started, model: ModelServer) -> None:
-    gateway = started(Limits(max_requests_per_key=1))
+    gateway = started(Bounds(max_requests_per_key=1))
     answers, gates = zip(*(slow(model) for _ in range(4)), strict=True)
     model.plays(*answers)
     first, second = ({"x-forwarded-for": f"192.0.2.{number}"} for number in (1, 2))
@@ -302,7 +302,7 @@ def scope(address: str) -> Scope:
     ],
 )
 def test_an_address_counts_with_those_that_have_the_same_owner(address: str, counted: str) -> None:
-    found = Clients(Limits()).client(NOBODY, scope(address))
+    found = Clients(Bounds()).client(NOBODY, scope(address))
     assert found.name == counted
     assert (found == EVERYBODY) is (counted == "")
 
@@ -310,19 +310,19 @@ def test_an_address_counts_with_those_that_have_the_same_owner(address: str, cou
 def test_workers_count_the_places_of_a_key_together_and_one_that_is_killed_leaves_none(tmp_path: Path) -> None:
     size = Clients.size(KEYS, 2)
     counters = [SharedCounters.shared(tmp_path / "limits", size + 3) for _ in range(2)]
-    one, two = (Clients(Limits(), KEYS, each, 3, worker, 2) for worker, each in enumerate(counters))
+    one, two = (Clients(Bounds(), KEYS, each, 3, worker, 2) for worker, each in enumerate(counters))
     anna = one.client(ApiKey(KEYS[0]), scope("192.0.2.1"))
     assert [each.take(anna, "requests") for each in (one, two, one, two)] == [True, True, True, False]
     assert two.take(anna, "connections")
     one.give_back(anna, "requests")
     assert two.take(anna, "requests")
-    again = Clients(Limits(), KEYS, counters[1], 3, 1, 2)  # the second worker was killed, and is started again
+    again = Clients(Bounds(), KEYS, counters[1], 3, 1, 2)  # the second worker was killed, and is started again
     assert [again.take(anna, "requests") for _ in range(3)] == [True, True, False]
     assert list(counters[0].numbers)[:3] == [0, 0, 0]  # type: ignore[call-overload]  # which are not theirs
 
 
 def test_workers_share_what_an_address_may_have() -> None:
-    address = Clients(Limits(max_requests_per_key=5), workers=2).client(NOBODY, scope("192.0.2.1"))
+    address = Clients(Bounds(max_requests_per_key=5), workers=2).client(NOBODY, scope("192.0.2.1"))
     assert address.requests == 3
 
 
@@ -408,7 +408,7 @@ def test_behind_a_turn_no_more_bytes_are_read_than_may_wait(
     started: Started, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = Taken(monkeypatch)
-    gateway = started(Limits(max_waiting_bytes=MOST), max_body_bytes=LARGEST)
+    gateway = started(Bounds(max_waiting_bytes=MOST), max_body_bytes=LARGEST)
     answer, gate = slow(model)
     model.plays(answer)
     with connected(gateway) as connection:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.gateway.process.protocols.http import BoundedHttp
 from callwright.gateway.process.protocols.http_h11 import H11Http
-from callwright.limits import Limits
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import HOST, Answer, Gateway, ModelServer, said
 from tests.support.waiting import PATIENCE_S
 
-MOST = Limits().max_head_bytes
+MOST = Bounds().max_head_bytes
 SLICE = 16_384
 WRITTEN = json.dumps({"model": "m", "messages": [QUESTION]}).encode()
 PROTOCOLS = ["httptools", "h11"]

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from callwright.bounds import Bounds
 from callwright.conversation import Conversation
 from callwright.errors import UpstreamError
 from callwright.events import ContentDelta
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
@@ -29,8 +29,8 @@ from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, ch
 from tests.support.waiting import until
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-DEFAULT = Limits()
-SMALL = Limits(max_answer_bytes=1_000_000, max_event_bytes=500_000, max_answer_values=20_000)
+DEFAULT = Bounds()
+SMALL = Bounds(max_answer_bytes=1_000_000, max_event_bytes=500_000, max_answer_values=20_000)
 ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
 RAW: dict[str, Any] = {"mode": "raw", "dialect": "hermes", "server": "vllm"}
 PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
@@ -149,7 +149,7 @@ def test_what_is_small_and_stands_for_much_takes_little_memory(model: ModelServe
     model.plays(answer)
     tracemalloc.start()
     try:
-        error = asyncio.run(fails(HttpUpstream(model.url, limits=SMALL)))
+        error = asyncio.run(fails(HttpUpstream(model.url, bounds=SMALL)))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -166,7 +166,7 @@ def test_a_list_of_models_is_bounded(connection: Callable[..., ConnectionServer]
         return True
 
     async def listed(url: str) -> UpstreamError:
-        upstream = ChatUpstream(url, limits=SMALL)
+        upstream = ChatUpstream(url, bounds=SMALL)
         try:
             with pytest.raises(UpstreamError) as failed:
                 await upstream.models()

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ModelConfig
-from callwright.limits import Limits
 from callwright.wire.body import decoded
 from tests.conftest import Served
 from tests.support.http_client import CHAT, request
 from tests.support.responses_client import RESPONSES
 
-LIMITS = Limits(max_depth=9, max_tools=3, max_items=4, max_pattern_size=50)
+BOUNDS = Bounds(max_depth=9, max_tools=3, max_items=4, max_pattern_size=50)
 
 
 def tool(**schema: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 def test_a_body_says_the_same_however_often_it_comes(given: object) -> None:
     text = json.dumps(given, ensure_ascii=False)
     for body in (text.encode(), text, json.dumps(given, indent=1).encode(), text.encode()):
-        value = decoded(body, LIMITS)
+        value = decoded(body, BOUNDS)
         assert value == given
         if isinstance(value, dict):
             assert list(value) == list(given)  # type: ignore[call-overload]
@@ -63,19 +63,19 @@ def test_a_body_says_the_same_however_often_it_comes(given: object) -> None:
 def test_a_bad_body_is_refused_each_time(body: bytes, told: str) -> None:
     for _ in range(2):
         with pytest.raises(RequestError, match=told):
-            decoded(body, LIMITS)
+            decoded(body, BOUNDS)
 
 
 def test_of_two_fields_of_one_name_the_last_counts() -> None:
     body = json.dumps({"tools": [tool()]})[:-1] + ', "tools": [], "model": "a", "model": "b"}'
-    assert decoded(body, LIMITS) == {"tools": [], "model": "b"}
+    assert decoded(body, BOUNDS) == {"tools": [], "model": "b"}
 
 
 def test_tools_that_one_gateway_has_taken_may_be_too_much_for_another() -> None:
     body = json.dumps({"tools": [tool()] * 3}).encode()
-    decoded(body, LIMITS)
+    decoded(body, BOUNDS)
     with pytest.raises(RequestError, match="maximum length 2"):
-        decoded(body, Limits(max_tools=2))
+        decoded(body, Bounds(max_tools=2))
 
 
 def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() -> None:
@@ -83,17 +83,17 @@ def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() ->
     body = json.dumps({"tools": [tool()], "response_format": format_})
     tools_alone = len(json.dumps([tool()], separators=(",", ":")))
     with pytest.raises(RequestError, match="schemas too large"):
-        decoded(body, Limits(max_schema_bytes=tools_alone + 5))
+        decoded(body, Bounds(max_schema_bytes=tools_alone + 5))
 
 
 def test_tools_are_decoded_once_but_for_those_with_keys() -> None:
     asks = json.dumps({"tools": [tool(title="decoded once")]}), json.dumps({"tools": [tool(title="once")], "n": 1})
     for body in asks:
-        first, second = decoded(body, LIMITS), decoded(f" {body}", LIMITS)
+        first, second = decoded(body, BOUNDS), decoded(f" {body}", BOUNDS)
         assert first is not second
         assert first["tools"] is second["tools"]  # type: ignore[index]
     keyed = json.dumps({"tools": [{"type": "mcp", "server_label": "s", "authorization": "secret-1"}]})
-    first, second = decoded(keyed, LIMITS), decoded(keyed, LIMITS)
+    first, second = decoded(keyed, BOUNDS), decoded(keyed, BOUNDS)
     assert first == second
     assert first["tools"] is not second["tools"]  # type: ignore[index]
 
@@ -115,5 +115,5 @@ def test_answering_changes_nothing_in_what_is_kept(serve: Served, mode: Any) -> 
         given = {"model": "m", **fields}
         answers = [request(gateway + path, given) for _ in range(3)]
         assert [answer.status for answer in answers] == [200] * 3
-        assert decoded(json.dumps(given).encode(), Limits()) == given
+        assert decoded(json.dumps(given).encode(), Bounds()) == given
         assert len({json.dumps(answer.json.get("tools")) for answer in answers}) == 1

@@ -9,8 +9,8 @@ import pytest
 from msgspec import Struct
 
 import callwright
+from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.limits import Limits
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
 from tests.support.http_client import CHAT, request
@@ -19,7 +19,7 @@ from tests.support.paths import ROOT
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import Gateway
 
-LIMITS = Limits(
+BOUNDS = Bounds(
     max_depth=40,
     max_items=5,
     max_parts=30,
@@ -35,7 +35,7 @@ MODEL = ModelConfig(name="simulated", upstream="simulated", mode="raw", dialect=
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[str]:
-    gateway = Gateway(Config(models=(MODEL,), limits=LIMITS))
+    gateway = Gateway(Config(models=(MODEL,), limits=BOUNDS))
     yield gateway.url
     gateway.stop()
 
@@ -319,7 +319,7 @@ HELD: Final = {
 
 
 def test_each_bound_has_a_test_that_finds_it_enforced() -> None:
-    assert set(HELD) == set(Limits.__struct_fields__)
+    assert set(HELD) == set(Bounds.__struct_fields__)
     texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*/test_*.py"))
     for bound, test in HELD.items():
         assert f"def {test}(" in texts, bound
@@ -427,7 +427,7 @@ def test_calls_are_parts(limited: str) -> None:
 
 def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     """19,000 properties were checked one by one, each against a list of all that are required: 7 s before the 400."""
-    schema = _declaring(Limits().max_properties + 1)
+    schema = _declaring(Bounds().max_properties + 1)
     read: list[str] = []
 
     class Watched(dict[str, Any]):
@@ -439,4 +439,4 @@ def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     assert len(found) == 1
     assert found[0].startswith("Expected at most 5000 object properties in total")
     assert "type" not in read
-    assert callwright.strict_problems(_declaring(Limits().max_properties)) == []
+    assert callwright.strict_problems(_declaring(Bounds().max_properties)) == []

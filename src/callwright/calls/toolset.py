@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
-from callwright.limits import Limits
 from callwright.schema.keywords import properties, required
 from callwright.schema.validate import Fault, Validator, is_valid, validator_of
 
@@ -73,7 +73,7 @@ class Toolset:
         hints: ParameterAliases = NO_HINTS,
         infer_bare_arguments: bool = True,
         is_text: Callable[[str], bool] = lambda _: False,
-        max_parameters: int = Limits().max_parameters,
+        max_parameters: int = Bounds().max_parameters,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice

@@ -175,7 +175,7 @@ class _Gateway:
         self._tasks: list[asyncio.Task[None]] = []
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
         mends = config.server.history == "mend"
-        turns = ResponseService(self._model, self._store, self._mcp, mend=mends, limits=config.limits)
+        turns = ResponseService(self._model, self._store, self._mcp, mend=mends, bounds=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self.admission)
         places = [model.passes.media_urls for model in self._models.values()]

@@ -221,7 +221,7 @@ def read_call(given: object, param: str) -> Call:
 
 
 def check_tools(found: Sequence[FoundTool]) -> None:
-    """What OpenAI's API refuses in tools, but for too many of them: see `callwright.wire.limits`."""
+    """What OpenAI's API refuses in tools, but for too many of them: see `callwright.wire.bounds`."""
     seen: set[str] = set()
     for tool, path in found:
         check_name(tool.name, f"{path}.name")

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
-from callwright.limits import Limits
+from callwright.bounds import Bounds
 from callwright.schema.size import most_properties
 from callwright.tolerant_json.codec import encode
 
@@ -42,7 +42,7 @@ _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/
 # An escaped character, a class of characters, or what opens a group that looks around.
 _PATTERN_PART: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+(?:\]|\\?\Z)|(?P<around>\(\?<?[=!])", re.DOTALL)
 
-_MAX_PROPERTIES: Final = Limits().max_properties
+_MAX_PROPERTIES: Final = Bounds().max_properties
 _MAX_NESTING: Final = 10
 _MAX_CHARACTERS: Final = 120_000
 _MAX_MEMBERS: Final = 1_000

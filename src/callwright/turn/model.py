@@ -8,12 +8,12 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Problem
-from callwright.limits import Limits
 from callwright.parser import Reads
 from callwright.turn.observe import Observer
 from callwright.upstreams.base import (
@@ -88,7 +88,7 @@ class Model(Struct, frozen=True):
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()
     passes: PassRules = PassRules()
-    max_parameters: int = Limits().max_parameters
+    max_parameters: int = Bounds().max_parameters
 
     async def close(self) -> None:
         """Close all connections."""

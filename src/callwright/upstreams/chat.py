@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import Deltas, FinishDelta, GenerationRequest, Server, UnparsedCallDelta
 from callwright.upstreams.chat_answers import ChatAnswer
@@ -48,12 +48,12 @@ class ChatUpstream(ConstrainedUpstream):
         url: str,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
-        limits: Limits | None = None,
+        bounds: Bounds | None = None,
         *,
         server: Server = "openai",
     ) -> None:
         self._server: Server = server
-        super().__init__(url, headers, timeouts, limits)
+        super().__init__(url, headers, timeouts, bounds)
 
     def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
         if self._server == "openai":
@@ -73,7 +73,7 @@ class ChatUpstream(ConstrainedUpstream):
             **_offered(generation, self._server),
             **constraining,
         }
-        reader = ChatAnswer(self.name, self._limits.max_answer_calls)
+        reader = ChatAnswer(self.name, self._bounds.max_answer_calls)
         try:
             async with aclosing(self.events("/chat/completions", body, reader, generation.headers)) as batches:
                 async for deltas in batches:

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
-from callwright.limits import Limits
 from callwright.prompt import Prompt
 from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
@@ -46,13 +46,13 @@ class CompletionsUpstream(ConstrainedUpstream):
         url: str,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
-        limits: Limits | None = None,
+        bounds: Bounds | None = None,
         *,
         flavour: ServerKind = "openai",
     ) -> None:
         self._way = _WAYS[flavour]
         super().__init__(
-            url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts, limits
+            url.rstrip("/").removesuffix("/v1") if flavour == "llamacpp" else url, headers, timeouts, bounds
         )
 
     def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:

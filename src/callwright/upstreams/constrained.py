@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled, Target, compiled, constraint_key, ready
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary
 from callwright.errors import RequestError, UpstreamError
-from callwright.limits import Limits
 from callwright.upstreams.base import Deltas, GenerationRequest
 from callwright.upstreams.http import HttpUpstream, Timeouts
 
@@ -105,9 +105,9 @@ class ConstrainedUpstream(HttpUpstream):
         url: str,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
-        limits: Limits | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
-        super().__init__(url, headers, timeouts, limits)
+        super().__init__(url, headers, timeouts, bounds)
         self._refusals: dict[bytes, int] = {}  # how many ways the server has refused, by the constraint's key
         self._grammars = Grammars(self.name)
 

@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 from msgspec import Struct
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
-from callwright.limits import Limits
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, read_json
 from callwright.upstreams.connection import AT_ONCE, Connections, Timeouts, TooLargeError, TooSlowError, pieces, whole
@@ -119,7 +119,7 @@ class HttpUpstream:
         url: str,
         headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
-        limits: Limits | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self.name = without_credentials(self.url)
@@ -127,7 +127,7 @@ class HttpUpstream:
         values += credentials_in(self.url)
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
-        self._limits = limits or Limits()
+        self._bounds = bounds or Bounds()
         usual = {"content-type": "application/json", "accept": "text/event-stream"}
         self._connections = Connections({**usual, **(headers or {})}, self._timeouts)
 
@@ -144,9 +144,9 @@ class HttpUpstream:
                 async with response:
                     if response.status >= _REDIRECTS:
                         raise self._answered(response, path, self._told(_error_of(await self._error_body(response))))
-                    body = await whole(response, self._limits.max_answer_bytes, _LISTING_S)
+                    body = await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
         try:
-            return [model.id for model in read_json(body, _ModelList, self._limits.max_answer_values).data]
+            return [model.id for model in read_json(body, _ModelList, self._bounds.max_answer_values).data]
         except NotJsonError as error:
             raise self._lied(f"answered no list of models ({error})", body[:_MAX_TOLD]) from error
         except UnreadableError as error:
@@ -176,7 +176,7 @@ class HttpUpstream:
                         async for batch in batches:
                             yield batch
                 elif response.content_type == "application/json":
-                    answer = await whole(response, self._limits.max_answer_bytes, silent_s)
+                    answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
                     read: list[D] = []
                     reader.read(self._decoded(answer, reader.kind), read)
                     del answer
@@ -196,9 +196,9 @@ class HttpUpstream:
         self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float
     ) -> AsyncGenerator[list[D], None]:
         """What `reader` makes of a stream of events."""
-        lines = SseLines(self._limits.max_event_bytes)
+        lines = SseLines(self._bounds.max_event_bytes)
         now, begun_s = asyncio.get_running_loop().time, 0.0
-        async with aclosing(pieces(response, self._limits.max_answer_bytes)) as chunks:
+        async with aclosing(pieces(response, self._bounds.max_answer_bytes)) as chunks:
             async for chunk in chunks:
                 is_large = lines.held > AT_ONCE
                 read, failure = self._read(lines, chunk, reader)
@@ -227,7 +227,7 @@ class HttpUpstream:
 
     async def _error_body(self, response: aiohttp.ClientResponse) -> bytearray:
         """The body of an error, as far as anybody reads it."""
-        most = min(_MAX_ERROR_BYTES, self._limits.max_answer_bytes)
+        most = min(_MAX_ERROR_BYTES, self._bounds.max_answer_bytes)
         return await whole(response, most, self._timeouts.idle_s, cut=True)
 
     def cut(self) -> UpstreamError:
@@ -275,7 +275,7 @@ class HttpUpstream:
         return read, None
 
     def _decoded(self, data: bytes | bytearray, kind: type[T]) -> T:
-        most = self._limits.max_answer_values
+        most = self._bounds.max_answer_values
         try:
             failure: object = None
             if isinstance(data, ErrorData):

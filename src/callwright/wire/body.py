@@ -1,4 +1,4 @@
-"""The JSON of a request's body, as far as it is within the limits.
+"""The JSON of a request's body, as far as it is within the bounds.
 
 Clients send the same tools with each request, and tools are most of it: those that have been decoded and checked are
 kept by their text.
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.limits import Limits
 from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.wire.bounds import check_bounds, check_depth
 from callwright.wire.errors import json_fault
-from callwright.wire.limits import check_depth, check_limits
 
 __all__ = ["decoded"]
 
@@ -21,31 +21,31 @@ _TOOLS: Final = "tools"
 _SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody keeps
 
 
-def decoded(body: bytes | str, limits: Limits) -> object:
+def decoded(body: bytes | str, bounds: Bounds) -> object:
     """The value of a body. Raises `RequestError` for one that is no JSON, or holds too much.
 
     Its tools may be those of an earlier body: whoever reads them changes nothing in them.
     """
-    value = _with_kept_tools(body, limits)
-    return _whole(body, limits) if value is None else value
+    value = _with_kept_tools(body, bounds)
+    return _whole(body, bounds) if value is None else value
 
 
-def _whole(body: bytes | str, limits: Limits) -> object:
+def _whole(body: bytes | str, bounds: Bounds) -> object:
     try:
         value = decode(body)
     except NotJsonError as error:
         fault = json_fault(body if isinstance(body, bytes) else body.encode("utf-8", "replace"), error)
         raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
-    check_depth(body, value, limits.max_depth)
-    check_limits(value, body, limits)
+    check_depth(body, value, bounds.max_depth)
+    check_bounds(value, body, bounds)
     return value
 
 
-def _with_kept_tools(body: bytes | str, limits: Limits) -> dict[str, Any] | None:
+def _with_kept_tools(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None:
     """The value of a body with tools; None for another, and for one with anything wrong, which is told of the whole.
     Of a field that is given twice, the first is passed over.
     """
-    if len(body) > limits.max_schema_bytes:  # a limit for all schemas of a body together
+    if len(body) > bounds.max_schema_bytes:  # a limit for all schemas of a body together
         return None
     try:
         fields = decode(body, dict[str, msgspec.Raw])
@@ -59,9 +59,9 @@ def _with_kept_tools(body: bytes | str, limits: Limits) -> dict[str, Any] | None
             if name != _TOOLS:
                 others.append(text)
         rest = b"".join(others)
-        check_depth(rest, value, limits.max_depth)
-        check_limits(value, rest, limits)
-        value[_TOOLS] = _checked_tools(bytes(tools), limits)
+        check_depth(rest, value, bounds.max_depth)
+        check_bounds(value, rest, bounds)
+        value[_TOOLS] = _checked_tools(bytes(tools), bounds)
     except (NotJsonError, RequestError, _NotToBeKept):
         return None
     return value
@@ -72,10 +72,10 @@ class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
 
 
 @kept_by_text
-def _checked_tools(text: bytes, limits: Limits) -> object:
+def _checked_tools(text: bytes, bounds: Bounds) -> object:
     if _SECRETIVE in text:
         raise _NotToBeKept
     value = decode(text)
-    check_depth(text, value, limits.max_depth - 1)
-    check_limits({_TOOLS: value}, text, limits)
+    check_depth(text, value, bounds.max_depth - 1)
+    check_bounds({_TOOLS: value}, text, bounds)
     return value

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.clients import Client, Clients, served
-from callwright.limits import Limits
 
 __all__ = ["AdmissionControl", "busy"]
 
@@ -54,7 +54,7 @@ class AdmissionControl:
 
     def __init__(self, most: int, clients: Clients | None = None) -> None:
         self._most = most
-        self._clients = clients or Clients(Limits())
+        self._clients = clients or Clients(Bounds())
         self.running = 0
         self.sockets = 0  # WebSockets that are open; the turns on them are requests
         self.drained = asyncio.Event()  # set once nothing new is admitted

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from callwright.bounds import Bounds
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.dialects.base import get_dialect, read_options
 from callwright.dialects.detect import Detected, by_name, by_template
@@ -18,7 +19,6 @@ from callwright.errors import ConfigError, RequestError
 from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
-from callwright.limits import Limits
 from callwright.response_template.template import ResponseTemplate
 from callwright.turn.model import AUTO, MODES, Mode, Model
 from callwright.upstreams.base import Server, Upstream
@@ -287,7 +287,7 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
             raise ConfigError(f"{name} is for a model server, and {file.name} is run here: leave it out.")
 
 
-def _upstream(given: ModelConfig, mode: Mode, limits: Limits) -> Upstream:
+def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
     if given.servers == (_SIMULATED,):
         return SimulatedUpstream(Faults.parse(given.faults), samples=given.sample)
     if given.file is not None:
@@ -299,9 +299,9 @@ def _upstream(given: ModelConfig, mode: Mode, limits: Limits) -> Upstream:
     headers = _headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     upstreams: list[Upstream] = [
-        CompletionsUpstream(url, headers, timeouts, limits, flavour=_raw_server(given.server) or "openai")
+        CompletionsUpstream(url, headers, timeouts, bounds, flavour=_raw_server(given.server) or "openai")
         if mode == "raw"
-        else ChatUpstream(url, headers, timeouts, limits, server=given.server)
+        else ChatUpstream(url, headers, timeouts, bounds, server=given.server)
         for url in given.servers
     ]
     return upstreams[0] if len(upstreams) == 1 else Pool(upstreams, keeps=given.balance == "prefix")

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from callwright.bounds import Bounds
 from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError
-from callwright.limits import Limits
 from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
@@ -325,7 +325,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Where responses and conversations are kept."""
     record: RecordConfig | None = None
     """Where turns are written down."""
-    limits: Limits = Limits()
+    limits: Bounds = Bounds()
     """What one request may hold."""
     keys: tuple[KeyConfig, ...] = ()
     """The clients."""

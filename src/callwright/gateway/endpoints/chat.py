@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from callwright.aio import AsyncStream
+from callwright.bounds import Bounds
 from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Markup, Problem, Usage
@@ -30,7 +31,6 @@ from callwright.gateway.http import (
     read_body,
 )
 from callwright.gateway.request_context import note_dropped
-from callwright.limits import Limits
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.run import Events, run_turn
@@ -49,17 +49,17 @@ log = logging.getLogger("callwright.gateway")
 class ChatEndpoint:
     """Answers chat requests."""
 
-    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, limits: Limits) -> None:
+    def __init__(self, find_model: Callable[[str], Model], server: ServerConfig, bounds: Bounds) -> None:
         self._find_model = find_model
         self._server = server
-        self._limits = limits
+        self._bounds = bounds
 
     async def create(self, request: Request) -> Response:
         """A completion, streamed or whole."""
         body = await read_body(request, self._server.max_body_bytes)
         slow = len(body) > LARGE or b"custom" in body
         mend = self._server.history == "mend"
-        chat = await off_loop(lambda: read_request(decoded(body, self._limits), mend=mend), slow=slow)
+        chat = await off_loop(lambda: read_request(decoded(body, self._bounds), mend=mend), slow=slow)
         model = self._find_model(chat.model)
         chat = _passed(chat, model.passes)
         today = date.today().isoformat()

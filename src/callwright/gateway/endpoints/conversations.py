@@ -8,13 +8,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.pagination import listed_item, page
 from callwright.gateway.http import json_response, read_body
 from callwright.gateway.responses.service import new_id, with_ids
 from callwright.gateway.store.store import Store, StoredConversation
-from callwright.limits import Limits
 from callwright.openai_format.errors import from_validation
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.body import decoded
@@ -52,10 +52,10 @@ class ConversationsEndpoint:
     be asked about.
     """
 
-    def __init__(self, store: Store | None, server: ServerConfig, limits: Limits, passes: PassRules) -> None:
+    def __init__(self, store: Store | None, server: ServerConfig, bounds: Bounds, passes: PassRules) -> None:
         self._given_store = store
         self._passes = passes
-        self._limits = limits
+        self._bounds = bounds
         self._server = server
 
     async def create(self, request: Request) -> Response:
@@ -116,7 +116,7 @@ class ConversationsEndpoint:
 
     async def _body(self, request: Request, kind: type[Any], *, may_be_empty: bool = False) -> Any:
         body = await read_body(request, self._server.max_body_bytes)
-        given = {} if may_be_empty and not body.strip() else decoded(body, self._limits)
+        given = {} if may_be_empty and not body.strip() else decoded(body, self._bounds)
         try:
             read = msgspec.convert(given, kind)
         except msgspec.ValidationError as error:

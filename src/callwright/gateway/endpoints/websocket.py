@@ -86,7 +86,7 @@ class ResponsesSocket:
         self._server = server
         self._admission = admission
         self._contexts = contexts
-        self._waiting = _WaitingBytes(turns.limits.max_waiting_bytes, server.max_body_bytes)
+        self._waiting = _WaitingBytes(turns.bounds.max_waiting_bytes, server.max_body_bytes)
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""
@@ -282,7 +282,7 @@ class _Connection:
         stream_id: str | None = None
         error: RequestError | UpstreamError
         try:
-            given = decoded(text, self._turns.limits)
+            given = decoded(text, self._turns.bounds)
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
             stream_id = _stream_id(given)

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.aio import AsyncStream
+from callwright.bounds import Bounds
 from callwright.collector import settled
 from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
@@ -28,12 +29,11 @@ from callwright.gateway.responses.server_items import ServerItem, TurnEvent, Tur
 from callwright.gateway.responses.server_tools import run_server_tools
 from callwright.gateway.responses.truncation import with_truncation
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
-from callwright.limits import Limits
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
+from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED
 from callwright.wire.errors import error_body
-from callwright.wire.limits import check_items
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
@@ -159,13 +159,13 @@ class ResponseService:
         servers: McpServers,
         *,
         mend: bool,
-        limits: Limits,
+        bounds: Bounds,
     ) -> None:
         self._find_model = find_model
         self._servers = servers
         self._store = store
         self._mend = mend
-        self.limits = limits
+        self.bounds = bounds
 
     async def prepare(
         self,
@@ -176,7 +176,7 @@ class ResponseService:
         **changed: Any,
     ) -> PreparedResponse:
         """Check a request together with its history. `changed` overrides fields of the body. Raises `RequestError`."""
-        given = await off_loop(lambda: decoded(body, self.limits), slow=len(body) > LARGE)
+        given = await off_loop(lambda: decoded(body, self.bounds), slow=len(body) > LARGE)
         if isinstance(given, Mapping):
             given = {key: it for key, it in {**given, **changed}.items() if it is not None}
         request = decode_request(given)
@@ -184,7 +184,7 @@ class ResponseService:
         model = self._find_model(request.model)
         history = await self._history(request, memory)
         new = await self._new_items(request)
-        check_items([*history, *new], self.limits, "input")
+        check_items([*history, *new], self.bounds, "input")
         request.input = [dict(item) for item in new] if request.input is not None else None
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         opened = await self._servers.opened(read_mcp_tools(request.tools or ()))

@@ -45,7 +45,7 @@ class BoundedHttp(asyncio.Protocol):
     def connection_made(self, transport: BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
-        self._most = self.config.limits.max_head_bytes
+        self._most = self.config.bounds.max_head_bytes
         self._since = 0  # bytes that were parsed since something came of them
         self._held = b""  # what came while a request was answered
         self._dropped = -1  # bytes that came behind a refusal; before it -1

@@ -20,13 +20,13 @@ class ProtocolSettings(uvicorn.Config):
 
     def __init__(self, app: Starlette, config: Config, *, http: type[asyncio.Protocol] | None = None, **more: Any):
         """`http`: the protocol, if not the fastest that is installed; `more`: for uvicorn."""
-        server, self.limits = config.server, config.limits
+        server, self.bounds = config.server, config.limits
         self.connections: Connections = app.state.connections
         self.receive_s = server.receive_s
         super().__init__(
             app,
             http=http or _http_protocol(),
-            h11_max_incomplete_event_size=self.limits.max_head_bytes,
+            h11_max_incomplete_event_size=self.bounds.max_head_bytes,
             ws=BoundedWebSocket,
             ws_max_size=server.max_body_bytes,
             ws_per_message_deflate=False,  # a small frame must not stand for a large one

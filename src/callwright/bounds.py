@@ -9,12 +9,12 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-__all__ = ["Limits"]
+__all__ = ["Bounds"]
 
 _AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[limits]`: what a client, a model's server and a model may send."""
 
     max_depth: _AtLeastOne = 800

@@ -7,14 +7,14 @@ What has no right shape is passed over here: reading it finds that out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.limits import Limits
 from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_parts, most_properties, pattern_size, patterns
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["check_depth", "check_items", "check_limits"]
+__all__ = ["check_bounds", "check_depth", "check_items"]
 
 _BAD_FORMAT: Final = "invalid_json_schema"
 # The words by which a schema can mean more than it says, an escape among them that can hide the others.
@@ -55,10 +55,10 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
 
 
-def check_items(items: Sequence[Any], limits: Limits, param: str) -> None:
+def check_items(items: Sequence[Any], bounds: Bounds, param: str) -> None:
     """Raises `RequestError` for too many messages or items, or too many parts in all of them."""
-    if len(items) > limits.max_items:
-        raise _too_long(param, limits.max_items, len(items))
+    if len(items) > bounds.max_items:
+        raise _too_long(param, bounds.max_items, len(items))
     parts = sum(
         len(value)
         for item in items
@@ -66,9 +66,9 @@ def check_items(items: Sequence[Any], limits: Limits, param: str) -> None:
         for name, value in item.items()
         if isinstance(value, list) and name != _TOOLS
     )
-    if parts > limits.max_parts:
+    if parts > bounds.max_parts:
         raise RequestError(
-            f"Invalid '{param}': too many parts. Expected at most {limits.max_parts} parts of content and calls in all "
+            f"Invalid '{param}': too many parts. Expected at most {bounds.max_parts} parts of content and calls in all "
             f"of them together, but got {parts} instead. Join texts that stand side by side, or raise max_parts in the "
             "gateway's configuration.",
             param=param,
@@ -76,35 +76,35 @@ def check_items(items: Sequence[Any], limits: Limits, param: str) -> None:
         )
 
 
-def check_limits(given: object, text: bytes | str, limits: Limits) -> None:
+def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
     if not isinstance(given, dict):
         return
     for param in _LISTS:
         if isinstance(given.get(param), list):
-            check_items(given[param], limits, param)
+            check_items(given[param], bounds, param)
     lists, formats = list(_tool_lists(given)), list(_formats(given))
     if not (lists or formats):
         return
     for tools, param in lists:
         # A namespace counts once: Codex puts all tools of an MCP server into one.
         number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in tools)
-        if number > limits.max_tools:
-            raise _too_long(param, limits.max_tools, number)
-    if len(text) > limits.max_schema_bytes:
-        _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in formats)], limits)
-    if len(text) > limits.max_grammar_chars:
+        if number > bounds.max_tools:
+            raise _too_long(param, bounds.max_tools, number)
+    if len(text) > bounds.max_schema_bytes:
+        _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in formats)], bounds)
+    if len(text) > bounds.max_grammar_chars:
         for tools, param in lists:
             for tool, path in _tools(tools, param):
-                _check_grammar(tool, path, limits)
-    if len(text) > limits.max_properties * _PROPERTY_BYTES:
+                _check_grammar(tool, path, bounds)
+    if len(text) > bounds.max_properties * _PROPERTY_BYTES:
         for schema in (*formats, *_schemas(lists)):
-            if schema.is_strict and (number := most_properties(schema.value)) > limits.max_properties:
-                raise _invalid(schema, too_many_properties(number, limits.max_properties))
+            if schema.is_strict and (number := most_properties(schema.value)) > bounds.max_properties:
+                raise _invalid(schema, too_many_properties(number, bounds.max_properties))
     # What can be larger than it looks stands in few requests, and is found fast.
-    if len(text) > limits.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
+    if len(text) > bounds.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
         for schema in (*formats, *_schemas(lists)):
-            if (fault := _fault(encode(schema.value), limits)) is not None:
+            if (fault := _fault(encode(schema.value), bounds)) is not None:
                 raise _invalid(schema, fault)
 
 
@@ -180,11 +180,11 @@ def _format(given: Mapping[str, Any], param: str) -> _Schema:
 # --- what each may be ---
 
 
-def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
+def _check_bytes(parts: Sequence[object], bounds: Bounds) -> None:
     size = sum(len(encode(part)) for part in parts)
-    if size > limits.max_schema_bytes:
+    if size > bounds.max_schema_bytes:
         raise RequestError(
-            f"Invalid 'tools': schemas too large. Expected at most {limits.max_schema_bytes} bytes of tools and "
+            f"Invalid 'tools': schemas too large. Expected at most {bounds.max_schema_bytes} bytes of tools and "
             f"schemas in a request, but got {size} instead.",
             param="tools",
             code="string_above_max_length",
@@ -192,30 +192,30 @@ def _check_bytes(parts: Sequence[object], limits: Limits) -> None:
 
 
 @kept_by_text
-def _fault(schema: bytes, limits: Limits) -> str | None:
+def _fault(schema: bytes, bounds: Bounds) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
     value = decode(schema)
-    if has_more_parts(value, limits.max_schema_parts):
-        return f"expected at most {limits.max_schema_parts} parts with all references followed, got more."
+    if has_more_parts(value, bounds.max_schema_parts):
+        return f"expected at most {bounds.max_schema_parts} parts with all references followed, got more."
     size = sum(map(pattern_size, patterns(value)))
-    if size > limits.max_pattern_size:
+    if size > bounds.max_pattern_size:
         return (
-            f"expected patterns of at most {limits.max_pattern_size} characters with their repetitions written out, "
+            f"expected patterns of at most {bounds.max_pattern_size} characters with their repetitions written out, "
             f"got {size}."
         )
     return None
 
 
-def _check_grammar(tool: Mapping[str, Any], path: str, limits: Limits) -> None:
+def _check_grammar(tool: Mapping[str, Any], path: str, bounds: Bounds) -> None:
     format_ = tool.get("format")
     inner = format_.get("grammar") if isinstance(format_, dict) else None
     where = f"{path}.format.grammar" if isinstance(inner, dict) else f"{path}.format"
     grammar = inner if isinstance(inner, dict) else format_
     definition = grammar.get("definition") if isinstance(grammar, dict) else None
-    if isinstance(definition, str) and len(definition) > limits.max_grammar_chars:
+    if isinstance(definition, str) and len(definition) > bounds.max_grammar_chars:
         raise RequestError(
             f"Invalid '{where}.definition': string too long. Expected a string with maximum length "
-            f"{limits.max_grammar_chars}, but got a string with length {len(definition)} instead.",
+            f"{bounds.max_grammar_chars}, but got a string with length {len(definition)} instead.",
             param=f"{where}.definition",
             code="string_above_max_length",
         )
