@@ -3,8 +3,8 @@
 from copy import deepcopy
 from typing import Any, Final, TypeAlias
 
-from callwright.wire.responses.input_items import sealed
 from callwright.wire.responses.item_types import BY_TYPE
+from callwright.wire.sealed import sealed
 
 __all__ = ["deepened", "with_models"]
 

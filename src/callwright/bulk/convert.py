@@ -26,8 +26,8 @@ from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
 from callwright.openai_format.messages import read_conversation, write_messages
 from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.wire.pairing import paired
 from callwright.wire.responses.input_items import InputItemReader
-from callwright.wire.responses.pairing import paired
 
 __all__ = ["CHAT", "RESPONSES", "converted"]
 

@@ -14,9 +14,9 @@ from callwright.events import Event, Finished, Usage
 from callwright.gateway.responses.server_items import ServerItem, TurnEvents
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
-from callwright.wire.responses.input_items import sealed
 from callwright.wire.responses.output_types import ResponseCompactionItem
 from callwright.wire.responses.request import ParsedRequest
+from callwright.wire.sealed import sealed
 
 __all__ = ["compacted", "kept_messages"]
 

@@ -4,9 +4,6 @@ Calls and outputs are paired by their call_id only; ids and states of items mean
 server could run again are dropped, or told in words, never refused.
 """
 
-import base64
-import binascii
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,13 +16,13 @@ from callwright.errors import RequestError
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
+from callwright.wire.pairing import Found
 from callwright.wire.responses import item_types as types
 from callwright.wire.responses.mcp import NOT_OFFERED, call_words, rejected_words
+from callwright.wire.sealed import unsealed
 
-__all__ = ["Found", "InputItemReader", "sealed", "search_id", "unsealed"]
+__all__ = ["InputItemReader", "search_id"]
 
-_SEAL: Final = "tw1."
-_MAX_UNSEALED: Final = 16_777_216
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
 _OUTPUT_PARTS: Final = ("output_text", "refusal")
 _ROLES: Final = ("assistant", "system", "developer", "user")
@@ -36,14 +33,6 @@ _DROPPED: Final = frozenset(
         *("computer_call_output", "mcp_list_tools", "program", "program_output"),
     }
 )
-
-
-class Found(msgspec.Struct, frozen=True):
-    """An item of the conversation and where it stood; `words` name its kind in errors."""
-
-    item: Item
-    path: str
-    words: str = "function call"
 
 
 class InputItemReader:
@@ -239,25 +228,6 @@ class InputItemReader:
 def search_id(number: int) -> str:
     """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
     return f"search_{number}"
-
-
-def sealed(text: str) -> str:
-    """A text as `encrypted_content`, which only travels: it is packed, and no secret."""
-    packed = zlib.compress(text.encode("utf-8", "replace"), 6)
-    return _SEAL + base64.urlsafe_b64encode(packed).decode()
-
-
-def unsealed(content: str) -> str | None:
-    """What `sealed` packed; None for the content of another server."""
-    if not content.startswith(_SEAL):
-        return None
-    try:
-        packed = base64.urlsafe_b64decode(content.removeprefix(_SEAL))
-        unpacking = zlib.decompressobj()
-        unpacked = unpacking.decompress(packed, _MAX_UNSEALED)
-        return unpacked.decode() if unpacking.eof else None
-    except (binascii.Error, ValueError, zlib.error):
-        return None
 
 
 def _converted(given: Any, path: str) -> types.Tagged | None:

@@ -10,7 +10,6 @@ from callwright.conversation import JsonObject
 from callwright.openai_format.tool_names import ClientTool, ToolKind
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.wire.responses import event_types as wire
-from callwright.wire.responses.input_items import sealed
 from callwright.wire.responses.output_types import (
     McpCall,
     ReasoningText,
@@ -27,6 +26,7 @@ from callwright.wire.responses.output_types import (
     SummaryText,
     WrittenItem,
 )
+from callwright.wire.sealed import sealed
 
 __all__ = [
     "Emit",

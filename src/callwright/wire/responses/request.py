@@ -13,11 +13,11 @@ from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
+from callwright.wire.pairing import paired
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.metadata import check_metadata
-from callwright.wire.responses.pairing import paired
 
 __all__ = ["ParsedRequest", "ResponsesRequest", "decode_request", "read_request", "unknown_fields"]
 

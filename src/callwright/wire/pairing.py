@@ -1,4 +1,4 @@
-"""Calls and outputs of the Responses API, paired by call_id and put where every model expects them."""
+"""Calls and outputs, paired by the id of the call and put where every model expects them."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,18 @@ import msgspec
 
 from callwright.conversation import Call, CallOutput, Item, Message, TextPart
 from callwright.errors import RequestError
-from callwright.wire.responses.input_items import Found
 
-__all__ = ["paired"]
+__all__ = ["Found", "paired"]
 
 _NOT_RUN = "This call was not run."
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An item of the conversation and where it stood; `words` name its kind in errors."""
+
+    item: Item
+    path: str
+    words: str = "function call"
 
 
 def paired(found: Sequence[Found], *, mend: bool) -> tuple[Item, ...]:
