@@ -14,7 +14,7 @@ import pytest
 
 from callwright.errors import ConfigError
 from callwright.gateway.config.config import Config, McpConfig, ModelConfig
-from callwright.gateway.responses.mcp_servers import McpServers
+from callwright.gateway.server_tools.mcp_servers import McpServers
 from tests.agent.test_mcp import SERVER, HttpServer, heard
 from tests.conftest import Served, scripted_models
 from tests.support.http_client import Live, request

@@ -42,8 +42,8 @@ from callwright.gateway.http import (
 )
 from callwright.gateway.observability.observability import Observability
 from callwright.gateway.request_context import RequestContextMiddleware, current
-from callwright.gateway.responses.mcp_servers import McpServers
 from callwright.gateway.responses.service import ResponseService
+from callwright.gateway.server_tools.mcp_servers import McpServers
 from callwright.gateway.store.store import Store, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models

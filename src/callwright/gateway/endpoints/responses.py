@@ -31,8 +31,8 @@ from callwright.gateway.http import (
 )
 from callwright.gateway.request_context import note
 from callwright.gateway.responses.compaction import compacted, kept_messages
-from callwright.gateway.responses.server_items import ServerItem
 from callwright.gateway.responses.service import PreparedResponse, ResponseService, new_id
+from callwright.gateway.server_tools.server_items import ServerItem
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.plan import build_generation_request, is_large

@@ -1,1 +1,1 @@
-"""What the Responses API adds to a turn: state, tools that run on the server, truncation."""
+"""What the Responses API adds to a turn: state, compaction, the answer as it is stored."""

@@ -11,7 +11,7 @@ from callwright.collector import collect
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.errors import UpstreamError
 from callwright.events import Event, Finished, Usage
-from callwright.gateway.responses.server_items import ServerItem, TurnEvents
+from callwright.gateway.server_tools.server_items import ServerItem, TurnEvents
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.wire.responses.output_types import ResponseCompactionItem

@@ -23,11 +23,11 @@ from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, off_loop
 from callwright.gateway.request_context import note_dropped
 from callwright.gateway.responses.compaction import compacted
-from callwright.gateway.responses.mcp_calls import McpCalls
-from callwright.gateway.responses.mcp_servers import McpServers, OpenServer
-from callwright.gateway.responses.server_items import ServerItem, TurnEvent, TurnEvents
-from callwright.gateway.responses.server_tools import run_server_tools
-from callwright.gateway.responses.truncation import with_truncation
+from callwright.gateway.server_tools.mcp_calls import McpCalls
+from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
+from callwright.gateway.server_tools.run import run_server_tools
+from callwright.gateway.server_tools.server_items import ServerItem, TurnEvent, TurnEvents
+from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
 from callwright.turn.model import Model
 from callwright.wire.body import decoded

@@ -25,10 +25,10 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.gateway.responses.mcp_calls import McpCalls, PendingMcpCall
-from callwright.gateway.responses.server_items import ServerItem, TurnEvents
-from callwright.gateway.responses.tool_search import Search
-from callwright.gateway.responses.truncation import with_truncation
+from callwright.gateway.server_tools.mcp_calls import McpCalls, PendingMcpCall
+from callwright.gateway.server_tools.server_items import ServerItem, TurnEvents
+from callwright.gateway.server_tools.tool_search import Search
+from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.turn.model import Model
 from callwright.wire.responses.mcp import McpEnded, McpStarted
 from callwright.wire.responses.request import ParsedRequest

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from callwright.calls.tool_search import SEARCH_TOOL, found_words, search_tools
 from callwright.conversation import Call, CallOutput, Item, TextPart
-from callwright.gateway.responses.server_items import ServerItem
+from callwright.gateway.server_tools.server_items import ServerItem
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.wire.responses.input_items import search_id
 from callwright.wire.responses.output_types import ResponseToolSearchCall, ResponseToolSearchOutputItem

@@ -16,8 +16,8 @@ from callwright.agent.tools import Tool
 from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.gateway.http import cancel_quietly
 from callwright.gateway.request_context import current
-from callwright.gateway.responses.mcp_servers import OpenServer
-from callwright.gateway.responses.server_items import ServerItem
+from callwright.gateway.server_tools.mcp_servers import OpenServer
+from callwright.gateway.server_tools.server_items import ServerItem
 from callwright.wire.responses.event_types import (
     ResponseMcpListToolsCompletedEvent,
     ResponseMcpListToolsInProgressEvent,
