@@ -12,7 +12,7 @@ from unicodedata import normalize
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
 
-__all__ = ["SEARCH_TOOL", "found_words", "search_tools"]
+__all__ = ["SEARCH_TOOL", "found_words", "search_id", "search_tools"]
 
 # The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
@@ -55,6 +55,11 @@ def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> l
 def found_words(names: Sequence[str]) -> str:
     """The output of a search for the model: the names of the tools found."""
     return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
+
+
+def search_id(number: int) -> str:
+    """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
+    return f"search_{number}"
 
 
 def _rows(tools: Sequence[FunctionTool]) -> list[tuple[int, str, str, str]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from callwright.calls.custom_tools import input_arguments
-from callwright.calls.tool_search import found_words
+from callwright.calls.tool_search import found_words, search_id
 from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
 from callwright.errors import RequestError
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
@@ -18,10 +18,10 @@ from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.pairing import Found
 from callwright.wire.responses import item_types as types
-from callwright.wire.responses.mcp import NOT_OFFERED, call_words, rejected_words
 from callwright.wire.sealed import unsealed
+from callwright.wire.server_words import NOT_OFFERED, call_words, rejected_words
 
-__all__ = ["InputItemReader", "search_id"]
+__all__ = ["InputItemReader"]
 
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
 _OUTPUT_PARTS: Final = ("output_text", "refusal")
@@ -223,11 +223,6 @@ class InputItemReader:
                 each for each in self.found if isinstance(each.item, Message) and each.item.role != "assistant"
             ]
         self._add(Message("user", (TextPart(summary),)), path)
-
-
-def search_id(number: int) -> str:
-    """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
-    return f"search_{number}"
 
 
 def _converted(given: Any, path: str) -> types.Tagged | None:
