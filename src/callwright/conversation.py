@@ -185,15 +185,20 @@ ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
 class Conversation(Struct, frozen=True):
     """What a model is asked: the items so far, the tools it knows, and how it may answer.
 
-    `allowed_tools` are the names of those that may be called now; None = all.
+    `allowed_tools` are the names of those that may be called now; None = all. `shown_tools` are those that the prompt
+    lists, where these are not all of `tools`, or others: the schemas of the rest stand among the items, where they were
+    found, so that the begin of the prompt stays as it was. `session_id` is the client's: requests of one session go to
+    one server where there are several.
     """
 
     items: tuple[Item, ...] = ()
     tools: tuple[FunctionTool, ...] = ()
+    shown_tools: tuple[FunctionTool, ...] | None = None
     tool_choice: ToolChoice = "auto"
     allowed_tools: tuple[str, ...] | None = None
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
+    session_id: str | None = None
 
     def named_outputs(self) -> dict[int, str]:
         """The name of the tool of each output, by the output's number among the items; `""` when no call has its id.
