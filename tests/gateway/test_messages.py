@@ -28,7 +28,7 @@ def said_in(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 # --- what a model writes ---
 
-ONE = [{"type": "text", "text": "One moment."}, PARIS]
+ONE: list[dict[str, Any]] = [{"type": "text", "text": "One moment."}, PARIS]
 WRITTEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "text": ([{"type": "text", "text": TEXT}], "end_turn"),
     "call": ([PARIS], "tool_use"),
