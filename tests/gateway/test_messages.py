@@ -11,7 +11,7 @@ from tests.conftest import Served
 from tests.support.http_client import request
 from tests.support.messages_client import COUNT, MESSAGES, TOOLS, message_of, named_events, user
 from tests.support.outputs import TEXT, THOUGHT, WAYS, played, spoken
-from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, said, whole
+from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, completion, said, whole
 
 ASKED: dict[str, Any] = {"messages": [user("What is the weather in Paris?")], "tools": TOOLS}
 PARIS = {"type": "tool_use", "name": "get_weather", "input": {"city": "Paris"}}
@@ -370,3 +370,31 @@ def test_text_behind_a_call_that_came_before_its_end_is_a_block_of_its_own(
     model.plays(chat(head, rest[0], {"content": "One moment."}, rest[1], finish="tool_calls"))
     message = message_of(gateway, {"model": "native", **ASKED}, stream=stream)
     assert sorted(block["type"] for block in message["content"]) == ["text", "tool_use"]
+
+
+# --- an answer that the request begins ---
+
+
+@STREAMED
+@pytest.mark.parametrize("repeats", [False, True])
+def test_an_answer_goes_on_from_where_the_request_begins_it(
+    gateway: str, model: ModelServer, repeats: bool, stream: bool
+) -> None:
+    begun = "The answer is ("
+    model.plays(said(*((begun[:4], begun[4:]) if repeats else ()), "B", ") for sure"))
+    messages = [user("A or B?"), {"role": "assistant", "content": begun}]
+    message = message_of(gateway, {"model": "native", "messages": messages}, stream=stream)
+    assert said_in(message) == [{"type": "text", "text": "B) for sure"}]
+    assert model.body["messages"][-1] == {"role": "assistant", "content": begun}
+    assert (model.body["continue_final_message"], model.body["add_generation_prompt"]) == (True, False)
+
+
+@pytest.mark.parametrize("way", ["raw-harmony-vllm", "raw-hermes-vllm", "raw-json-vllm"])
+@STREAMED
+def test_so_does_a_raw_prompt(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
+    end = {"harmony": "<|return|>", "hermes": "<|im_end|>", "json": ""}[way.split("-")[1]]
+    model.plays(completion(f"B) for sure{end}"))
+    messages = [user("A or B?"), {"role": "assistant", "content": "The answer is ("}]
+    message = message_of(gateway, {"model": way, "messages": messages}, stream=stream)
+    assert said_in(message) == [{"type": "text", "text": "B) for sure"}]
+    assert model.body["prompt"].endswith("The answer is (")

@@ -140,6 +140,7 @@ def _writer(prepared: _Prepared) -> MessageWriter:
         thinking=parsed.thinking,
         stop_sequences=parsed.stop_sequences,
         edits=parsed.edits,
+        prefill=parsed.asked.conversation.prefill,
     )
 
 

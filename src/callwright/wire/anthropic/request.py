@@ -51,7 +51,6 @@ class ParsedMessages(Struct, frozen=True):
     stream: bool
     dropped: frozenset[str]
     edits: tuple[AppliedEdit, ...] | None = None
-    prefill: str = ""
 
 
 def decode_request(given: object, *, counts: bool = False) -> MessagesRequest:
@@ -108,6 +107,7 @@ def read_request(
         tool_choice=choice if tools else "auto",
         parallel_tool_calls=parallel,
         response_format=_format(request),
+        prefill=prefill,
         keeps_reasoning=True,  # an edit of the context takes it out
     )
     fields, dropped = _fields(request, given)
@@ -119,7 +119,6 @@ def read_request(
         stream=bool(request.stream),
         dropped=frozenset(dropped | reader.dropped | unknown),
         edits=tuple(applied) if edits else None,
-        prefill=prefill,
     )
 
 
