@@ -173,7 +173,7 @@ class _Gateway:
             None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
+        self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called, config.limits)
         mends = config.server.history == "mend"
         turns = ResponseService(self._model, self._store, self._mcp, mend=mends, bounds=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)

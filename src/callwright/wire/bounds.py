@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.schema.cache import kept_by_text
-from callwright.schema.size import has_more_parts, most_properties, pattern_size, patterns
+from callwright.schema.size import most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
@@ -194,16 +194,7 @@ def _check_bytes(parts: Sequence[object], bounds: Bounds) -> None:
 @kept_by_text
 def _fault(schema: bytes, bounds: Bounds) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
-    value = decode(schema)
-    if has_more_parts(value, bounds.max_schema_parts):
-        return f"expected at most {bounds.max_schema_parts} parts with all references followed, got more."
-    size = sum(map(pattern_size, patterns(value)))
-    if size > bounds.max_pattern_size:
-        return (
-            f"expected patterns of at most {bounds.max_pattern_size} characters with their repetitions written out, "
-            f"got {size}."
-        )
-    return None
+    return schema_fault(decode(schema), bounds)
 
 
 def _check_grammar(tool: Mapping[str, Any], path: str, bounds: Bounds) -> None:
