@@ -41,6 +41,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The head of a request: its line and headers. A larger one gets a 431 before it is parsed."""
     max_waiting_bytes: _AtLeastOne = 33_554_432
     """Frames of one WebSocket that wait behind the turn that is answered. No more is read until there is room."""
+    max_bodies_bytes: _AtLeastOne = 268_435_456
+    """Bodies of all requests over HTTP that are read or answered, those of less than 64 KiB not counted; one key, or
+    one address, has half of it at most. One more gets a 429 with `retry-after`. Each of several workers takes its
+    share.
+    """
     max_connections: _AtLeastOne = 4_096
     """Connections that are open at once, silent ones too. Where there are more, those end first on which nothing was
     ever asked, then those on which nothing is under way. Each of several workers takes its share.

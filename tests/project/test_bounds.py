@@ -25,6 +25,7 @@ _TOOLS: Final = "test_a_list_of_tools_is_bounded"
 _ROW: Final = "test_a_row_that_stands_for_more_than_it_is_costs_no_more_than_others"
 _SCHEMA: Final = "test_a_schema_that_stands_for_a_large_one_checks_nothing_and_that_is_named"
 _HEAD: Final = "test_a_larger_one_is_refused_at_each_door"
+_BODIES: Final = "test_bodies_have_so_much_room_together"
 _SILENT: Final = "test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first"
 _PLACES: Final = "test_a_key_has_its_share_of_places_whichever_way_it_takes_them"
 _DEEP: Final = "test_what_is_deep_is_read_or_named"
@@ -65,6 +66,7 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
         "absent",
         "absent",
     ),
+    "max_bodies_bytes": (_BODIES, _BODIES, "absent", "absent", "absent", "absent"),
     "max_connections": (_SILENT, _SILENT, _SILENT, "absent", "absent", "absent"),
     "max_connections_per_key": (
         "absent",

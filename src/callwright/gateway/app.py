@@ -26,6 +26,7 @@ from callwright.gateway.access.keys import Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
 from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
 from callwright.gateway.endpoints.chat import ChatEndpoint
@@ -108,6 +109,7 @@ def create_app(
                 gateway.admission,
                 (*config.server.hosts, config.server.host),
                 gateway.watch.contexts,
+                BodyBudget(config.limits.max_bodies_bytes, gateway.watch.metrics.body_bytes),
             ),
         ],
     )
