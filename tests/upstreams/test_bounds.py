@@ -4,6 +4,7 @@ import asyncio
 import gc
 import gzip
 import json
+import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from callwright.errors import UpstreamError
 from callwright.events import ContentDelta
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.tolerant_json.codec import encode
+from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.http import HttpUpstream, Timeouts
@@ -353,6 +355,42 @@ def test_while_a_large_answer_is_read_others_have_their_turn(model: ModelServer,
     texts = asyncio.run(read())
     assert sum(texts) == size
     assert max(texts) <= 16_384
+
+
+@pytest.mark.parametrize("kind", [JSON, EVENTS])
+def test_what_is_large_is_decoded_beside_the_loop(
+    model: ModelServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: list[bool] = []
+
+    def noting(data: bytes, *more: Any) -> Any:
+        if len(data) > 100:
+            beside.append(threading.current_thread() is not threading.main_thread())
+        return read_json(data, *more)
+
+    monkeypatch.setattr("callwright.upstreams.http.read_json", noting)
+    for size in (1_000, 2_000_000):
+        choice = {"index": 0, "finish_reason": "stop"}
+        text = {"content": "x" * size}
+        model.plays(
+            whole({"choices": [{**choice, "message": text}]})
+            if kind == JSON
+            else Answer(sse({"choices": [{**choice, "delta": text}]}, "[DONE]"))
+        )
+        assert asyncio.run(_read_of(model.url)) == size
+    assert beside == [False, True]
+
+
+async def _read_of(url: str) -> int:
+    upstream = ChatUpstream(url)
+    size = 0
+    try:
+        async with aclosing(upstream.stream(GenerationRequest("m", Conversation(()), messages=[QUESTION]))) as batches:
+            async for batch in batches:
+                size += sum(len(delta.text) for delta in batch if isinstance(delta, TextDelta))
+    finally:
+        await upstream.close()
+    return size
 
 
 # --- time ---
