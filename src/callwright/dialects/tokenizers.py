@@ -136,11 +136,12 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         "｜DSML｜ <dsml: </dsml: <｜begin▁of▁repo▁name｜> <｜end▁of▁repo▁name｜> <｜begin▁of▁file▁name｜> "
         "<｜end▁of▁file▁name｜> <｜begin▁of▁file｜> <｜end▁of▁file｜> <｜place▁holder▁for▁copy｜> "
         "<｜place▁holder▁for▁pointer▁replace｜> <｜begin▁sys｜> <｜end▁sys｜> <｜latest_reminder｜> "
-        "<｜action｜> <｜query｜> <｜authority｜> <｜domain｜> <｜task｜> <｜political｜> <｜entity｜> <｜title｜> <｜safety｜> <｜answer｜> "
+        "<｜action｜> <｜query｜> <｜authority｜> <｜domain｜> <｜task｜> <｜political｜> <｜entity｜> "
+        "<｜title｜> <｜safety｜> <｜answer｜> "
         "<｜search｜> <｜extracted_url｜> <｜read_url｜> <｜end_of_query｜> <｜rl_image_pad｜> <｜rl_image_start｜> "
         "<｜image2｜> <｜/table>｜ <｜table｜> <｜/td｜> <｜td｜> <｜/tr｜> <｜tr｜> <｜/polygon｜> <｜polygon｜> "
-        "<｜/point｜> <｜point｜> <｜/box｜> <｜box｜> <｜/ref｜> <｜ref｜> <｜image｜> <|place_holder_mm_span_00{21..99}|> "
-        "<|place_holder_mm_span_0{100..435}|>",
+        "<｜/point｜> <｜point｜> <｜/box｜> <｜box｜> <｜/ref｜> <｜ref｜> <｜image｜> "
+        "<|place_holder_mm_span_00{21..99}|> <|place_holder_mm_span_0{100..435}|>",
         ("deepseek",),
     ),
     # --- Mistral ---
@@ -323,9 +324,10 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         whole=False,
     ),
     "phi4_mini": Tokenizer(
-        "microsoft/Phi-4-mini-instruct: tokenizer_config.json, added_tokens.json",
+        "not found as a whole; microsoft/Phi-4-mini-instruct: chat template; Phi-4-multimodal and Phi-4: tokenizers",
         "<|endoftext|> <|endofprompt|> <|system|> <|user|> <|assistant|> <|end|> <|tool|> <|/tool|> <|tool_call|> "
         "<|/tool_call|> <|tool_response|> <|tag|> <|dummy_{0..85}|> <|endoftext10|> <|endoftext11|>",
+        whole=False,
     ),
     "dolma2": Tokenizer(
         "allenai/dolma2-tokenizer-special-tokens-v5 and olmo-3-tokenizer-instruct-dev: README.md",
