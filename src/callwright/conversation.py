@@ -109,7 +109,8 @@ class FunctionTool(Struct, frozen=True, dict=True):
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
     (see `callwright.calls.custom_tools`). `enforce_schema`: a call that does not fit may not leave, though the schema
-    is not a strict one.
+    is not a strict one. `retry_invalid`: such a call is held, and the model asked again; one that stays as it is leaves
+    with its problem.
     """
 
     name: str
@@ -118,6 +119,7 @@ class FunctionTool(Struct, frozen=True, dict=True):
     strict: bool | None = None
     custom: CustomInput | None = None
     enforce_schema: bool = False
+    retry_invalid: bool = False
 
     @property
     def must_be_valid(self) -> bool:
@@ -185,15 +187,20 @@ ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
 class Conversation(Struct, frozen=True):
     """What a model is asked: the items so far, the tools it knows, and how it may answer.
 
-    `allowed_tools` are the names of those that may be called now; None = all.
+    `allowed_tools` are the names of those that may be called now; None = all. `shown_tools` are those that the prompt
+    lists, where these are not all of `tools`, or others: the schemas of the rest stand among the items, where they were
+    found, so that the begin of the prompt stays as it was. `session_id` is the client's: requests of one session go to
+    one server where there are several.
     """
 
     items: tuple[Item, ...] = ()
     tools: tuple[FunctionTool, ...] = ()
+    shown_tools: tuple[FunctionTool, ...] | None = None
     tool_choice: ToolChoice = "auto"
     allowed_tools: tuple[str, ...] | None = None
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
+    session_id: str | None = None
 
     def named_outputs(self) -> dict[int, str]:
         """The name of the tool of each output, by the output's number among the items; `""` when no call has its id.

@@ -314,7 +314,7 @@ FOREIGN: list[dict[str, Any]] = [
         "content": [{"type": "reasoning_text", "text": "Hm."}],
         "status": None,
     },
-    {"type": "reasoning", "id": "rs_4", "summary": [], "content": None, "encrypted_content": "tw1.broken"},
+    {"type": "reasoning", "id": "rs_4", "summary": [], "content": None, "encrypted_content": "cw1.broken"},
 ]
 CALLED = {
     "type": "function_call",

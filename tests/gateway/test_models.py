@@ -1,5 +1,6 @@
 """Several models behind one gateway: each is found by its name, listed, and asked in its own way."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ def test_the_models_are_listed(from_file: str) -> None:
     assert listed["object"] == "list"
     assert [entry["id"] for entry in listed["data"]] == ["big", "org/small:8b"]
     for entry in listed["data"]:
-        assert set(entry) == {"id", "object", "created", "owned_by"}
-        assert entry["object"] == "model"
-        assert isinstance(entry["created"], int)
+        assert set(entry) == {"id", "object", "created", "owned_by", "type", "display_name", "created_at"}
+        assert (entry["object"], entry["type"], entry["display_name"]) == ("model", "model", entry["id"])
+        assert datetime.fromisoformat(entry["created_at"]).timestamp() == entry["created"]
         assert request(f"{from_file}/v1/models/{entry['id']}", method="GET").json == entry
 
 

@@ -751,7 +751,7 @@ PAIRS = [
             "input[0].encrypted_content",
             "invalid_value",
         )
-        for content in ("gAAAAABpQ1", "tw1.eJw!", "tw1.", "tw1.é", "")
+        for content in ("gAAAAABpQ1", "cw1.eJw!", "cw1.", "cw1.é", "")
     ),
     *(
         Wrong(

@@ -3,6 +3,7 @@
 The index is SQLite's full-text search (FTS5) in memory, which ranks by BM25 itself.
 """
 
+import json
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from unicodedata import normalize
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
 
-__all__ = ["SEARCH_TOOL", "found_words", "search_tools"]
+__all__ = ["SEARCH_TOOL", "found_schemas", "found_text", "found_words", "search_id", "search_tools"]
 
 # The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
@@ -55,6 +56,31 @@ def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> l
 def found_words(names: Sequence[str]) -> str:
     """The output of a search for the model: the names of the tools found."""
     return f"These tools can be called now: {', '.join(names)}." if names else "No tool was found."
+
+
+def search_id(number: int) -> str:
+    """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
+    return f"search_{number}"
+
+
+def found_schemas(tools: Sequence[FunctionTool]) -> str:
+    """Tools with their schemas, for the place in a conversation where they were found: a line of JSON for each, in the
+    form that Claude Code's own search tool tells the model to expect.
+    """
+    lines = [
+        json.dumps(
+            {"description": tool.description or "", "name": tool.name, "parameters": tool.parameters or {}},
+            ensure_ascii=False,
+        )
+        for tool in tools
+    ]
+    return "\n".join(["<functions>", *(f"<function>{line}</function>" for line in lines), "</functions>"])
+
+
+def found_text(tools: Sequence[FunctionTool]) -> str:
+    """The output of a search for the model where the prompt does not list what was found: names and schemas."""
+    words = found_words([tool.name for tool in tools])
+    return f"{words}\n{found_schemas(tools)}" if tools else words
 
 
 def _rows(tools: Sequence[FunctionTool]) -> list[tuple[int, str, str, str]]:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
 from callwright.gateway.endpoints.chat import ChatEndpoint
 from callwright.gateway.endpoints.conversations import ConversationsEndpoint
+from callwright.gateway.endpoints.messages import MessagesEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.http import (
@@ -84,6 +86,7 @@ def create_app(
         for method, path, handler in endpoints
         for slash in ("/", "")
     ]
+    routes.append(Route("/", gateway.answer(gateway.probe, "/"), methods=["HEAD"]))
     sockets = [WebSocketRoute(path, gateway.socket.serve) for path in _both("/v1/responses")]
     known: dict[str, str] = {}
     for method, path, _ in endpoints:
@@ -140,6 +143,8 @@ def _ends(asked: str, path: str) -> bool:
 def _identified(response: Response) -> Response:
     if (context := current()) is not None:
         response.headers["x-request-id"] = context.id
+        if context.api == "anthropic":
+            response.headers["request-id"] = context.id
         if context.not_passed:
             response.headers[DROPPED_HEADER] = told_dropped(context.not_passed)
     return response
@@ -177,6 +182,7 @@ class _Gateway:
         mends = config.server.history == "mend"
         turns = ResponseService(self._model, self._store, self._mcp, mend=mends, bounds=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)
+        self._messages = MessagesEndpoint(self._model, self._mcp, config.server, config.limits)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self.admission)
         places = [model.passes.media_urls for model in self._models.values()]
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits, _widest(places))
@@ -202,6 +208,8 @@ class _Gateway:
         )
         return [
             ("POST", "/v1/chat/completions", self._chat.create),
+            ("POST", "/v1/messages", self._messages.create),
+            ("POST", "/v1/messages/count_tokens", self._messages.count_tokens),
             *((method, path, handler) for method, given, handler in of_responses for path in _both(given)),
             ("POST", "/v1/conversations", conversations.create),
             ("GET", one, conversations.show),
@@ -304,6 +312,10 @@ class _Gateway:
         health = Health(status="draining" if draining else "ok", version=callwright.__version__)
         return json_response(health, 503 if draining else 200)
 
+    async def probe(self, _: Request) -> Response:
+        """That something answers here: Anthropic's clients look before they ask."""
+        return Response()
+
     async def metrics(self, request: Request) -> Response:
         """The numbers of this gateway, for Prometheus: to a key those of its own, to an operator all."""
         who = caller()
@@ -327,7 +339,9 @@ class _Gateway:
                 log.info("the configured models only are listed: the upstream fails (%s)", error.fault)
                 log.debug("the upstream says: %.500r", str(error))
         allowed = filter(caller().may_use, names)
-        return json_response(ModelList(data=[self._described(name) for name in allowed]))
+        cards = [self._described(name) for name in allowed]
+        first, last = (cards[0].id, cards[-1].id) if cards else (None, None)
+        return json_response(ModelList(data=cards, first_id=first, last_id=last))
 
     async def show_model(self, request: Request) -> Response:
         """A model that can be asked."""
@@ -361,4 +375,5 @@ class _Gateway:
         return encode(document(self.endpoints(), has_keys=bool(self.keys), elsewhere=elsewhere))
 
     def _described(self, name: str) -> ModelCard:
-        return ModelCard(id=name, created=self._started)
+        created_at = datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return ModelCard(id=name, created=self._started, display_name=name, created_at=created_at)

@@ -15,6 +15,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.request_context import current
 from callwright.tolerant_json.codec import encode
+from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
 from callwright.wire.errors import error_body, upstream_status
 from callwright.wire.sse import HEADERS, packed
 
@@ -60,13 +61,18 @@ def json_response(body: object, status: int = 200, headers: dict[str, str] | Non
 
 
 def error_response(error: RequestError | UpstreamError) -> Response:
-    """OpenAI's error with its status."""
+    """The error with its status, in the form of the API that the client of the context that runs speaks."""
     if isinstance(error, RequestError):
-        return json_response(error_body(error), error.status, error.headers)
-    headers = {"retry-after": error.retry_after_s} if error.retry_after_s else {}
-    if error.fault == "unmet":  # the model was asked again already
-        headers["x-should-retry"] = "false"
-    return json_response(error_body(error), upstream_status(error), headers)
+        headers = error.headers
+    else:
+        headers = {"retry-after": error.retry_after_s} if error.retry_after_s else {}
+        if error.fault == "unmet":  # the model was asked again already
+            headers["x-should-retry"] = "false"
+    context = current()
+    if context is not None and context.api == "anthropic":
+        return json_response(anthropic_error(error, context.id), anthropic_status(error), headers)
+    status = error.status if isinstance(error, RequestError) else upstream_status(error)
+    return json_response(error_body(error), status, headers)
 
 
 async def read_body(request: Request, limit: int) -> bytes:

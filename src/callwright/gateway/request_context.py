@@ -22,6 +22,7 @@ from callwright.turn.observe import Ended, Observation, Observer
 
 __all__ = [
     "REFUSALS",
+    "Api",
     "Refusal",
     "RequestContext",
     "RequestContextMiddleware",
@@ -40,6 +41,10 @@ Refusal: TypeAlias = Literal[
     "key", "origin", "model", "requests", "tokens", "busy", "ending", "size", "slow", "mcp", "invalid"
 ]
 REFUSALS: Final[tuple[Refusal, ...]] = get_args(Refusal)
+# Whose API a client speaks.
+Api: TypeAlias = Literal["openai", "anthropic"]
+_MESSAGES: Final = "/v1/messages"
+_ANTHROPIC: Final = b"anthropic-version"  # all clients of that API send it
 _BY_STATUS: Final[Mapping[int, Refusal]] = {
     401: "key",
     403: "origin",
@@ -63,12 +68,13 @@ _MAX_PATH: Final = 200
 class RequestContext(Struct, kw_only=True):
     """One request. Times are of `time.monotonic`, in seconds.
 
-    `id` is in the answer's headers, too; `caller` is the name of its key. `endpoint` is its path as the routes write
-    it, `label` the model's name in the configuration, `error` the code or fault of what went wrong, `carrier` the
-    headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others were waited for: a queue, a
-    model's server, tools. `dropped`: fields of the request that went to no server; `not_passed`: those of them that
-    nobody here knows, which the client is told. `response_id` and `conversation_id`
-    are those of the Responses API. `span_ended` ends its span. `body` is set where requests are recorded.
+    `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name
+    of its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration,
+    `error` the code or fault of what went wrong, `carrier` the headers of a trace. `received_s`: the body was
+    there. For `elsewhere_s` seconds others were waited for: a queue, a model's server, tools. `dropped`: fields of
+    the request that went to no server; `not_passed`: those of them that nobody here knows, which the client is
+    told. `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is
+    set where requests are recorded.
     """
 
     id: str
@@ -86,6 +92,7 @@ class RequestContext(Struct, kw_only=True):
     turns: int = 0
     status: int = 0
     is_whole: bool = False
+    api: Api = "openai"
     model: str | None = None
     label: str = "none"
     response_id: str | None = None
@@ -227,6 +234,7 @@ class RequestContexts:
             id=new_request_id(),
             method=method,
             path=_shown(path),
+            api="anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai",
             client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
             keeps_body=self._keeps_bodies,
             carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},

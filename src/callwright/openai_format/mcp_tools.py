@@ -44,9 +44,12 @@ class AskedServer(Struct, frozen=True):
     require_approval: Literal["always", "never"] | McpApproval | None = None
     defer_loading: bool | None = None
     param: str = ""
+    denied_tools: tuple[str, ...] = ()
 
     def allows(self, tool: "McpTool") -> bool:
         """Whether the request lets the model see a tool."""
+        if tool.name in self.denied_tools:
+            return False
         wanted = self.allowed_tools
         if wanted is None:
             return True

@@ -93,6 +93,22 @@ class ToolCatalog:
         for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
             self._add(tool, kind, f"{param}[{number}]", shape, before)
 
+    def offer_tool(self, tool: FunctionTool, given: Mapping[str, Any], at: str, *, is_deferred: bool = False) -> str:
+        """Take a function that was read already, as the client gave it; answers its flat name. Raises `RequestError`
+        where its name is taken.
+        """
+        if self.names.has(tool.name, None):
+            raise twice(tool.name, at)
+        flat = self.names.add(ClientTool(tool.name))
+        self._given[flat] = given
+        (self._deferred if is_deferred else self._shown)[flat] = tool
+        return flat
+
+    def offer_search(self, at: str) -> None:
+        """Take a search that the server runs: it finds what is deferred."""
+        self.search = "server"
+        self._show("tool_search", SEARCH_TOOL, at, set())
+
     def load(self, given: Sequence[Any], param: str) -> list[str]:
         """Take tools that a search has found: they can be called from now on. Answers their flat names."""
         before = {*self._shown, *self._deferred}

@@ -66,7 +66,7 @@ def build_generation_request(
     options = _options(given, fields, today)
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
-        prompt = dialect.render(replace(conversation, items=shown), options)
+        prompt = dialect.render(_listed(replace(conversation, items=shown)), options)
         return replace(
             asked,
             prompt=prompt,
@@ -79,9 +79,14 @@ def build_generation_request(
         asked = replace(asked, fields={**asked.fields, "response_format": write_response_format(format_)})
     return replace(
         asked,
-        messages=dialect.messages(conversation, options),
+        messages=dialect.messages(_listed(conversation), options),
         constraint=constraint_of(name, conversation, None) if model.constrain else None,
     )
+
+
+def _listed(conversation: Conversation) -> Conversation:
+    """The conversation as its prompt is rendered. Without any tool at all a prompt would not say how one is called."""
+    return replace(conversation, tools=conversation.shown_tools) if conversation.shown_tools else conversation
 
 
 def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:
@@ -128,4 +133,7 @@ def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> R
         wanted["current_date"] = today
     if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
         wanted["reasoning_effort"] = fields["reasoning_effort"]
+    template = fields.get("chat_template_kwargs")
+    if hasattr(options, "thinking") and isinstance(template, Mapping) and template.get("enable_thinking") is False:
+        wanted["thinking"] = "off"
     return replace(options, **wanted)

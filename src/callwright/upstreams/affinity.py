@@ -23,12 +23,15 @@ _LOOKED_AT: Final = 2_048
 
 
 def affinity_key(generation: GenerationRequest) -> bytes | None:
-    """What the requests of one conversation share, as a hash: the client's `prompt_cache_key`, else the messages up to
-    the first of the user. None if there is none.
+    """What the requests of one conversation share, as a hash: the client's `prompt_cache_key` or session, else the
+    messages up to the first of the user. None if there is none.
     """
     digest = blake2b(generation.model.encode("utf-8", "surrogatepass"), digest_size=16)
     if isinstance(given := generation.fields.get("prompt_cache_key"), str):
         digest.update(b"\0key" + _bytes(given))
+        return digest.digest()
+    if generation.conversation.session_id is not None:
+        digest.update(b"\0session" + _bytes(generation.conversation.session_id))
         return digest.digest()
     for item in generation.conversation.items:
         if isinstance(item, Message):

@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["sealed", "unsealed"]
 
-_SEAL: Final = "tw1."
+_SEAL: Final = "cw1."
 _MAX_UNSEALED: Final = 16_777_216
 
 

@@ -8,12 +8,15 @@ __all__ = ["Health", "ModelCard", "ModelList"]
 
 
 class ModelCard(Struct, kw_only=True):
-    """A model that can be asked."""
+    """A model that can be asked, for clients of OpenAI's API and of Anthropic's: the same time stands in it twice."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "callwright"
+    type: Literal["model"] = "model"
+    display_name: str
+    created_at: str
 
 
 class ModelList(Struct, kw_only=True):
@@ -21,6 +24,9 @@ class ModelList(Struct, kw_only=True):
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
+    has_more: bool = False
+    first_id: str | None = None
+    last_id: str | None = None
 
 
 class Health(Struct, kw_only=True):

@@ -206,11 +206,11 @@ class Keys:
         """What is left of the limits, by the name of each key that has some."""
         return {who.name: who.left() for _, who in self._callers if who.is_limited}
 
-    def caller(self, authorization: str | None) -> ApiKey:
-        """The key in an `Authorization` header. Raises `RequestError` (401)."""
+    def caller(self, authorization: str | None, api_key: str | None = None) -> ApiKey:
+        """The key in an `Authorization` header, or in Anthropic's `x-api-key`. Raises `RequestError` (401)."""
         if not self._callers:
             return NOBODY
-        scheme, _, key = (authorization or "").partition(" ")
+        scheme, _, key = (authorization or f"Bearer {api_key or ''}").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise _no_access(
                 "You didn't provide an API key. You need to provide your API key in an Authorization header using "

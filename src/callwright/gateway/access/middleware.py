@@ -67,7 +67,7 @@ class AccessMiddleware:
         headers = Headers(scope=scope)
         if not self._keys:
             self._refuse_strangers(headers)
-        who = self._keys.caller(headers.get("authorization"))
+        who = self._keys.caller(headers.get("authorization"), headers.get("x-api-key"))
         if (context := current()) is not None:
             context.caller = who.name
         asking(who)
@@ -101,6 +101,8 @@ class AccessMiddleware:
         context.failed(error)
         response = error_response(error)
         response.headers["x-request-id"] = context.id
+        if context.api == "anthropic":
+            response.headers["request-id"] = context.id
         await response(scope, receive, send)
 
     def _is_known(self, name: str) -> bool:

@@ -30,15 +30,17 @@ from callwright.gateway.http import (
     read_body,
 )
 from callwright.gateway.request_context import note
-from callwright.gateway.responses.compaction import compacted, kept_messages
+from callwright.gateway.responses.compaction import kept_messages
 from callwright.gateway.responses.service import PreparedResponse, ResponseService, new_id
-from callwright.gateway.server_tools.server_items import ServerItem
+from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.plan import build_generation_request, is_large
 from callwright.wire.responses.event_types import ResponseFailedEvent, ResponseStreamEvent
 from callwright.wire.responses.response import ApiDialect, response_usage
+from callwright.wire.responses.server_items import server_items
 from callwright.wire.responses.types import CompactedResponse, DeletedObject, InputTokens, Item
+from callwright.wire.server_events import Compacted
 from callwright.wire.sse import DONE, comment, named
 
 __all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "api_dialect_of", "event_bytes"]
@@ -246,9 +248,10 @@ class ResponsesEndpoint:
         usage: Usage | None = None
         async with aclosing(each(compacted(prepared.model, prepared.asked, date.today().isoformat()))) as events:
             async for event in events:
-                if isinstance(event, ServerItem):
+                if isinstance(event, Compacted):
                     kept = kept_messages([*prepared.history, *prepared.new])
-                    output = [*map(listed_item, kept), msgspec.to_builtins(event.item(new_id))]
+                    made = server_items(event, prepared.asked.offer.names, new_id)
+                    output = [*map(listed_item, kept), *msgspec.to_builtins(made)]
                 elif isinstance(event, Usage):
                     usage = event
         return CompactedResponse(

@@ -7,13 +7,17 @@ of requests and answers (`openapi_schemas`). Source of the form: OpenAPI 3.1.1, 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from msgspec import Struct
 
 import callwright
 from callwright.gateway.endpoints.conversations import NewConversation, NewItems, NewMetadata
 from callwright.gateway.openapi.schemas import JsonSchema, reference, schemas
+from callwright.gateway.request_context import Api
+from callwright.wire.anthropic.errors import AnthropicErrorResponse
+from callwright.wire.anthropic.event_types import MessageStreamEvent
+from callwright.wire.anthropic.types import MessagesRequest, MessagesResponse, TokenCount
 from callwright.wire.chat.types import ChatCompletion, ChatCompletionChunk, ChatRequestBody
 from callwright.wire.errors import ErrorResponse
 from callwright.wire.responses.event_types import ResponseStreamEvent
@@ -37,6 +41,7 @@ Endpoint: TypeAlias = tuple[str, str, Callable[..., Any]]
 _JSON: Final = "application/json"
 _TEXT: Final[JsonSchema] = {"type": "string"}
 _SCHEME: Final = "key"
+_OVERLOADED: Final = 529  # is Anthropic's own
 _ID: Final = {"id": "$response.body#/id"}
 _ITEM: Final = {"id": "$request.path.id", "item": "$response.body#/first_id"}
 _HEADERS: Final = {"x-request-id": {"description": "By which the log knows the request.", "schema": _TEXT}}
@@ -46,8 +51,8 @@ _PAGE: Final[Mapping[str, JsonSchema]] = {
     "after": _TEXT,
 }
 _DESCRIPTION: Final = (
-    "OpenAI's API over the models of this gateway. A request that fits its schema may still be refused for what no "
-    "schema says. `/v1/responses` is also served over WebSocket."
+    "OpenAI's and Anthropic's API over the models of this gateway. A request that fits its schema may still be refused "
+    "for what no schema says. `/v1/responses` is also served over WebSocket."
 )
 
 # Statuses of errors, by what an endpoint does.
@@ -60,7 +65,7 @@ _CONNECTS: Final = (424,)  # to MCP servers
 class _Told(Struct, frozen=True):
     """What nothing else says of an endpoint. `answer`: the type of it, or its media types. `gives`: where in the answer
     the parameters of other endpoints stand. `streams`: what the events of its stream may be. `is_open`: nobody needs a
-    key, and nobody is refused.
+    key, and nobody is refused. `api` is the one in whose form errors are told.
     """
 
     answer: type | tuple[str, ...]
@@ -71,12 +76,21 @@ class _Told(Struct, frozen=True):
     streams: tuple[type, ...] = ()
     may_be_empty: bool = False
     is_open: bool = False
+    api: Api = "openai"
 
 
 _TOLD: Final[Mapping[str, _Told]] = {
     "POST /v1/chat/completions": _Told(
         ChatCompletion, ChatRequestBody, (*_READS, *_ASKS), streams=(ChatCompletionChunk, ErrorResponse)
     ),
+    "POST /v1/messages": _Told(
+        MessagesResponse,
+        MessagesRequest,
+        (*_READS, 404, 500, 504, 529),
+        streams=get_args(MessageStreamEvent),
+        api="anthropic",
+    ),
+    "POST /v1/messages/count_tokens": _Told(TokenCount, MessagesRequest, (*_READS, *_FINDS), api="anthropic"),
     "POST /v1/responses": _Told(
         Response,
         ResponsesRequest,
@@ -172,8 +186,10 @@ def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bo
         good["links"] = _links(path, told.gives, routes)
     if told.is_open:
         return {"200": good, "503": {**good, "description": "The gateway is ending."}}
-    refusals = {*told.errors, 401 if has_keys else 403, 429, 500, 503}
-    return {"200": good, **{str(status): _error(status) for status in sorted(refusals)}}
+    ending = 529 if told.api == "anthropic" else 503
+    refusals = {*told.errors, 401 if has_keys else 403, 429, 500, ending}
+    form = AnthropicErrorResponse if told.api == "anthropic" else ErrorResponse
+    return {"200": good, **{str(status): _error(status, form) for status in sorted(refusals)}}
 
 
 def _event(types: Iterable[type]) -> JsonSchema:
@@ -187,9 +203,10 @@ def _event(types: Iterable[type]) -> JsonSchema:
     }
 
 
-def _error(status: int) -> JsonSchema:
-    content = {_JSON: {"schema": reference(ErrorResponse)}}
-    return {"description": HTTPStatus(status).phrase, "headers": _HEADERS, "content": content}
+def _error(status: int, form: type) -> JsonSchema:
+    content = {_JSON: {"schema": reference(form)}}
+    phrase = "Overloaded" if status == _OVERLOADED else HTTPStatus(status).phrase
+    return {"description": phrase, "headers": _HEADERS, "content": content}
 
 
 def _links(path: str, gives: Mapping[str, str], routes: Iterable[Endpoint]) -> JsonSchema:

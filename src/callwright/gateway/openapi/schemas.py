@@ -6,13 +6,15 @@ fields go together, are not told: what fits may still be refused, what does not 
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
 from callwright.gateway.endpoints.conversations import NewConversation, NewItems, NewMetadata
 from callwright.openai_format.tool_catalog import NamespaceFields
 from callwright.openai_format.tools import CustomFields, FunctionFields
+from callwright.wire.anthropic.event_types import MessageStreamEvent
+from callwright.wire.anthropic.types import MessagesRequest, MessagesResponse, TokenCount
 from callwright.wire.chat.types import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -45,6 +47,7 @@ _NAMESPACE: Final = "namespace"
 _ANSWERS: Final = (
     *(ErrorResponse, ChatCompletion, ChatCompletionChunk, Response, ResponseStreamEvent, InputTokens),
     *(CompactedResponse, Conversation, ItemList, Item, DeletedObject, ModelCard, ModelList, Health),
+    *(MessagesResponse, TokenCount, *get_args(MessageStreamEvent)),
 )
 _BASES: Final = (ChatCompletionMessageToolCall, OutputItem, ResponseStreamEvent)
 # What the names of some types begin with in the document: modules have types that are named alike.
@@ -53,6 +56,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[type, ...]], ...]] = (
     ("", (FunctionFields, CustomFields, NamespaceFields)),
     ("", (NewConversation, NewItems, NewMetadata)),
     ("Chat", (ChatRequestBody,)),
+    ("Messages", (MessagesRequest,)),
     ("Responses", (ResponsesRequest,)),
     ("Input", tuple(BY_TYPE.values())),
 )

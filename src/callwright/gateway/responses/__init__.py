@@ -1,1 +1,1 @@
-"""What the Responses API adds to a turn: state, compaction, the answer as it is stored."""
+"""What the Responses API adds to a turn: its state, and the answer as it is stored."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -22,11 +23,10 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, off_loop
 from callwright.gateway.request_context import note_dropped
-from callwright.gateway.responses.compaction import compacted
+from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.server_tools.mcp_calls import McpCalls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
-from callwright.gateway.server_tools.server_items import ServerItem, TurnEvent, TurnEvents
 from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.gateway.store.store import Store, StoredResponse, StoreError
 from callwright.turn.model import Model
@@ -34,11 +34,11 @@ from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED
 from callwright.wire.errors import error_body
+from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.mcp import read_mcp_tools, shown_mcp
 from callwright.wire.responses.request import (
-    ParsedRequest,
     ResponsesRequest,
     decode_request,
     read_request,
@@ -46,6 +46,7 @@ from callwright.wire.responses.request import (
 )
 from callwright.wire.responses.response import ApiDialect, ResponseWriter, response_object
 from callwright.wire.responses.types import Response
+from callwright.wire.server_events import TurnEvent, TurnEvents
 
 __all__ = ["ConnectionCache", "PreparedResponse", "ResponseService", "new_id", "with_ids"]
 
@@ -124,8 +125,6 @@ class PreparedResponse(Struct):
         if isinstance(event, Usage):
             self.usage = event
             return []
-        if isinstance(event, ServerItem):
-            return self.writer.add(event.item(new_id), event.steps, **event.empty)
         if isinstance(event, Problem):
             self.problems.append(event)
         return self.writer.event(event)
@@ -211,8 +210,9 @@ class ResponseService:
         events: TurnEvents
         if prepared.servers or asked.offer.search == "server":
             mcp = McpCalls(asked, prepared.servers, prepared.request.max_tool_calls)
+            call_id = partial(new_id, "mcp")
             events = run_server_tools(
-                prepared.model, asked, mcp, new_id=new_id, today=today, streamed=streamed, truncates=truncates
+                prepared.model, asked, mcp, new_id=call_id, today=today, streamed=streamed, truncates=truncates
             )
         else:  # no tool runs on the server
             events = with_truncation(

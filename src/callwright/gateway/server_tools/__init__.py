@@ -1,1 +1,1 @@
-"""Tools that the gateway runs itself within a turn, whichever API asked: tool search, tools of MCP servers."""
+"""What the gateway does itself within a turn, whichever API asked: tools that it runs, truncation, compaction."""

@@ -1,4 +1,4 @@
-"""MCP tool calls within one response: which need approval, and what comes of those that run."""
+"""MCP tool calls within one turn: which need approval, and what comes of those that run."""
 
 import asyncio
 import time
@@ -17,27 +17,21 @@ from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.gateway.http import cancel_quietly
 from callwright.gateway.request_context import current
 from callwright.gateway.server_tools.mcp_servers import OpenServer
-from callwright.gateway.server_tools.server_items import ServerItem
-from callwright.wire.responses.event_types import (
-    ResponseMcpListToolsCompletedEvent,
-    ResponseMcpListToolsInProgressEvent,
-)
-from callwright.wire.responses.mcp import McpEnded, call_words, tool_failure, wrong_call
-from callwright.wire.responses.output_types import McpApprovalRequest, McpListTools
-from callwright.wire.responses.request import ParsedRequest
+from callwright.wire.parsed_request import ParsedRequest
+from callwright.wire.server_events import McpEnded, McpListed
+from callwright.wire.server_words import call_words, tool_failure, wrong_call
 
 __all__ = ["McpCalls", "PendingMcpCall"]
 
 _PARALLEL: Final = 8
-_LISTED: Final = (ResponseMcpListToolsInProgressEvent, ResponseMcpListToolsCompletedEvent)
 _TOO_MANY: Final = "This call was not run: the request allows no more calls of tools. Answer with what you have."
 _NOT_ALLOWED: Final = "This call was not run: the request does not allow this tool now."
 Outcomes: TypeAlias = Callable[["PendingMcpCall"], Awaitable[McpEnded]]
 
 
 class PendingMcpCall(Struct):
-    """A call of an MCP tool. `name` is as the model knows it, `id` is its item's. `request_id`: the approved request
-    for it.
+    """A call of an MCP tool. `name` is as the model knows it, `id` as the client does. `request_id`: the approved
+    request for it.
     """
 
     index: int
@@ -54,14 +48,14 @@ class PendingMcpCall(Struct):
         return call_words(self.ended.output, self.ended.error)
 
     def items(self) -> tuple[Item, Item]:
-        """The call and its output, as the model is shown them now and, read from the response's item, in every later
+        """The call and its output, as the model is shown them now and, read from the answer, in every later
         turn.
         """
         return Call(self.name, self.arguments, id=self.id), CallOutput(self.id, (TextPart(self.words),))
 
 
 class McpCalls:
-    """The MCP tools of one response, of which `most` calls are run; None for any number."""
+    """The MCP tools of one turn, of which `most` calls are run; None for any number."""
 
     def __init__(self, asked: ParsedRequest, servers: Mapping[str, OpenServer], most: int | None) -> None:
         self._asked = asked
@@ -82,10 +76,10 @@ class McpCalls:
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
-    def lists(self) -> list[ServerItem]:
-        """The tools of each server as an item, unless an earlier response has listed them."""
+    def lists(self) -> list[McpListed]:
+        """The tools of each server, unless an earlier answer has listed them."""
         return [
-            ServerItem("mcpl", McpListTools(server_label=label, tools=opened.server.tools), _LISTED, {"tools": []})
+            McpListed(label, opened.server.tools)
             for label, opened in self._servers.items()
             if label not in self._asked.listed
         ]
@@ -97,13 +91,6 @@ class McpCalls:
     def holds(self, call: PendingMcpCall) -> bool:
         """Whether a call is valid, so that it could run."""
         return isinstance(self._checked(call), ReadyCall)
-
-    def request(self, call: PendingMcpCall) -> ServerItem:
-        """The item that asks for approval of a call."""
-        tool = self._asked.offer.names.client(call.name)
-        return ServerItem(
-            "mcpr", McpApprovalRequest(server_label=tool.namespace, name=tool.name, arguments=call.arguments)
-        )
 
     @asynccontextmanager
     async def running(self, calls: Sequence[PendingMcpCall]) -> AsyncGenerator[Outcomes, None]:

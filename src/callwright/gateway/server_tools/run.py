@@ -1,8 +1,8 @@
-"""A turn of the Responses API in which the server runs tools itself: tool search, and tools of MCP servers.
+"""A turn in which the gateway runs tools itself: tool search, and tools of MCP servers.
 
 The model is asked, its calls of these tools are run, and it is asked again with their outputs, until it answers or
-calls a tool of the client. Output items do not interleave: what the model writes behind a call that runs here follows
-when that call has its output.
+calls a tool of the client. Nothing interleaves: what the model writes behind a call that runs here follows when that
+call has its output.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -26,18 +26,17 @@ from callwright.events import (
     Usage,
 )
 from callwright.gateway.server_tools.mcp_calls import McpCalls, PendingMcpCall
-from callwright.gateway.server_tools.server_items import ServerItem, TurnEvents
 from callwright.gateway.server_tools.tool_search import Search
 from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.turn.model import Model
-from callwright.wire.responses.mcp import McpEnded, McpStarted
-from callwright.wire.responses.request import ParsedRequest
+from callwright.wire.parsed_request import ParsedRequest
+from callwright.wire.server_events import McpApprovalAsked, McpStarted, ServerEvent, TurnEvents
 
 __all__ = ["run_server_tools"]
 
 _MAX_SEARCHES: Final = 8
 _MAX_ROUNDS: Final = 24
-_Now: TypeAlias = Event | ServerItem | McpStarted
+_Now: TypeAlias = Event | ServerEvent
 _Out: TypeAlias = _Now | PendingMcpCall  # a call stands where its output belongs
 
 
@@ -46,20 +45,20 @@ async def run_server_tools(
     asked: ParsedRequest,
     mcp: McpCalls,
     *,
-    new_id: Callable[[str], str],
+    new_id: Callable[[], str],
     today: str,
     streamed: bool,
     truncates: bool,
 ) -> TurnEvents:
-    """The events of a turn.
+    """The events of a turn. `new_id` makes the ids of the calls that are run here.
 
     If the model calls a tool of the client, or a call needs approval, its other calls are run all the same, and the
-    response ends.
+    turn ends.
     """
     if listed := mcp.lists():
         yield listed
     approved = [
-        PendingMcpCall(index, new_id("mcp"), call.name, call.arguments, request_id)
+        PendingMcpCall(index, new_id(), call.name, call.arguments, request_id)
         for index, (request_id, call) in enumerate(asked.approved.items())
         if call.name in mcp
     ]
@@ -92,7 +91,7 @@ async def run_server_tools(
                 yield [out]
         made = [Search(asked, arguments) for arguments in turn.searches]
         for search in made:
-            yield search.output()
+            yield [search.event]
         searches += len(made)
         if turn.is_over or is_last or ended.reason in ("length", "content_filter"):
             yield [Finished("stop") if is_last and not turn.is_over else ended]
@@ -104,6 +103,7 @@ async def run_server_tools(
             conversation,
             items=tuple(items),
             tools=asked.offer.tools,
+            shown_tools=conversation.shown_tools or asked.conversation.tools,  # the schemas found stand in the outputs
             tool_choice="auto",
             allowed_tools=None if asked.frees else conversation.allowed_tools,
         )
@@ -118,7 +118,7 @@ class _ModelRound:
     on, held back for its output.
     """
 
-    def __init__(self, asked: ParsedRequest, mcp: McpCalls, new_id: Callable[[str], str]) -> None:
+    def __init__(self, asked: ParsedRequest, mcp: McpCalls, new_id: Callable[[], str]) -> None:
         self.calls: list[PendingMcpCall] = []
         self.searches: list[str] = []
         self.held: list[_Out] = []
@@ -133,11 +133,11 @@ class _ModelRound:
 
     @property
     def is_over(self) -> bool:
-        """Whether the response ends with this turn."""
+        """Whether the answer ends with this turn of the model."""
         return self._is_over or not (self.calls or self.searches)
 
     def said(self) -> list[Item]:
-        """What the model wrote and the outputs of its calls, as a later turn reads them from the response's items."""
+        """What the model wrote and the outputs of its calls, as a later turn reads them from the answer."""
         items: list[Item] = []
         for kind, group in groupby(self._said, type):
             text = ""
@@ -166,7 +166,7 @@ class _ModelRound:
                 self._said.append(event)
             case CallStarted(index, name) if name in self._mcp:
                 self._open, self._pieces = index, []
-                self._call = call = PendingMcpCall(index, self._new_id("mcp"), name)
+                self._call = call = PendingMcpCall(index, self._new_id(), name)
                 return [] if self._mcp.may_wait(name) else [McpStarted(index, call.id, name)]
             case CallStarted(index, name) if self._searches_here and name == SEARCH_TOOL.name:
                 self._open, self._pieces, self._call = index, [], None
@@ -195,7 +195,7 @@ class _ModelRound:
             return [] if waits else [event]
         if waits and self._mcp.holds(call):
             self._is_over = True
-            return [self._mcp.request(call)]
+            return [McpApprovalAsked(call.name, arguments)]
         self.calls.append(call)
         self._said.append(call)
         return _whole(call) if waits else [event, call]
@@ -211,9 +211,7 @@ def _whole(call: PendingMcpCall) -> list[_Out]:
     ]
 
 
-async def _answered(
-    mcp: McpCalls, calls: Sequence[PendingMcpCall], held: Sequence[_Out]
-) -> AsyncGenerator[_Now | McpEnded, None]:
+async def _answered(mcp: McpCalls, calls: Sequence[PendingMcpCall], held: Sequence[_Out]) -> AsyncGenerator[_Now, None]:
     """What was held back, while the calls run, with each output in its place."""
     if not held:
         return

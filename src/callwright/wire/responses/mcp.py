@@ -1,59 +1,24 @@
-"""MCP tools of the Responses API: what a request says of a server, and the shapes of its items.
+"""MCP tools of the Responses API: what a request says of a server.
 
-Nothing here contacts a server: which tools it has comes in as `McpServer`. Source of the shapes: OpenAI's types of the
-Responses API (`Mcp`, `McpCall`, `McpListTools`, `McpToolCallError`).
+Nothing here contacts a server: which tools it has comes in as `McpServer`. Source of the shape: OpenAI's type `Mcp` of
+the Responses API.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
-from callwright.conversation import JsonObject
 from callwright.errors import RequestError
 from callwright.openai_format.errors import missing, type_error
 from callwright.openai_format.mcp_tools import AskedServer
-from callwright.tolerant_json.codec import encode
 
-__all__ = [
-    "NOT_OFFERED",
-    "McpEnded",
-    "McpStarted",
-    "call_words",
-    "read_mcp_tools",
-    "rejected_words",
-    "shown_mcp",
-    "tool_failure",
-    "wrong_call",
-]
+__all__ = ["read_mcp_tools", "shown_mcp"]
 
-NOT_OFFERED: Final = "This call was not run: the request does not offer its server any more."
-_REJECTED: Final = "The user did not approve this call; it was not run."
 _LABEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUPPORTED: Final = {"tools[].require_approval": ("always", "never")}
-_INVALID_PARAMS: Final = -32602  # of JSON-RPC
 _REDACTED: Final = "<redacted>"
-
-
-class McpStarted(Struct, frozen=True):
-    """A call of an MCP tool begins; its arguments follow as those of any call. `id` is that of its item."""
-
-    index: int
-    id: str
-    name: str  # as the model knows it
-    approval_request_id: str | None = None
-
-
-class McpEnded(Struct, frozen=True):
-    """A call of an MCP tool was answered, or has failed."""
-
-    output: str | None
-    error: JsonObject | None = None
-
-
-# --- requests ---
 
 
 def read_mcp_tools(tools: Sequence[Mapping[str, Any]]) -> list[AskedServer]:
@@ -104,35 +69,3 @@ def shown_mcp(tool: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(shown.get("headers"), Mapping):
         shown["headers"] = dict.fromkeys(shown["headers"], _REDACTED)
     return shown
-
-
-# --- outcomes ---
-
-
-_Error: TypeAlias = dict[str, Any]
-
-
-def tool_failure(words: str) -> _Error:
-    """The error of a call that its tool or its server failed."""
-    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": words}]}
-
-
-def wrong_call(words: str) -> _Error:
-    """The error of a call that was not run."""
-    return {"type": "mcp_protocol_error", "code": _INVALID_PARAMS, "message": words}
-
-
-def call_words(output: str | None, error: Any) -> str:
-    """What the model reads of a call, from the fields of its item."""
-    if error is None:
-        return output or ""
-    if isinstance(error, Mapping):
-        content = error.get("content")
-        texts = [str(part.get("text")) for part in content or () if isinstance(part, Mapping) and part.get("text")]
-        error = error.get("message") or "\n".join(texts) or encode(error).decode()
-    return f"Error: {error if isinstance(error, str) else encode(error).decode()}"
-
-
-def rejected_words(reason: str | None) -> str:
-    """What the model reads of a call that a person did not approve."""
-    return f"{_REJECTED} {reason}" if reason else _REJECTED

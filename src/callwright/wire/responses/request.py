@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from callwright.calls.history import drop_unreadable_calls
-from callwright.conversation import Call, Conversation, Message, NamedTool, TextPart, ToolChoice
+from callwright.conversation import Conversation, Message, NamedTool, TextPart, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
@@ -14,12 +14,13 @@ from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 from callwright.wire.pairing import paired
+from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.metadata import check_metadata
 
-__all__ = ["ParsedRequest", "ResponsesRequest", "decode_request", "read_request", "unknown_fields"]
+__all__ = ["ResponsesRequest", "decode_request", "read_request", "unknown_fields"]
 
 
 class _Reasoning(msgspec.Struct):
@@ -107,23 +108,6 @@ _HANDED_ON: Final = (
 _OF_MESSAGES: Final = ("type", "stream_id", "generate")
 
 
-class ParsedRequest(msgspec.Struct, frozen=True):
-    """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.
-
-    `compacts`: it is asked to compact the conversation instead of going on with it. `approved` are calls of MCP tools
-    that are to be run first, by the id of their request; `listed` the labels of the servers whose tools were told.
-    `frees`: which tools are allowed counts for the first turn only.
-    """
-
-    conversation: Conversation
-    offer: ToolCatalog
-    fields: dict[str, Any]
-    compacts: bool = False
-    approved: Mapping[str, Call] = {}
-    listed: frozenset[str] = frozenset()
-    frees: bool = False
-
-
 def decode_request(given: object) -> ResponsesRequest:
     """The fields of a request, each of its type and within its bounds. Raises `RequestError`."""
     if isinstance(given, Mapping):
@@ -209,6 +193,7 @@ def read_request(
         raise missing("input")
     offer = ToolCatalog(servers)
     offer.add(request.tools)
+    begun = offer.tools
     reader = InputItemReader(offer)
     reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
@@ -216,6 +201,7 @@ def read_request(
     else:
         reader.read(request.input or (), "input")
     reader.finish()
+    found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
     items = drop_unreadable_calls(paired(reader.found, mend=mend))
     if request.instructions:
         items = (Message("system", (TextPart(request.instructions),)), *items)
@@ -225,6 +211,7 @@ def read_request(
     conversation = Conversation(
         items=items,
         tools=offer.tools,
+        shown_tools=tuple(tool for tool in offer.tools if tool not in found) if found else None,
         tool_choice=choice,
         allowed_tools=_allowed(wanted, offer),
         parallel_tool_calls=request.parallel_tool_calls is not False,

@@ -27,17 +27,17 @@ from callwright.events import (
 )
 from callwright.openai_format.tool_names import ToolNames
 from callwright.wire.responses.event_types import (
-    ItemEvent,
     ResponseCompletedEvent,
     ResponseCreatedEvent,
     ResponseFailedEvent,
     ResponseIncompleteEvent,
     ResponseInProgressEvent,
+    ResponseMcpListToolsCompletedEvent,
+    ResponseMcpListToolsInProgressEvent,
     ResponseOutputItemAddedEvent,
     ResponseOutputItemDoneEvent,
     ResponseStreamEvent,
 )
-from callwright.wire.responses.mcp import McpEnded, McpStarted
 from callwright.wire.responses.output_items import (
     OpenCustomCall,
     OpenFunctionCall,
@@ -49,8 +49,9 @@ from callwright.wire.responses.output_items import (
     Status,
     WholeCall,
 )
-from callwright.wire.responses.output_types import OutputItem
+from callwright.wire.responses.output_types import McpListTools, OutputItem
 from callwright.wire.responses.request import ResponsesRequest
+from callwright.wire.responses.server_items import server_items
 from callwright.wire.responses.types import (
     InputTokensDetails,
     OutputTokensDetails,
@@ -61,6 +62,15 @@ from callwright.wire.responses.types import (
     ResponseReasoning,
     ResponseTextConfig,
     ResponseUsage,
+)
+from callwright.wire.server_events import (
+    Compacted,
+    McpApprovalAsked,
+    McpEnded,
+    McpListed,
+    McpStarted,
+    ServerEvent,
+    ToolsSearched,
 )
 
 __all__ = ["ApiDialect", "ResponseWriter", "response_object", "response_usage"]
@@ -189,12 +199,12 @@ class ResponseWriter:
         """An event without news."""
         return ResponseInProgressEvent(response=structs.replace(self.response, output=[]))
 
-    def event(self, event: Event | McpStarted | McpEnded) -> list[ResponseStreamEvent]:
-        """The events for an event of the turn, or for a call that is run here."""
+    def event(self, event: Event | ServerEvent) -> list[ResponseStreamEvent]:
+        """The events for an event of the turn."""
         self._write(event)
         return self._taken()
 
-    def _write(self, event: Event | McpStarted | McpEnded) -> None:
+    def _write(self, event: Event | ServerEvent) -> None:
         match event:
             case ContentDelta() | ReasoningDelta() | RefusalDelta() | AnnotationsDelta() if isinstance(
                 self._open, _CALLS
@@ -233,24 +243,15 @@ class ResponseWriter:
             case CallEnded(_, complete):
                 self._close("completed" if complete else "abandoned")
                 self._catch_up()
+            case McpListed() | McpApprovalAsked() | ToolsSearched() | Compacted():
+                for item in server_items(event, self._names, self._new_id):
+                    self._add(item)
             case Finished(reason):
                 self._reason = reason
             case Markup() | Problem():
                 pass
             case _:
                 assert_never(event)
-
-    def add(self, item: OutputItem, steps: Sequence[type[ItemEvent]] = (), **empty: Any) -> list[ResponseStreamEvent]:
-        """A whole item that no model wrote; `steps` are the events between its begin, where it has the fields of
-        `empty`, and its end.
-        """
-        index = self._next()
-        self._emit(ResponseOutputItemAddedEvent(output_index=index, item=structs.replace(item, **empty)))
-        for step in steps:
-            self._emit(step(item_id=item.id, output_index=index))
-        self._emit(ResponseOutputItemDoneEvent(output_index=index, item=item))
-        self.response.output.append(item)
-        return self._taken()
 
     def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseStreamEvent]:
         """The turn is over: what ends the open item, and the response."""
@@ -339,6 +340,18 @@ class ResponseWriter:
         id_ = given if given and len(given) <= _MAX_CALL_ID and given not in self._taken_ids else self._new_id("call")
         self._taken_ids.add(id_)
         return id_
+
+    def _add(self, item: OutputItem) -> None:
+        """A whole item that no model wrote. A list of tools begins empty, and says when it is whole."""
+        index = self._next()
+        lists = isinstance(item, McpListTools)
+        begun = structs.replace(item, tools=[]) if lists else item
+        self._emit(ResponseOutputItemAddedEvent(output_index=index, item=begun))
+        if lists:
+            self._emit(ResponseMcpListToolsInProgressEvent(item_id=item.id, output_index=index))
+            self._emit(ResponseMcpListToolsCompletedEvent(item_id=item.id, output_index=index))
+        self._emit(ResponseOutputItemDoneEvent(output_index=index, item=item))
+        self.response.output.append(item)
 
     def _catch_up(self) -> None:
         """Write what came while a call was open."""

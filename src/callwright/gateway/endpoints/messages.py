@@ -1,0 +1,249 @@
+"""`POST /v1/messages`: Anthropic's Messages API. One request, one turn, nothing kept."""
+
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import date
+from functools import partial
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from callwright.aio import AsyncStream
+from callwright.bounds import Bounds
+from callwright.collector import settled
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Problem, Usage
+from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.http import (
+    LARGE,
+    OUR_FAULT,
+    PROBLEMS_HEADER,
+    EventStream,
+    PeekedStream,
+    cancel_on_disconnect,
+    json_response,
+    off_loop,
+    problems_told,
+    read_body,
+)
+from callwright.gateway.request_context import current, note_dropped
+from callwright.gateway.server_tools.mcp_calls import McpCalls
+from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
+from callwright.gateway.server_tools.run import run_server_tools
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
+from callwright.wire.anthropic.context_edits import estimated_tokens
+from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
+from callwright.wire.anthropic.response import MessageWriter
+from callwright.wire.anthropic.tools import read_servers
+from callwright.wire.anthropic.types import MessagesRequest, TokenCount
+from callwright.wire.body import decoded
+from callwright.wire.context_window import read_overflow
+from callwright.wire.server_events import TurnEvent, TurnEvents
+from callwright.wire.sse import comment
+
+__all__ = ["MessagesEndpoint"]
+
+log = logging.getLogger("callwright.gateway")
+# Claude Code sends one for each session: its requests go to the server that has its prompt in the cache.
+_SESSION: Final = "x-claude-code-session-id"
+_BETAS: Final = "anthropic-beta"
+_MOST_SESSION: Final = 256
+
+
+class _Prepared(msgspec.Struct):
+    """A checked request, ready to run."""
+
+    request: MessagesRequest
+    parsed: ParsedMessages
+    model: Model
+    servers: Mapping[str, OpenServer]
+
+    @property
+    def input_tokens(self) -> int:
+        """About how many tokens the prompt has."""
+        conversation = self.parsed.asked.conversation
+        return estimated_tokens(conversation.items, conversation.tools)
+
+
+class MessagesEndpoint:
+    """Answers requests of the Messages API."""
+
+    def __init__(
+        self, find_model: Callable[[str], Model], servers: McpServers, server: ServerConfig, bounds: Bounds
+    ) -> None:
+        self._find_model = find_model
+        self._servers = servers
+        self._server = server
+        self._bounds = bounds
+
+    async def create(self, request: Request) -> Response:
+        """A message, streamed or whole."""
+        prepared = await self._prepared(request)
+        parsed = prepared.parsed
+        # a stop sequence ends the turn before the model does, so there must be something to break off
+        streams = parsed.stream or bool(parsed.stop_sequences)
+        events = _clamped(prepared, streamed=streams)
+        writer = _writer(prepared)
+        if not parsed.stream:
+            return await cancel_on_disconnect(request.receive, _whole(writer, events))
+        peeked = PeekedStream(events)
+        await peeked.begin(request.receive, self._server.heartbeat_s)
+        return EventStream(_stream(writer, peeked), writer.heartbeat, self._server.heartbeat_s, self._server.stall_s)
+
+    async def count_tokens(self, request: Request) -> Response:
+        """About how many tokens a request has, counted as the usage of an answer is estimated."""
+        prepared = await self._prepared(request, counts=True)
+        return json_response(TokenCount(prepared.input_tokens))
+
+    async def _prepared(self, request: Request, *, counts: bool = False) -> _Prepared:
+        """A request that is checked. Raises `RequestError`."""
+        body = await read_body(request, self._server.max_body_bytes)
+        slow = len(body) > LARGE
+        given = await off_loop(lambda: decoded(body, self._bounds), slow=slow)
+        message = decode_request(given, counts=counts)
+        assert isinstance(given, Mapping)
+        model = self._find_model(message.model)
+        opened = await self._servers.opened(read_servers(message.mcp_servers, message.tools))
+        known = {name: one.server for name, one in opened.items()}
+        betas = request.headers.get(_BETAS, "")
+        parsed = await off_loop(lambda: read_request(message, given, known, betas), slow=slow)
+        return _Prepared(message, _passed(parsed, model, request.headers.get(_SESSION)), model, opened)
+
+
+def _passed(parsed: ParsedMessages, model: Model, session: str | None) -> ParsedMessages:
+    """A request as its model's server may get it; the context that runs notes what does not pass."""
+    asked = parsed.asked
+    fields, dropped = model.passes.fields_passed(asked.fields)
+    items, inside = model.passes.items_passed(asked.conversation.items)
+    note_dropped(parsed.dropped | dropped | inside)
+    conversation = msgspec.structs.replace(
+        asked.conversation, items=items, session_id=session[:_MOST_SESSION] if session else None
+    )
+    return msgspec.structs.replace(
+        parsed, asked=msgspec.structs.replace(asked, conversation=conversation, fields=fields)
+    )
+
+
+def _writer(prepared: _Prepared) -> MessageWriter:
+    parsed = prepared.parsed
+    return MessageWriter(
+        id_=_new_id("msg"),
+        model=prepared.request.model,
+        names=parsed.asked.offer.names,
+        new_id=_new_id,
+        input_tokens=prepared.input_tokens,
+        thinking=parsed.thinking,
+        stop_sequences=parsed.stop_sequences,
+        edits=parsed.edits,
+    )
+
+
+async def _clamped(prepared: _Prepared, *, streamed: bool) -> TurnEvents:
+    """The events of the turn. Where the prompt fits and the answer may not be as long as the request allows, it may be
+    as long as the window: clients ask for more than any local model has.
+    """
+    try:
+        async with aclosing(_events(prepared, prepared.parsed, streamed=streamed)) as events:
+            async for batch in events:
+                yield batch
+        return
+    except RequestError as error:
+        clamped = _with_room(prepared.parsed, error)
+        if clamped is None:
+            raise
+    async with aclosing(_events(prepared, clamped, streamed=streamed)) as events:
+        async for batch in events:
+            yield batch
+
+
+def _with_room(parsed: ParsedMessages, error: RequestError) -> ParsedMessages | None:
+    """The request with an answer as long as the window allows; None if that is not what was wrong."""
+    if error.code != "context_length_exceeded":
+        return None
+    found = read_overflow(error.message)
+    room = found.room() if found is not None else None
+    asked = parsed.asked
+    if room is None or room >= asked.fields.get("max_tokens", 0):
+        return None
+    fields = {**asked.fields, "max_tokens": room}
+    return msgspec.structs.replace(parsed, asked=msgspec.structs.replace(asked, fields=fields))
+
+
+def _events(prepared: _Prepared, parsed: ParsedMessages, *, streamed: bool) -> TurnEvents:
+    asked, today = parsed.asked, date.today().isoformat()
+    if prepared.servers or asked.offer.search == "server":
+        mcp = McpCalls(asked, prepared.servers, None)
+        return run_server_tools(
+            prepared.model,
+            asked,
+            mcp,
+            new_id=partial(_new_id, "mcptoolu"),
+            today=today,
+            streamed=streamed,
+            truncates=False,
+        )
+    return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed)
+
+
+async def _whole(writer: MessageWriter, events: TurnEvents) -> Response:
+    kept: list[TurnEvent] = []
+    usage: Usage | None = None
+    problems: list[Problem] = []
+    async with aclosing(events):
+        async for batch in events:
+            for event in batch:
+                if isinstance(event, Usage):
+                    usage = event
+                else:
+                    kept.append(event)
+    for event in settled(kept):
+        if isinstance(event, Problem):
+            problems.append(event)
+        assert not isinstance(event, Usage)
+        writer.event(event)
+    writer.finish(usage)
+    told = problems_told(problems)
+    return json_response(writer.message, headers={PROBLEMS_HEADER: told} if told else None)
+
+
+async def _stream(writer: MessageWriter, events: AsyncStream[Sequence[TurnEvent]]) -> AsyncGenerator[list[bytes], None]:
+    """The events of a turn. A failure becomes the last of them."""
+    usage: Usage | None = None
+    problems: list[Problem] = []
+    context = current()
+    request_id = context.id if context is not None else None
+    yield [writer.begin()]
+    try:
+        async with aclosing(events):
+            async for batch in events:
+                written: list[bytes] = []
+                for event in batch:
+                    if isinstance(event, Usage):
+                        usage = event
+                        continue
+                    if isinstance(event, Problem):
+                        problems.append(event)
+                    written += writer.event(event)
+                if written:
+                    yield written
+                if writer.hit is not None:
+                    break
+        ending = writer.finish(usage)
+        if problems:
+            ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}"))
+        yield ending
+    except (RequestError, UpstreamError) as error:
+        log.debug("stream failed: %.500r", str(error))
+        yield [writer.fail(error, request_id)]
+    except Exception:
+        log.exception("stream failed")
+        yield [writer.fail(OUR_FAULT, request_id)]
+
+
+def _new_id(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_hex(12)}"

@@ -1,0 +1,1 @@
+"""Anthropic's Messages API: requests, answers and streams of `POST /v1/messages`."""

@@ -1,0 +1,298 @@
+"""Messages of Anthropic's API as a conversation, block by block.
+
+Blocks that mean nothing here are left out of the prompt and named, never refused; calls and results are paired by their
+ids, later. Each message reads the same whatever follows it, so that the prompt of a later request begins as this one's.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from callwright.calls.tool_search import SEARCH_TOOL, found_schemas, found_text, search_id
+from callwright.conversation import Call, CallOutput, FunctionTool, Item, MediaPart, Message, Part, Reasoning, TextPart
+from callwright.openai_format.errors import missing, wrong_type
+from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.tolerant_json.codec import encode
+from callwright.wire.anthropic.media import document_parts, image_part, search_result_parts, text_of
+from callwright.wire.anthropic.tools import find_tool
+from callwright.wire.anthropic.types import MessageParam
+from callwright.wire.pairing import Found
+from callwright.wire.sealed import unsealed
+from callwright.wire.server_words import call_words, tool_failure
+
+__all__ = ["MessageReader"]
+
+# With it Claude Code's first system block begins. It differs from conversation to conversation, and would part prompts
+# that are the same otherwise.
+_BILLING: Final = "x-anthropic-billing-header:"
+# How Claude Code sends back an input that was no JSON.
+_UNPARSED: Final = "__unparsedToolInput"
+_ERROR: Final = "Error: "
+_UNTIL_USER: Final = "next_user_message"
+
+
+class MessageReader:
+    """Reads messages in order: `found` are the items of the conversation, `dropped` the types of blocks that were left
+    out. `removed` are the flat names of tools that may not be called any more.
+
+    Tools that a message refers to are shown by the catalogue from then on, and their schemas stand where it does.
+    """
+
+    def __init__(self, catalog: ToolCatalog) -> None:
+        self.found: list[Found] = []
+        self.dropped: set[str] = set()
+        self.removed: set[str] = set()
+        self._catalog = catalog
+        self._searches: dict[str, str] = {}  # ids of searches that ran here, as the model is shown them
+
+    def read_system(self, given: str | Sequence[Mapping[str, Any]] | None) -> None:
+        """The instructions before all messages. Raises `RequestError`."""
+        if isinstance(given, str):
+            texts = [given]
+        else:
+            texts = [text_of(block, f"system[{number}]") for number, block in enumerate(given or ())]
+        told = _joined([TextPart(text) for text in texts if not text.startswith(_BILLING)])
+        if told:
+            self.found.append(Found(Message("system", told), "system"))
+
+    def read(self, messages: Sequence[MessageParam]) -> None:
+        """More messages. Raises `RequestError` that names the field."""
+        last_user = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)
+        for number, message in enumerate(messages):
+            path = f"messages[{number}]"
+            match message.role:
+                case "user":
+                    self._user(_blocks(message), path)
+                case "assistant":
+                    self._assistant(_blocks(message), path)
+                case "system":
+                    if not (message.clear_at == _UNTIL_USER and number < last_user):
+                        self._system(_blocks(message), path, is_first=number == 0)
+
+    # --- by role ---
+
+    def _user(self, blocks: Sequence[Mapping[str, Any]], path: str) -> None:
+        parts: list[Part] = []
+        for number, block in enumerate(blocks):
+            at = f"{path}.content[{number}]"
+            if _kind(block, at) == "tool_result":
+                id_ = text_of(block, at, "tool_use_id")
+                self._add(CallOutput(id_, self._result(block, at)), at)
+            else:
+                parts += self._parts(block, at)
+        said = _joined(parts)
+        if not said:
+            return
+        last = self.found[-1].item if self.found else None
+        if isinstance(last, Message) and last.role == "user":  # messages of one role that follow each other are one
+            self.found[-1] = Found(Message("user", _joined([*last.parts, *said])), self.found[-1].path)
+        else:
+            self._add(Message("user", said), path)
+
+    def _assistant(self, blocks: Sequence[Mapping[str, Any]], path: str) -> None:
+        texts: list[Part] = []
+
+        def say() -> None:
+            if parts := _joined(texts):
+                self._add(Message("assistant", parts), path)
+            texts.clear()
+
+        for number, block in enumerate(blocks):
+            at = f"{path}.content[{number}]"
+            kind = _kind(block, at)
+            if kind == "text":
+                texts.append(TextPart(text_of(block, at)))
+                continue
+            say()
+            match kind:
+                case "thinking":
+                    self._thought(block)
+                case "tool_use":
+                    name = self._catalog.names.flat(text_of(block, at, "name"))
+                    self._add(Call(name, _arguments(block, at), id=text_of(block, at, "id")), at)
+                case "mcp_tool_use":
+                    flat = self._catalog.names.flat(text_of(block, at, "name"), text_of(block, at, "server_name"))
+                    self._add(Call(flat, _arguments(block, at), id=text_of(block, at, "id")), at)
+                case "mcp_tool_result":
+                    told = "".join(part.text for part in self._result(block, at) if isinstance(part, TextPart))
+                    error = tool_failure(told) if block.get("is_error") is True else None
+                    words = call_words(told, error)
+                    self._add(CallOutput(text_of(block, at, "tool_use_id"), (TextPart(words),)), at)
+                case "server_tool_use" if str(block.get("name", "")).startswith("tool_search"):
+                    id_ = self._searches[text_of(block, at, "id")] = search_id(len(self._searches))
+                    self._add(Call(SEARCH_TOOL.name, _arguments(block, at), id=id_), at)
+                case "tool_search_tool_result":
+                    inner = block.get("content")
+                    references = inner.get("tool_references") if isinstance(inner, Mapping) else None
+                    named = references if isinstance(references, list) else []
+                    tools = [tool for one in named if (tool := self._referred(one, at)) is not None]
+                    id_ = text_of(block, at, "tool_use_id")
+                    self._add(CallOutput(self._searches.get(id_, id_), (TextPart(found_text(tools)),)), at)
+                case "compaction":
+                    self._add(Message("user", (TextPart(text_of(block, at, "content")),)), at)
+                case _:
+                    self.dropped.add(kind)
+        say()
+
+    def _system(self, blocks: Sequence[Mapping[str, Any]], path: str, *, is_first: bool) -> None:
+        parts: list[Part] = []
+        for number, block in enumerate(blocks):
+            at = f"{path}.content[{number}]"
+            match _kind(block, at):
+                case "text":
+                    parts.append(TextPart(text_of(block, at)))
+                case "tool_addition":
+                    parts += self._addition(block.get("tool"), f"{at}.tool")
+                case "tool_removal":
+                    parts += self._removal(block.get("tool"), f"{at}.tool")
+                case kind:
+                    self.dropped.add(kind)
+        if told := _joined(parts):
+            self._add(Message("system" if is_first and not self.found else "developer", told), path)
+
+    # --- blocks ---
+
+    def _parts(self, block: Mapping[str, Any], at: str) -> list[Part]:
+        match kind := _kind(block, at):
+            case "text":
+                return [TextPart(text_of(block, at))]
+            case "image":
+                return [image_part(block, at)]
+            case "document":
+                return document_parts(block, at)
+            case "search_result":
+                return search_result_parts(block, at)
+            case "tool_reference":
+                return self._reference(block, at)
+            case _:
+                self.dropped.add(kind)
+                return []
+
+    def _result(self, block: Mapping[str, Any], at: str) -> tuple[Part, ...]:
+        """What a tool answered; that it has failed stands before it."""
+        content = block.get("content")
+        if content is None or isinstance(content, str):
+            parts: list[Part] = [TextPart(content)] if content else []
+        elif isinstance(content, list):
+            parts = [part for n, one in enumerate(content) for part in self._parts(one, f"{at}.content[{n}]")]
+        else:
+            raise wrong_type(f"{at}.content", "str | array", content)
+        parts = list(_joined(parts))
+        if block.get("is_error") is True and _kind(block, at) == "tool_result":
+            parts.insert(0, TextPart(_ERROR))
+        return tuple(parts)
+
+    def _thought(self, block: Mapping[str, Any]) -> None:
+        """Reasoning that was made here, or by who signs nothing. What another server has signed only that can read."""
+        signature, said = block.get("signature"), block.get("thinking")
+        text = said if isinstance(said, str) else ""
+        if isinstance(signature, str) and signature:
+            packed = unsealed(signature)
+            if packed is None:
+                self.dropped.add("thinking")
+                return
+            text = text or packed
+        if text:
+            self._add(Reasoning(text), "")
+
+    def _reference(self, block: object, at: str) -> list[Part]:
+        """The schema of a tool at the place where it was found; one that is offered no more is left out."""
+        tool = self._referred(block, at)
+        return [TextPart(found_schemas([tool]))] if tool is not None else []
+
+    def _referred(self, block: object, at: str) -> FunctionTool | None:
+        """The tool that a reference names, which can be called from here on; None for one that is not offered."""
+        if not isinstance(block, Mapping):
+            raise wrong_type(at, "object", block)
+        name = block.get("tool_name") or block.get("name")
+        if not isinstance(name, str):
+            raise missing(f"{at}.tool_name")
+        flat = self._catalog.names.flat(name)
+        if flat in {tool.name for tool in self._catalog.deferred}:
+            self._catalog.show(flat)
+        self.removed.discard(flat)
+        return next((tool for tool in self._catalog.tools if tool.name == flat), None)
+
+    def _addition(self, given: object, at: str) -> list[Part]:
+        """A tool that can be called from here on."""
+        tool = _tool_object(given, at)
+        if tool.get("type") == "tool_definition" and isinstance(tool.get("definition"), Mapping):
+            definition = tool["definition"]
+            read, _ = find_tool(definition, f"{at}.definition")
+            if not self._catalog.names.has(read.name, None):
+                self._catalog.offer_tool(read, definition, f"{at}.definition", is_deferred=True)
+            return self._reference({"tool_name": read.name}, at)
+        return [part for name in self._named(tool, at) for part in self._reference({"tool_name": name}, at)]
+
+    def _removal(self, given: object, at: str) -> list[Part]:
+        names = self._named(_tool_object(given, at), at)
+        self.removed |= {self._catalog.names.flat(name) for name in names}
+        return [TextPart(f"These tools cannot be called any more: {', '.join(names)}.")] if names else []
+
+    def _named(self, tool: Mapping[str, Any], at: str) -> list[str]:
+        """The flat names of the tools that a reference means."""
+        names = self._catalog.names
+        match tool.get("type"):
+            case "tool_reference":
+                return [text_of(tool, at, "name")]
+            case "mcp_tool_reference":
+                return [names.flat(text_of(tool, at, "name"), text_of(tool, at, "server_name"))]
+            case "mcp_toolset_reference":
+                server = text_of(tool, at, "server_name")
+                offered = (*self._catalog.tools, *self._catalog.deferred)
+                return [one.name for one in offered if names.client(one.name).namespace == server]
+            case kind:
+                self.dropped.add(str(kind))
+                return []
+
+    def _add(self, item: Item, path: str) -> None:
+        self.found.append(Found(item, path))
+
+
+def _blocks(message: MessageParam) -> Sequence[Mapping[str, Any]]:
+    content = message.content
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _kind(block: object, at: str) -> str:
+    if not isinstance(block, Mapping):
+        raise wrong_type(at, "object", block)
+    kind = block.get("type")
+    if kind is None:
+        raise missing(f"{at}.type")
+    if not isinstance(kind, str):
+        raise wrong_type(f"{at}.type", "str", kind)
+    return kind
+
+
+def _tool_object(given: object, at: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise missing(at) if given is None else wrong_type(at, "object", given)
+    return given
+
+
+def _arguments(block: Mapping[str, Any], at: str) -> str:
+    given = block.get("input")
+    if given is None:
+        return "{}"
+    if not isinstance(given, Mapping):
+        raise wrong_type(f"{at}.input", "object", given)
+    unparsed = given.get(_UNPARSED)
+    if given.keys() == {_UNPARSED} and isinstance(unparsed, Mapping) and isinstance(unparsed.get("raw"), str):
+        return str(unparsed["raw"])
+    return encode(given).decode()
+
+
+def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Texts that stand side by side as one, each on lines of its own; blank ones are left out."""
+    made: list[Part] = []
+    for part in parts:
+        if isinstance(part, MediaPart):
+            made.append(part)
+        elif part.text.strip():
+            last = made[-1] if made else None
+            if isinstance(last, TextPart):
+                between = "" if last.text.endswith("\n") else "\n"
+                made[-1] = TextPart(f"{last.text}{between}{part.text}")
+            else:
+                made.append(part)
+    return tuple(made)

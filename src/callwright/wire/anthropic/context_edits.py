@@ -1,0 +1,146 @@
+"""Edits of the context that a Messages request asks for: results of old calls, and old reasoning, go out of the prompt.
+
+Source: platform.claude.com/docs (context editing), November 2026. Tokens are counted as `estimated_tokens` does.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from callwright.conversation import Call, CallOutput, FunctionTool, Item, Message, Reasoning, TextPart
+from callwright.errors import RequestError
+from callwright.openai_format.errors import type_error
+from callwright.openai_format.tool_names import ToolNames
+from callwright.tolerant_json.codec import encode
+
+__all__ = ["AppliedEdit", "apply_edits", "estimated_tokens"]
+
+_CHARACTERS_PER_TOKEN: Final = 4
+_CLEARED: Final = "[Old tool result content cleared]"
+_TOOL_USES: Final = "clear_tool_uses_"
+_THINKING: Final = "clear_thinking_"
+_DEFAULT_TRIGGER: Final = 100_000
+_DEFAULT_KEEP: Final = 3
+
+
+class _Amount(Struct):
+    type: str
+    value: int
+
+
+class _ClearToolUses(Struct):
+    type: str
+    trigger: _Amount | None = None
+    keep: _Amount | None = None
+    clear_at_least: _Amount | None = None
+    exclude_tools: list[str] | None = None
+    clear_tool_inputs: bool | list[str] | None = None
+
+
+class AppliedEdit(Struct):
+    """What an edit did, as the answer tells it."""
+
+    type: str
+    cleared_tool_uses: int
+    cleared_input_tokens: int
+
+
+def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) -> int:
+    """About how many tokens these have: a quarter of their characters."""
+    characters = sum(map(_size, items)) + sum(len(tool.openai_json) for tool in tools)
+    return max(1, characters // _CHARACTERS_PER_TOKEN)
+
+
+def apply_edits(
+    items: Sequence[Item], edits: Sequence[Mapping[str, Any]], names: ToolNames, tools: Sequence[FunctionTool]
+) -> tuple[tuple[Item, ...], list[AppliedEdit], set[str]]:
+    """The items with the edits made, what was done, and the types of unknown edits. Raises `RequestError`."""
+    kept = tuple(items)
+    applied: list[AppliedEdit] = []
+    unknown: set[str] = set()
+    for number, given in enumerate(edits):
+        kind = str(given.get("type"))
+        if kind.startswith(_TOOL_USES):
+            try:
+                edit = msgspec.convert(given, _ClearToolUses)
+            except msgspec.ValidationError as error:
+                raise type_error(error, f"context_management.edits[{number}]") from error
+            kept, done = _without_results(kept, edit, names, estimated_tokens(kept, tools))
+            applied += [done] if done is not None else []
+        elif kind.startswith(_THINKING):
+            kept = _without_thinking(kept, given.get("keep"))
+        else:
+            unknown.add(kind)
+    return kept, applied, unknown
+
+
+def _without_results(
+    items: tuple[Item, ...], edit: _ClearToolUses, names: ToolNames, tokens: int
+) -> tuple[tuple[Item, ...], AppliedEdit | None]:
+    """The items with the results of old calls left out, if there is enough to be gained."""
+    calls = {item.id: item for item in items if isinstance(item, Call)}
+    excluded = {names.flat(name) for name in edit.exclude_tools or ()}
+    trigger = edit.trigger or _Amount("input_tokens", _DEFAULT_TRIGGER)
+    if (len(calls) if trigger.type == "tool_uses" else tokens) <= trigger.value:
+        return items, None
+    answered = [n for n, item in enumerate(items) if isinstance(item, CallOutput)]
+    keep = edit.keep.value if edit.keep is not None else _DEFAULT_KEEP
+    old = answered[: len(answered) - keep] if keep else answered
+    edited = list(items)
+    cleared: set[str] = set()
+    for number in old:
+        item = items[number]
+        assert isinstance(item, CallOutput)
+        call = calls.get(item.call_id)
+        if (call is not None and call.name in excluded) or item.text == _CLEARED:
+            continue
+        edited[number] = CallOutput(item.call_id, (TextPart(_CLEARED),))
+        cleared.add(item.call_id)
+    inputs = edit.clear_tool_inputs
+    for number, item in enumerate(items):
+        if not (isinstance(item, Call) and item.id in cleared and inputs):
+            continue
+        if inputs is True or item.name in {names.flat(name) for name in inputs}:
+            edited[number] = msgspec.structs.replace(item, arguments="{}")
+    gained = sum(map(_size, items)) // _CHARACTERS_PER_TOKEN - sum(map(_size, edited)) // _CHARACTERS_PER_TOKEN
+    least = edit.clear_at_least.value if edit.clear_at_least is not None else 1
+    if not cleared or gained < least:
+        return items, None
+    return tuple(edited), AppliedEdit(edit.type, len(cleared), gained)
+
+
+def _without_thinking(items: tuple[Item, ...], keep: object) -> tuple[Item, ...]:
+    """The items with the reasoning of so many of the assistant's last turns only."""
+    if not isinstance(keep, Mapping):
+        return items
+    turns = keep.get("value")
+    if not isinstance(turns, int):
+        raise RequestError(
+            'Invalid \'context_management.edits\': expected \'all\' or {"type": "thinking_turns", "value": N} for '
+            "'keep' of clear_thinking.",
+            param="context_management.edits",
+            code="invalid_value",
+        )
+    left = turns
+    edited: list[Item] = []
+    in_turn = False
+    for item in reversed(items):
+        is_users = isinstance(item, CallOutput) or (isinstance(item, Message) and item.role != "assistant")
+        if is_users and in_turn:
+            left -= 1
+        in_turn = not is_users
+        if not (isinstance(item, Reasoning) and left <= 0):
+            edited.append(item)
+    return tuple(reversed(edited))
+
+
+def _size(item: Item) -> int:
+    match item:
+        case Call():
+            return len(item.name) + len(item.arguments)
+        case Reasoning(text):
+            return len(text)
+        case _:
+            return sum(len(part.text) if isinstance(part, TextPart) else len(encode(part.value)) for part in item.parts)

@@ -1,0 +1,169 @@
+"""Requests of Anthropic's Messages API, checked and read as what a model is asked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from callwright.calls.history import drop_unreadable_calls
+from callwright.conversation import Conversation, Message, ResponseFormat
+from callwright.errors import RequestError
+from callwright.openai_format.errors import from_validation, missing, wrong_type
+from callwright.openai_format.mcp_tools import McpServer
+from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.schema.strict import schema_problems
+from callwright.wire.anthropic.blocks import MessageReader
+from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits
+from callwright.wire.anthropic.errors import thread_unsupported
+from callwright.wire.anthropic.tools import add_tools, read_choice
+from callwright.wire.anthropic.types import MessagesRequest
+from callwright.wire.pairing import paired
+from callwright.wire.parsed_request import ParsedRequest
+from callwright.wire.pass_rules import SAMPLING_FIELDS
+
+__all__ = ["ParsedMessages", "Thinking", "decode_request", "read_request"]
+
+# How reasoning goes back: as text, packed into its signature only, or not at all.
+Thinking = Literal["shown", "sealed", "none"]
+
+_SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
+    "messages[].role": ("user", "assistant", "system"),
+    "output_config.effort": ("low", "medium", "high", "xhigh", "max"),
+}
+# Levels that few servers know.
+_EFFORTS: Final = {"xhigh": "high", "max": "high"}
+_HANDED_ON: Final = ("temperature", "top_p", "top_k")
+# Fields of model servers that this API has not, and no field of its own with another meaning.
+_SAMPLING: Final = SAMPLING_FIELDS - {"thinking"}
+# With this beta every tool's input streams as it is written.
+_EAGER: Final = "fine-grained-tool-streaming-2025-05-14"
+
+
+class ParsedMessages(Struct, frozen=True):
+    """What a model is asked by a request. `asked` is what runs; `dropped` names the fields and blocks that went to no
+    model; `edits` are those of the context that were made.
+    """
+
+    asked: ParsedRequest
+    thinking: Thinking
+    stop_sequences: tuple[str, ...]
+    stream: bool
+    dropped: frozenset[str]
+    edits: tuple[AppliedEdit, ...] | None = None
+    prefill: str = ""
+
+
+def decode_request(given: object, *, counts: bool = False) -> MessagesRequest:
+    """The fields of a request, each of its type. `counts`: its tokens are to be counted only. Raises `RequestError`."""
+    try:
+        request = msgspec.convert(given, MessagesRequest)
+    except msgspec.ValidationError as error:
+        raise from_validation(error, given, _SUPPORTED) from error
+    if request.max_tokens is None and not counts:
+        raise missing("max_tokens", " It is the most tokens that the answer may have.")
+    if not request.messages:
+        raise RequestError("Invalid 'messages': expected at least one message, got an empty array.", param="messages")
+    if request.thread is not None:
+        raise thread_unsupported()
+    if request.compaction is not None:
+        raise RequestError(
+            "Unsupported parameter: 'compaction': this gateway does not make summaries on this API. Ask for one in a "
+            "message, and leave it out.",
+            param="compaction",
+            code="unsupported_parameter",
+        )
+    return request
+
+
+def read_request(
+    request: MessagesRequest,
+    given: Mapping[str, Any],
+    servers: Mapping[str, McpServer],
+    betas: str = "",
+) -> ParsedMessages:
+    """What a request means. `given` is its decoded body, `servers` are the MCP servers that it offers, by their names,
+    `betas` is its header `anthropic-beta`. Raises `RequestError`.
+    """
+    catalog = ToolCatalog(servers, checks=False)
+    add_tools(catalog, request.tools, eager=_EAGER in betas)
+    catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
+    choice, parallel = read_choice(request.tool_choice, catalog)
+    listed = catalog.tools
+    reader = MessageReader(catalog)
+    reader.read_system(request.system)
+    reader.read(request.messages)
+    items = drop_unreadable_calls(paired(reader.found, mend=True))
+    edits = request.context_management.edits if request.context_management else []
+    items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
+    last = items[-1] if items else None
+    prefill = ""
+    if isinstance(last, Message) and last.role == "assistant" and request.messages[-1].role == "assistant":
+        prefill, items = last.text.rstrip(), items[:-1]
+    tools = tuple(tool for tool in catalog.tools if tool.name not in reader.removed)
+    conversation = Conversation(
+        items=items,
+        tools=tools,
+        shown_tools=None if tools == listed else listed,
+        tool_choice=choice if tools else "auto",
+        parallel_tool_calls=parallel,
+        response_format=_format(request),
+    )
+    fields, dropped = _fields(request, given)
+    asked = ParsedRequest(conversation, catalog, fields)
+    return ParsedMessages(
+        asked,
+        thinking=_thinking(request.thinking),
+        stop_sequences=tuple(request.stop_sequences or ()),
+        stream=bool(request.stream),
+        dropped=frozenset(dropped | reader.dropped | unknown),
+        edits=tuple(applied) if edits else None,
+        prefill=prefill,
+    )
+
+
+def _thinking(given: Mapping[str, Any] | None) -> Thinking:
+    """How reasoning is shown. A client that does not ask for it expects the text first."""
+    if given is None or given.get("type") == "disabled":
+        return "none"
+    return "sealed" if given.get("display") == "omitted" else "shown"
+
+
+def _format(request: MessagesRequest) -> ResponseFormat | None:
+    """The schema that the text of the answer must fit. It is always a strict one."""
+    config = request.output_config
+    given, path = config.format if config is not None else None, "output_config.format"
+    if given is None:
+        given, path = request.output_format, "output_format"
+    if given is None:
+        return None
+    schema = given.get("schema")
+    if given.get("type") != "json_schema":
+        raise RequestError(
+            f"Invalid value: '{given.get('type')}'. Supported values are: 'json_schema'.",
+            param=f"{path}.type",
+            code="invalid_value",
+        )
+    if not isinstance(schema, Mapping):
+        raise missing(f"{path}.schema") if schema is None else wrong_type(f"{path}.schema", "object", schema)
+    if problems := schema_problems(schema):
+        raise RequestError(f"Invalid schema at '{path}.schema': {problems[0]}", param=f"{path}.schema")
+    return ResponseFormat("json_schema", "answer", None, schema, strict=True)
+
+
+def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """What goes to the upstream beside the conversation, in the words of its chat API; and the names of the fields that
+    go nowhere.
+    """
+    fields = {name: given[name] for name in (*_HANDED_ON, *sorted(_SAMPLING)) if given.get(name) is not None}
+    if request.max_tokens:
+        fields["max_tokens"] = request.max_tokens
+    if request.output_config is not None and (effort := request.output_config.effort) is not None:
+        fields["reasoning_effort"] = _EFFORTS.get(effort, effort)
+    if request.thinking is not None and request.thinking.get("type") == "disabled":
+        template = given.get("chat_template_kwargs")
+        own = template if isinstance(template, Mapping) else {}
+        fields["chat_template_kwargs"] = {**own, "enable_thinking": False, "thinking": False}
+        fields.pop("reasoning_effort", None)
+    known = {*MessagesRequest.__struct_fields__, *_SAMPLING}
+    return fields, {name for name in given if name not in known and given[name] is not None and name != "cache_control"}

@@ -1,0 +1,339 @@
+"""Answers of Anthropic's Messages API: one message, or the events of a stream that make the same one.
+
+Blocks come one after the other, each with a begin, deltas and an end: clients lose a block without its end, and take no
+input from its begin. Source: platform.claude.com/docs (streaming), and which event each client cannot do without.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, assert_never
+
+import msgspec
+from msgspec import UNSET
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import (
+    AnnotationsDelta,
+    AnswerMetadata,
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Finished,
+    FinishReason,
+    Markup,
+    Problem,
+    ReasoningDelta,
+    RefusalDelta,
+    Usage,
+)
+from callwright.openai_format.tool_names import ToolNames
+from callwright.tolerant_json.codec import decode, encode
+from callwright.wire.anthropic.context_edits import AppliedEdit
+from callwright.wire.anthropic.errors import anthropic_error
+from callwright.wire.anthropic.event_types import (
+    BlockDelta,
+    ContentBlockDeltaEvent,
+    ContentBlockStartEvent,
+    ContentBlockStopEvent,
+    InputJsonDelta,
+    MessageDelta,
+    MessageDeltaEvent,
+    MessageStartEvent,
+    MessageStopEvent,
+    MessageStreamEvent,
+    PingEvent,
+    SignatureDelta,
+    TextDelta,
+    ThinkingDelta,
+)
+from callwright.wire.anthropic.request import Thinking
+from callwright.wire.anthropic.stop_sequences import StopSequences
+from callwright.wire.anthropic.types import (
+    AnyBlock,
+    McpToolResultBlock,
+    McpToolUseBlock,
+    MessagesResponse,
+    MessagesUsage,
+    OutputTokensDetails,
+    ServerToolUseBlock,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolSearchResultBlock,
+    ToolUseBlock,
+)
+from callwright.wire.sealed import sealed
+from callwright.wire.server_events import (
+    Compacted,
+    McpApprovalAsked,
+    McpEnded,
+    McpListed,
+    McpStarted,
+    ServerEvent,
+    ToolsSearched,
+)
+from callwright.wire.server_words import call_words
+from callwright.wire.sse import named
+
+__all__ = ["MessageWriter"]
+
+_STOP_REASONS: Final[dict[FinishReason, StopReason]] = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
+_CHARACTERS_PER_TOKEN: Final = 4
+_OpenCall: TypeAlias = ToolUseBlock | McpToolUseBlock
+
+
+class MessageWriter:
+    """Writes the events of one turn as server-sent events of the API; `message` is the whole answer at the end.
+
+    `new_id` makes an id from its prefix. `input_tokens` is an estimate, told until the server has counted. `hit`: a
+    stop sequence was found, and nothing more is wanted of the model.
+    """
+
+    def __init__(
+        self,
+        *,
+        id_: str,
+        model: str,
+        names: ToolNames,
+        new_id: Callable[[str], str],
+        input_tokens: int,
+        thinking: Thinking = "shown",
+        stop_sequences: Sequence[str] = (),
+        edits: Sequence[AppliedEdit] | None = None,
+    ) -> None:
+        usage = MessagesUsage(input_tokens=input_tokens, output_tokens=1)
+        self.message = MessagesResponse(id=id_, model=model, content=[], usage=usage)
+        if edits is not None:
+            self.message.context_management = {"applied_edits": list(edits)}
+        self._names = names
+        self._new_id = new_id
+        self._thinking = thinking
+        self._stops = StopSequences(stop_sequences)
+        self._out: list[bytes] = []
+        self._open: AnyBlock | None = None
+        self._pieces: list[str] = []  # of the open block
+        self._blanks = ""  # with which a text begins, if one does
+        self._later: list[Event | ServerEvent] = []  # what came while a call was open
+        self._call: int | None = None  # the index of the open call
+        self._calls: dict[int, str] = {}  # ids of calls that run here, by index
+        self._left_out = 0  # blocks that only the stream holds
+        self._reason: FinishReason = "stop"
+        self._written = 0  # characters
+
+    @property
+    def hit(self) -> str | None:
+        """The stop sequence that was found."""
+        return self._stops.hit
+
+    def begin(self) -> bytes:
+        """The event before anything came."""
+        start = msgspec.structs.replace(self.message, content=[], context_management=UNSET)
+        return _bytes(MessageStartEvent(start))
+
+    def event(self, event: Event | ServerEvent) -> list[bytes]:
+        """The events for an event of the turn."""
+        self._write(event)
+        return self._taken()
+
+    def finish(self, usage: Usage | None) -> list[bytes]:
+        """The turn is over: what ends the open block, and the message. Without counts of the server they are
+        estimated.
+        """
+        self._say(self._stops.flush())
+        self._close()
+        message = self.message
+        if self.hit is not None:
+            message.stop_reason, message.stop_sequence = "stop_sequence", self.hit
+        else:
+            message.stop_reason = _STOP_REASONS[self._reason]
+        if usage is not None:
+            message.usage = _usage(usage)
+        else:
+            message.usage.output_tokens = max(1, self._written // _CHARACTERS_PER_TOKEN)
+        delta = MessageDelta(message.stop_reason, message.stop_sequence)
+        self._emit(MessageDeltaEvent(delta, message.usage, message.context_management))
+        self._emit(MessageStopEvent())
+        return self._taken()
+
+    @staticmethod
+    def fail(error: RequestError | UpstreamError, request_id: str | None = None) -> bytes:
+        """The event with which a stream ends that has failed."""
+        return _bytes(anthropic_error(error, request_id))
+
+    @staticmethod
+    def heartbeat() -> bytes:
+        """An event without news."""
+        return _PING
+
+    # --- events of the turn ---
+
+    def _write(self, event: Event | ServerEvent) -> None:
+        match event:
+            case ContentDelta() | ReasoningDelta() | RefusalDelta() if self._call is not None:
+                self._later.append(event)  # blocks do not interleave
+            case ContentDelta(text) | RefusalDelta(text):
+                self._say(self._stops.push(text))
+            case ReasoningDelta(text):
+                self._think(text)
+            case CallStarted(index, name):
+                self._begin_call(index, ToolUseBlock(id=self._new_id("toolu"), name=self._names.client(name).name))
+            case McpStarted(index, _, name):
+                tool = self._names.client(name)
+                id_ = self._calls[index] = self._new_id("mcptoolu")
+                self._begin_call(index, McpToolUseBlock(id=id_, name=tool.name, server_name=tool.namespace or ""))
+            case ArgumentsDelta(index, text):
+                if index == self._call and text:
+                    self._add(text)
+            case CallEnded(index, complete):
+                if index == self._call:
+                    self._end_call(complete=complete)
+            case McpEnded(output, error):
+                self._answer(call_words(output, error), is_error=error is not None)
+            case ToolsSearched(query, names):
+                self._searched(query, names)
+            case Finished(reason):
+                self._reason = reason
+            case AnnotationsDelta() | AnswerMetadata() | Markup() | Problem():
+                pass  # without a place here; problems are told in a header or a comment
+            case McpListed() | McpApprovalAsked() | Compacted():
+                pass  # of the Responses API: nothing here waits for approval, or is asked for a summary
+            case _:
+                assert_never(event)
+
+    def _say(self, text: str) -> None:
+        if not isinstance(self._open, TextBlock):
+            text, self._blanks = self._blanks + text, ""
+            if not text.strip():
+                self._blanks = text  # blanks alone are no text
+                return
+            self._start(TextBlock())
+        if text:
+            self._add(text)
+
+    def _think(self, text: str) -> None:
+        if self._thinking == "none":
+            return
+        if not isinstance(self._open, ThinkingBlock):
+            if not text.strip():
+                return
+            self._start(ThinkingBlock())
+        self._written += len(text)
+        if self._thinking == "shown":
+            self._add(text)
+        else:
+            self._pieces.append(text)
+
+    def _begin_call(self, index: int, block: _OpenCall) -> None:
+        self._say(self._stops.flush())
+        self._start(block)
+        self._call = index
+
+    def _end_call(self, *, complete: bool) -> None:
+        self._close(is_whole=complete)
+        self._call = None
+        self._catch_up()
+
+    def _answer(self, words: str, *, is_error: bool) -> None:
+        """What became of the call that was run here last."""
+        id_ = self._calls.popitem()[1] if self._calls else ""
+        self._whole(McpToolResultBlock(tool_use_id=id_, is_error=is_error, content=[TextBlock(text=words)]))
+
+    def _searched(self, query: str, names: Sequence[str]) -> None:
+        """A search for tools that ran here, and what it has found."""
+        id_ = self._new_id("srvtoolu")
+        self._start(ServerToolUseBlock(id=id_, name="tool_search_tool_bm25"))
+        self._add(encode({"query": query}).decode())
+        self._close()
+        references = [{"type": "tool_reference", "tool_name": self._names.client(name).name} for name in names]
+        found = {"type": "tool_search_tool_search_result", "tool_references": references}
+        self._whole(ToolSearchResultBlock(tool_use_id=id_, content=found))
+
+    def _catch_up(self) -> None:
+        """Write what came while a call was open."""
+        later, self._later = self._later, []
+        for event in later:
+            self._write(event)
+
+    # --- blocks ---
+
+    @property
+    def _index(self) -> int:
+        return len(self.message.content) + self._left_out
+
+    def _start(self, block: AnyBlock) -> None:
+        self._close()
+        self._blanks = ""
+        self._open = block
+        self._emit(ContentBlockStartEvent(self._index, block))
+
+    def _add(self, text: str) -> None:
+        self._pieces.append(text)
+        self._written += len(text)
+        delta: BlockDelta
+        match self._open:
+            case TextBlock():
+                delta = TextDelta(text)
+            case ThinkingBlock():
+                delta = ThinkingDelta(text)
+            case _:
+                delta = InputJsonDelta(text)
+        self._emit(ContentBlockDeltaEvent(self._index, delta))
+
+    def _close(self, *, is_whole: bool = True) -> None:
+        """End the open block. A call that was cut off stays out of the whole answer: nobody may run it."""
+        block, text = self._open, "".join(self._pieces)
+        self._open, self._pieces, self._call = None, [], None
+        if block is None:
+            return
+        index = self._index
+        match block:
+            case TextBlock():
+                block.text = text
+            case ThinkingBlock():
+                block.thinking = text if self._thinking == "shown" else ""
+                block.signature = sealed(text)
+                self._emit(ContentBlockDeltaEvent(index, SignatureDelta(block.signature)))
+            case ToolUseBlock() | McpToolUseBlock() | ServerToolUseBlock():
+                block.input = decode(text or "{}") if is_whole else {}
+            case _:
+                pass
+        self._emit(ContentBlockStopEvent(index))
+        if is_whole:
+            self.message.content.append(block)
+        else:
+            self._left_out += 1
+
+    def _whole(self, block: AnyBlock) -> None:
+        """A block that comes at once."""
+        self._start(block)
+        self._close()
+
+    def _emit(self, event: MessageStreamEvent) -> None:
+        self._out.append(_bytes(event))
+
+    def _taken(self) -> list[bytes]:
+        out, self._out = self._out, []
+        return out
+
+
+def _bytes(event: MessageStreamEvent) -> bytes:
+    return named(str(event.__struct_config__.tag), encode(event))
+
+
+_PING: Final = _bytes(PingEvent())
+
+
+def _usage(usage: Usage) -> MessagesUsage:
+    """The counts of a server; its cached tokens stand apart."""
+    return MessagesUsage(
+        input_tokens=max(0, usage.prompt_tokens - usage.cached_tokens),
+        output_tokens=usage.completion_tokens,
+        cache_read_input_tokens=usage.cached_tokens,
+        output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
+    )

@@ -1,0 +1,184 @@
+"""The shapes of Anthropic's Messages API: what a request may hold, and what an answer is made of.
+
+Source: the types of the `anthropic` package 2.12.0 and platform.claude.com/docs, November 2026.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+__all__ = [
+    "AnyBlock",
+    "ContextManagement",
+    "McpToolResultBlock",
+    "McpToolUseBlock",
+    "MessageParam",
+    "MessagesRequest",
+    "MessagesResponse",
+    "MessagesUsage",
+    "OutputConfig",
+    "OutputTokensDetails",
+    "ServerToolUseBlock",
+    "StopReason",
+    "TextBlock",
+    "ThinkingBlock",
+    "TokenCount",
+    "ToolSearchResultBlock",
+    "ToolUseBlock",
+]
+
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
+Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
+
+
+# --- requests ---
+
+
+class MessageParam(Struct):
+    """A message of a request; its blocks are read one by one."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | list[dict[str, Any]]
+    clear_at: str | None = None
+
+
+class OutputConfig(Struct):
+    """How much is thought and said, and in which form the text is."""
+
+    effort: Effort | None = None
+    format: dict[str, Any] | None = None
+
+
+class ContextManagement(Struct):
+    """What of an old conversation may be left out."""
+
+    edits: list[dict[str, Any]] = []
+
+
+class MessagesRequest(Struct):
+    """A request as it came, its fields of the right types. What is not named here is passed over."""
+
+    model: str
+    messages: list[MessageParam]
+    max_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    system: str | list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: dict[str, Any] | None = None
+    stop_sequences: list[str] | None = None
+    stream: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    thinking: dict[str, Any] | None = None
+    output_config: OutputConfig | None = None
+    output_format: dict[str, Any] | None = None
+    context_management: ContextManagement | None = None
+    mcp_servers: list[dict[str, Any]] | None = None
+    thread: Any = None
+    compaction: Any = None
+
+
+# --- answers ---
+
+
+class TextBlock(Struct, tag_field="type", tag="text"):
+    """Text for the user."""
+
+    text: str = ""
+
+
+class ThinkingBlock(Struct, tag_field="type", tag="thinking"):
+    """Reasoning. `signature` holds it too, packed: it comes back unchanged, also where the text was left out."""
+
+    thinking: str = ""
+    signature: str = ""
+
+
+class ToolUseBlock(Struct, tag_field="type", tag="tool_use"):
+    """A call of a tool of the client."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any] = {}
+
+
+class ServerToolUseBlock(Struct, tag_field="type", tag="server_tool_use"):
+    """A call of a tool that the server runs itself."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any] = {}
+
+
+class ToolSearchResultBlock(Struct, tag_field="type", tag="tool_search_tool_result"):
+    """What a search for tools has found: `content` holds references to them."""
+
+    tool_use_id: str
+    content: Mapping[str, Any]
+
+
+class McpToolUseBlock(Struct, tag_field="type", tag="mcp_tool_use"):
+    """A call of a tool of an MCP server, which the gateway runs."""
+
+    id: str
+    name: str
+    server_name: str
+    input: Mapping[str, Any] = {}
+
+
+class McpToolResultBlock(Struct, tag_field="type", tag="mcp_tool_result"):
+    """What an MCP server answered."""
+
+    tool_use_id: str
+    is_error: bool
+    content: list[TextBlock]
+
+
+AnyBlock: TypeAlias = (
+    TextBlock
+    | ThinkingBlock
+    | ToolUseBlock
+    | ServerToolUseBlock
+    | ToolSearchResultBlock
+    | McpToolUseBlock
+    | McpToolResultBlock
+)
+
+
+class OutputTokensDetails(Struct):
+    """How many of the tokens of an answer were reasoning."""
+
+    thinking_tokens: int = 0
+
+
+class MessagesUsage(Struct):
+    """Token counts. `input_tokens` are those that no cache held."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    output_tokens_details: OutputTokensDetails | UnsetType = UNSET
+    service_tier: str = "standard"
+
+
+class MessagesResponse(Struct, kw_only=True):
+    """A whole answer."""
+
+    id: str
+    type: Literal["message"] = "message"
+    role: Literal["assistant"] = "assistant"
+    model: str
+    content: list[AnyBlock] = []
+    stop_reason: StopReason | None = None
+    stop_sequence: str | None = None
+    usage: MessagesUsage
+    context_management: Mapping[str, Any] | UnsetType = UNSET
+
+
+class TokenCount(Struct):
+    """About how many tokens a request has."""
+
+    input_tokens: int

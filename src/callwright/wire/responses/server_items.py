@@ -1,0 +1,44 @@
+"""Output items of what the gateway did itself in a turn and that are whole at once: no model wrote them."""
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never
+
+from callwright.openai_format.tool_names import ToolNames
+from callwright.wire.responses.output_types import (
+    McpApprovalRequest,
+    McpListTools,
+    OutputItem,
+    ResponseCompactionItem,
+    ResponseToolSearchCall,
+    ResponseToolSearchOutputItem,
+)
+from callwright.wire.sealed import sealed
+from callwright.wire.server_events import Compacted, McpApprovalAsked, McpListed, ToolsSearched
+from callwright.wire.server_words import summary_words
+
+__all__ = ["WholeEvent", "server_items"]
+
+WholeEvent: TypeAlias = McpListed | McpApprovalAsked | ToolsSearched | Compacted
+
+
+def server_items(event: WholeEvent, names: ToolNames, new_id: Callable[[str], str]) -> list[OutputItem]:
+    """The items for an event, in order. `names` are those of the request's tools, `new_id` makes an id from its
+    prefix.
+    """
+    match event:
+        case McpListed(label, tools):
+            return [McpListTools(id=new_id("mcpl"), server_label=label, tools=tools)]
+        case McpApprovalAsked(name, arguments):
+            tool = names.client(name)
+            return [
+                McpApprovalRequest(id=new_id("mcpr"), server_label=tool.namespace, name=tool.name, arguments=arguments)
+            ]
+        case ToolsSearched(query, _, tools):
+            call = ResponseToolSearchCall(
+                id=new_id("tsc"), call_id=None, status="completed", arguments={"query": query}, execution="server"
+            )
+            return [call, ResponseToolSearchOutputItem(id=new_id("tso"), tools=tools)]
+        case Compacted(summary):
+            return [ResponseCompactionItem(id=new_id("cmp"), encrypted_content=sealed(summary_words(summary)))]
+        case _:
+            assert_never(event)

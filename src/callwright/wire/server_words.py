@@ -1,0 +1,48 @@
+"""What the model reads of what was run or made here, in any API: outcomes of MCP calls, summaries.
+
+Source of the errors' shapes: OpenAI's `McpToolCallError` of the Responses API.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from callwright.tolerant_json.codec import encode
+
+__all__ = ["NOT_OFFERED", "call_words", "rejected_words", "summary_words", "tool_failure", "wrong_call"]
+
+NOT_OFFERED: Final = "This call was not run: the request does not offer its server any more."
+_REJECTED: Final = "The user did not approve this call; it was not run."
+_SUMMARY: Final = "Summary of the conversation so far, which is not shown any more:\n\n"
+_INVALID_PARAMS: Final = -32602  # of JSON-RPC
+_Error: TypeAlias = dict[str, Any]
+
+
+def tool_failure(words: str) -> _Error:
+    """The error of a call that its tool or its server failed."""
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": words}]}
+
+
+def wrong_call(words: str) -> _Error:
+    """The error of a call that was not run."""
+    return {"type": "mcp_protocol_error", "code": _INVALID_PARAMS, "message": words}
+
+
+def call_words(output: str | None, error: Any) -> str:
+    """What the model reads of a call, from the fields of its item."""
+    if error is None:
+        return output or ""
+    if isinstance(error, Mapping):
+        content = error.get("content")
+        texts = [str(part.get("text")) for part in content or () if isinstance(part, Mapping) and part.get("text")]
+        error = error.get("message") or "\n".join(texts) or encode(error).decode()
+    return f"Error: {error if isinstance(error, str) else encode(error).decode()}"
+
+
+def rejected_words(reason: str | None) -> str:
+    """What the model reads of a call that a person did not approve."""
+    return f"{_REJECTED} {reason}" if reason else _REJECTED
+
+
+def summary_words(summary: str) -> str:
+    """What the model reads in place of a conversation that was compacted."""
+    return f"{_SUMMARY}{summary}"
