@@ -168,6 +168,12 @@ def test_a_reminder_behind_the_outputs_is_no_request(agent: str) -> None:
     assert answer(reminded).text == answer(conversation).text != ""
 
 
+@pytest.mark.parametrize("said", ["<b-a>\nAdd 1 and 2.\n</b-a>", "<note>Add 1 and 2.</note>"])
+def test_a_request_that_is_all_between_tags_is_one(said: str) -> None:
+    conversation = Conversation((Message("user", (TextPart(said),)),))
+    assert answer(conversation).text == f"You said: {said}"
+
+
 @pytest.mark.parametrize(
     "output",
     ["Error: <tool_use_error>File not found.</tool_use_error>", "Error: File not found.", "error: File not found"],

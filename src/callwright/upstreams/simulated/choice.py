@@ -28,7 +28,9 @@ _FILE: Final = meaning("file")
 # What the words of a first sentence are: up to a full stop or an empty line.
 _FIRST_SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|\n\s*\n|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^.;!?\n]+")
-_DEMAND = re.compile(r"\b(?:must|need to|have to|required?|always)\b.*\b(?:before|first)\b", re.IGNORECASE)
+_MUST = re.compile(r"\b(?:must|need to|have to|required?|always)\b", re.IGNORECASE)
+_BEFORE = re.compile(r"\b(?:before|first)\b", re.IGNORECASE)
+_MAX_SENTENCE: Final = 1_000
 _AFTER = re.compile(r"\bthen\b", re.IGNORECASE)
 
 
@@ -65,7 +67,8 @@ def tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool,
 
 def demanded_first(tool: FunctionTool, tools: Sequence[FunctionTool]) -> FunctionTool | None:
     """The tool that has to be called before another, by that one's description: `You must Read the file before …`."""
-    demands = [said for said in _SENTENCE.findall(tool.description or "") if _DEMAND.search(said)]
+    sentences = _SENTENCE.findall(tool.description or "")
+    demands = [said for said in sentences if _MUST.search(said) and _BEFORE.search(said)]
     named = {name for said in demands for name in re.findall(r"\w+", said.lower())}
     return next((other for other in tools if other is not tool and other.name.lower() in named), None)
 
@@ -82,7 +85,7 @@ def score(tool: FunctionTool, asked: str) -> int:
 
 def _about(tool: FunctionTool) -> str:
     """What a description says first."""
-    found = _FIRST_SENTENCE.match(tool.description or "")
+    found = _FIRST_SENTENCE.match((tool.description or "")[:_MAX_SENTENCE])
     return found[0] if found else ""
 
 

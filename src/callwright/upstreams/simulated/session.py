@@ -6,6 +6,7 @@ work goes on where it stopped.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,8 +19,10 @@ __all__ = ["Output", "Session", "asks_for_summary", "forbids_calls", "session_of
 _REFUSED: Final = ("Error: this call was not run.", "Error: no call was run.")  # then the model tries again
 _MAX_LINE: Final = 500  # so much of a request or an output stands in a summary
 _MAX_INSTRUCTED: Final = 2_000  # in so much of a request's begin it says in which form it wants an answer
-# `<name>` and `</name>` on lines of their own: what stands between is told to the model, and nobody asks for it.
-_CONTEXT = re.compile(r"^<(?P<tag>[a-z][\w-]*)>[ \t]*\n.*?^</(?P=tag)>[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+# Tags of several words, as in `<system-reminder>`: what stands between is told to the model, and nobody asks for it.
+_TAG = r"[a-z]+(?:[-_][a-z]+)+"
+_OPENS = re.compile(rf"^[ \t]*<({_TAG})>", re.MULTILINE)
+_CLOSES = re.compile(rf"</({_TAG})>[ \t]*$\n?", re.MULTILINE)
 _NO_CALLS = re.compile(r"\btext only\b|\b(?:do not|don't|never|without) (?:call|us)(?:e|ing)? (?:any )?tools?\b", re.I)
 _SUMMARY = re.compile(r"\bsummar(?:y|i[sz]e)\b", re.I)
 _OF_ALL = re.compile(r"\b(?:conversation|session|context|so far)\b", re.I)
@@ -55,13 +58,13 @@ class Session(Struct, frozen=True):
 def session_of(conversation: Conversation) -> Session:
     """What a conversation is about now."""
     items: Sequence[Item] = conversation.items
-    requests = (
-        (number + 1, text)
-        for number, item in reversed([*enumerate(items)])
+    requests = [
+        (number + 1, item.text)
+        for number, item in enumerate(items)
         if isinstance(item, Message) and item.role == "user" and not item.text.startswith(_REFUSED)
-        if (text := _asked(item.text))
-    )
-    begin, said = next(requests, (0, ""))
+    ]
+    asking = ((begin, text) for begin, message in reversed(requests) if (text := _asked(message)))
+    begin, said = next(asking, None) or (requests or [(0, "")])[-1]
     earlier: list[Output] = []
     if (resumed := [*_LINE.finditer(said)]) and resumed[0]["asked"]:
         said, earlier = _resumed(resumed)
@@ -96,8 +99,19 @@ def summary_of(conversation: Conversation, said: str) -> str:
 
 
 def _asked(text: str) -> str:
-    """What a message of the user asks for; all of it where nothing stands outside the context."""
-    return _CONTEXT.sub("", text).strip()
+    """A text without the context in it."""
+    closes: dict[str, list[tuple[int, int]]] = {}
+    for close in _CLOSES.finditer(text):
+        closes.setdefault(close[1], []).append(close.span())
+    kept: list[str] = []
+    at = 0
+    for opens in _OPENS.finditer(text):
+        ends = closes.get(opens[1], [])
+        number = bisect_left(ends, (opens.end(), 0))
+        if opens.start() >= at and number < len(ends):
+            kept.append(text[at : opens.start()])
+            at = ends[number][1]
+    return "".join((*kept, text[at:])).strip()
 
 
 def _resumed(lines: Sequence[re.Match[str]]) -> tuple[str, list[Output]]:
