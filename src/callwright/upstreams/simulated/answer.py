@@ -31,6 +31,8 @@ from callwright.upstreams.simulated.words import meanings, name_words, words
 __all__ = ["answer"]
 
 _REFUSED: Final = ("Error: this call was not run.", "Error: no call was run.")  # then the model tries again
+# What a client or a server adds to the user's words: nothing that the user asks for.
+_ASIDE: Final = re.compile(r"<(system|system-reminder)>.*?</\1>\s*", re.DOTALL)
 _MAX_READ: Final = 1_000  # so much is read of the begin of a request, and of its end
 _ENOUGH: Final = 2  # a word of the tool's name, or two of its description
 _NAME_WORTH: Final = 3
@@ -70,7 +72,9 @@ def _request(conversation: Conversation) -> tuple[int, str]:
     """The last thing that the user asked for, and where the items behind it begin."""
     for number, item in reversed([*enumerate(conversation.items)]):
         if isinstance(item, Message) and item.role == "user" and not item.text.startswith(_REFUSED):
-            return number + 1, item.text
+            said = _ASIDE.sub("", item.text)
+            if said == item.text or said.strip():
+                return number + 1, said
     return 0, ""
 
 
