@@ -109,7 +109,8 @@ class FunctionTool(Struct, frozen=True, dict=True):
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
     (see `callwright.calls.custom_tools`). `enforce_schema`: a call that does not fit may not leave, though the schema
-    is not a strict one.
+    is not a strict one. `retry_invalid`: such a call is held, and the model asked again; one that stays as it is leaves
+    with its problem.
     """
 
     name: str
@@ -118,6 +119,7 @@ class FunctionTool(Struct, frozen=True, dict=True):
     strict: bool | None = None
     custom: CustomInput | None = None
     enforce_schema: bool = False
+    retry_invalid: bool = False
 
     @property
     def must_be_valid(self) -> bool:

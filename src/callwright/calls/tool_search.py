@@ -13,7 +13,7 @@ from unicodedata import normalize
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
 
-__all__ = ["SEARCH_TOOL", "found_schemas", "found_words", "search_id", "search_tools"]
+__all__ = ["SEARCH_TOOL", "found_schemas", "found_text", "found_words", "search_id", "search_tools"]
 
 # The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
@@ -75,6 +75,12 @@ def found_schemas(tools: Sequence[FunctionTool]) -> str:
         for tool in tools
     ]
     return "\n".join(["<functions>", *(f"<function>{line}</function>" for line in lines), "</functions>"])
+
+
+def found_text(tools: Sequence[FunctionTool]) -> str:
+    """The output of a search for the model where the prompt does not list what was found: names and schemas."""
+    words = found_words([tool.name for tool in tools])
+    return f"{words}\n{found_schemas(tools)}" if tools else words
 
 
 def _rows(tools: Sequence[FunctionTool]) -> list[tuple[int, str, str, str]]:

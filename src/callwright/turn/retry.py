@@ -52,7 +52,8 @@ class RetryPolicy:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
         self._guaranteed = {tool.name for tool in tools if tool.must_be_valid}
         self._demands = conversation.tool_choice != "auto" and bool(tools)
-        self._holds_calls = bool(tools) and (not streamed or self._demands or bool(self._guaranteed))
+        retries_some = any(tool.must_be_valid or tool.retry_invalid for tool in tools)
+        self._holds_calls = bool(tools) and (not streamed or self._demands or retries_some)
         form = conversation.response_format
         self._form = StructuredAnswer(form) if form is not None and not self._demands else None
         self.holds = self._holds_calls or self._form is not None

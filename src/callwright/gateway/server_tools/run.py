@@ -103,6 +103,7 @@ async def run_server_tools(
             conversation,
             items=tuple(items),
             tools=asked.offer.tools,
+            shown_tools=conversation.shown_tools or asked.conversation.tools,  # the schemas found stand in the outputs
             tool_choice="auto",
             allowed_tools=None if asked.frees else conversation.allowed_tools,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from callwright.calls.tool_search import SEARCH_TOOL, found_words, search_id, search_tools
+from callwright.calls.tool_search import SEARCH_TOOL, found_text, search_id, search_tools
 from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.wire.parsed_request import ParsedRequest
@@ -16,16 +16,17 @@ class Search:
 
     def __init__(self, asked: ParsedRequest, arguments: str) -> None:
         self._query = _query(arguments)
-        self._names = [tool.name for tool in search_tools(asked.offer.searchable, self._query)]
-        for name in self._names:
+        self._found = search_tools(asked.offer.searchable, self._query)
+        names = tuple(tool.name for tool in self._found)
+        for name in names:
             asked.offer.show(name)
-        self.event = ToolsSearched(self._query, tuple(self._names), tuple(map(asked.offer.given, self._names)))
+        self.event = ToolsSearched(self._query, names, tuple(map(asked.offer.given, names)))
 
     def told(self, before: Sequence[Item]) -> tuple[Item, Item]:
         """The call and its output, as the model is shown them now and, read from the answer, in every later turn."""
         made = sum(isinstance(item, Call) and item.name == SEARCH_TOOL.name for item in before)
         call = Call(SEARCH_TOOL.name, encode({"query": self._query}).decode(), id=search_id(made))
-        return call, CallOutput(call.id, (TextPart(found_words(self._names)),))
+        return call, CallOutput(call.id, (TextPart(found_text(self._found)),))
 
 
 def _query(arguments: str) -> str:

@@ -7,8 +7,8 @@ ids, later. Each message reads the same whatever follows it, so that the prompt 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from callwright.calls.tool_search import SEARCH_TOOL, found_schemas
-from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
+from callwright.calls.tool_search import SEARCH_TOOL, found_schemas, found_text, search_id
+from callwright.conversation import Call, CallOutput, FunctionTool, Item, MediaPart, Message, Part, Reasoning, TextPart
 from callwright.openai_format.errors import missing, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
@@ -42,6 +42,7 @@ class MessageReader:
         self.dropped: set[str] = set()
         self.removed: set[str] = set()
         self._catalog = catalog
+        self._searches: dict[str, str] = {}  # ids of searches that ran here, as the model is shown them
 
     def read_system(self, given: str | Sequence[Mapping[str, Any]] | None) -> None:
         """The instructions before all messages. Raises `RequestError`."""
@@ -117,13 +118,15 @@ class MessageReader:
                     words = call_words(told, error)
                     self._add(CallOutput(text_of(block, at, "tool_use_id"), (TextPart(words),)), at)
                 case "server_tool_use" if str(block.get("name", "")).startswith("tool_search"):
-                    self._add(Call(SEARCH_TOOL.name, _arguments(block, at), id=text_of(block, at, "id")), at)
+                    id_ = self._searches[text_of(block, at, "id")] = search_id(len(self._searches))
+                    self._add(Call(SEARCH_TOOL.name, _arguments(block, at), id=id_), at)
                 case "tool_search_tool_result":
                     inner = block.get("content")
                     references = inner.get("tool_references") if isinstance(inner, Mapping) else None
                     named = references if isinstance(references, list) else []
-                    parts = [part for one in named for part in self._reference(one, at)]
-                    self._add(CallOutput(text_of(block, at, "tool_use_id"), _joined(parts)), at)
+                    tools = [tool for one in named if (tool := self._referred(one, at)) is not None]
+                    id_ = text_of(block, at, "tool_use_id")
+                    self._add(CallOutput(self._searches.get(id_, id_), (TextPart(found_text(tools)),)), at)
                 case "compaction":
                     self._add(Message("user", (TextPart(text_of(block, at, "content")),)), at)
                 case _:
@@ -192,7 +195,12 @@ class MessageReader:
             self._add(Reasoning(text), "")
 
     def _reference(self, block: object, at: str) -> list[Part]:
-        """The schema of a tool at the place where it was found; one that is offered no more is only named."""
+        """The schema of a tool at the place where it was found; one that is offered no more is left out."""
+        tool = self._referred(block, at)
+        return [TextPart(found_schemas([tool]))] if tool is not None else []
+
+    def _referred(self, block: object, at: str) -> FunctionTool | None:
+        """The tool that a reference names, which can be called from here on; None for one that is not offered."""
         if not isinstance(block, Mapping):
             raise wrong_type(at, "object", block)
         name = block.get("tool_name") or block.get("name")
@@ -201,9 +209,8 @@ class MessageReader:
         flat = self._catalog.names.flat(name)
         if flat in {tool.name for tool in self._catalog.deferred}:
             self._catalog.show(flat)
-        tool = next((tool for tool in self._catalog.tools if tool.name == flat), None)
         self.removed.discard(flat)
-        return [TextPart(found_schemas([tool]) if tool is not None else f"{name} (not offered any more)")]
+        return next((tool for tool in self._catalog.tools if tool.name == flat), None)
 
     def _addition(self, given: object, at: str) -> list[Part]:
         """A tool that can be called from here on."""

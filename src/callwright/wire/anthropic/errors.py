@@ -73,8 +73,11 @@ def anthropic_error(error: RequestError | UpstreamError, request_id: str | None 
     """The body of an error, and of the event that ends a stream. `request_id` is that of the answer's header."""
     message = error.message
     details: Mapping[str, Any] | UnsetType = UNSET
-    if isinstance(error, RequestError) and error.code == "context_length_exceeded":
-        message = _too_long(message)
+    if isinstance(error, RequestError):
+        if error.code == "context_length_exceeded":
+            message = _too_long(message)
+        elif error.param is not None and error.param not in message:  # which has no place of its own here
+            message = f"{error.param}: {message}"
     if isinstance(error, _ThreadError):
         details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
     return AnthropicErrorResponse(

@@ -88,8 +88,8 @@ def read_request(
     catalog = ToolCatalog(servers, checks=False)
     add_tools(catalog, request.tools, eager=_EAGER in betas)
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
-    listed = catalog.tools
     choice, parallel = read_choice(request.tool_choice, catalog)
+    listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
     reader.read(request.messages)

@@ -300,7 +300,7 @@ class MessageWriter:
                 block.signature = sealed(text)
                 self._emit(ContentBlockDeltaEvent(index, SignatureDelta(block.signature)))
             case ToolUseBlock() | McpToolUseBlock() | ServerToolUseBlock():
-                block.input = decode(text or "{}")
+                block.input = decode(text or "{}") if is_whole else {}
             case _:
                 pass
         self._emit(ContentBlockStopEvent(index))

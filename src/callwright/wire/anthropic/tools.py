@@ -134,7 +134,7 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         _described(tool),
         tool.input_schema,
         bool(tool.strict),
-        enforce_schema=not is_live,
+        retry_invalid=not is_live,
     )
     return read, bool(tool.defer_loading)
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from callwright.calls.custom_tools import input_arguments
-from callwright.calls.tool_search import found_words, search_id
-from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, Reasoning, TextPart
+from callwright.calls.tool_search import found_text, search_id
+from callwright.conversation import Call, CallOutput, FunctionTool, Item, MediaPart, Message, Part, Reasoning, TextPart
 from callwright.errors import RequestError
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
@@ -120,11 +120,13 @@ class InputItemReader:
             case types.SearchOutput(tools=tools):
                 id_ = item.call_id or next(iter(self._searched), path)
                 self._searched = [other for other in self._searched if other != id_]
-                self._output(
-                    id_, (TextPart(found_words(self._offer.load(tools, f"{path}.tools"))),), path, "tool search call"
-                )
+                found = self._of_names(self._offer.load(tools, f"{path}.tools"))
+                self._output(id_, (TextPart(found_text(found)),), path, "tool search call")
             case types.AdditionalTools(tools=tools):
+                before = self._offer.tools
                 self._offer.add(tools, f"{path}.tools")
+                if added := [tool for tool in self._offer.tools if tool not in before]:
+                    self._add(Message("developer", (TextPart(found_text(added)),)), path)
             case types.Compaction(encrypted_content=content):
                 self._compaction(content, path)
             case types.Update(reasoning=reasoning, text=text):
@@ -162,6 +164,11 @@ class InputItemReader:
                     param="input",
                     status=404,
                 )
+
+    def _of_names(self, names: Sequence[str]) -> list[FunctionTool]:
+        """The tools of these flat names that can be called."""
+        known = {tool.name: tool for tool in self._offer.tools}
+        return [known[name] for name in names if name in known]
 
     def _add(self, item: Item, path: str, words: str = "function call") -> None:
         self.found.append(Found(item, path, words))

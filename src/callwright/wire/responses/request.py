@@ -193,6 +193,7 @@ def read_request(
         raise missing("input")
     offer = ToolCatalog(servers)
     offer.add(request.tools)
+    begun = offer.tools
     reader = InputItemReader(offer)
     reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
@@ -200,6 +201,7 @@ def read_request(
     else:
         reader.read(request.input or (), "input")
     reader.finish()
+    found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
     items = drop_unreadable_calls(paired(reader.found, mend=mend))
     if request.instructions:
         items = (Message("system", (TextPart(request.instructions),)), *items)
@@ -209,6 +211,7 @@ def read_request(
     conversation = Conversation(
         items=items,
         tools=offer.tools,
+        shown_tools=tuple(tool for tool in offer.tools if tool not in found) if found else None,
         tool_choice=choice,
         allowed_tools=_allowed(wanted, offer),
         parallel_tool_calls=request.parallel_tool_calls is not False,
