@@ -190,7 +190,8 @@ class Conversation(Struct, frozen=True):
     `allowed_tools` are the names of those that may be called now; None = all. `shown_tools` are those that the prompt
     lists, where these are not all of `tools`, or others: the schemas of the rest stand among the items, where they were
     found, so that the begin of the prompt stays as it was. `session_id` is the client's: requests of one session go to
-    one server where there are several.
+    one server where there are several. `keeps_reasoning`: that of earlier questions stays in the prompt, too, where
+    the model's format can hold it.
     """
 
     items: tuple[Item, ...] = ()
@@ -201,6 +202,7 @@ class Conversation(Struct, frozen=True):
     parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
     session_id: str | None = None
+    keeps_reasoning: bool = False
 
     def named_outputs(self) -> dict[int, str]:
         """The name of the tool of each output, by the output's number among the items; `""` when no call has its id.

@@ -22,7 +22,13 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
 from callwright.dialects.base import RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import (
+    format_note,
+    last_question,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -91,9 +97,7 @@ class DsmlForm(Struct, frozen=True):
             _tools(out.text("\n\n" if instructions else ""), self, conversation)
         out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
         turns = msgspec.structs.replace(conversation, items=items).turns()
-        asked = max(
-            (n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1
-        )
+        asked = last_question(conversation, turns)
         uses_tools = bool(conversation.tools) or any(isinstance(turn, ToolTurn) for turn in turns)
         kept = -1 if self.keeps and uses_tools else asked
         before = ""  # whose turn came last

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.chat_messages import format_note, last_question, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls, put_tools
 from callwright.prompt import PromptBuilder
 
@@ -33,7 +33,7 @@ def glm_prompt(conversation: Conversation, tags: KeyValueTags, *, note: str = ""
     for text in instructions:
         out.control("<|system|>").text(between + text)
     turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    asked = last_question(conversation, turns)
     for number, turn in enumerate(turns):
         match turn:
             case Message(role):

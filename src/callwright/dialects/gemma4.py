@@ -13,7 +13,13 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects._gemma import declare
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import (
+    format_note,
+    last_question,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
 from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
@@ -58,7 +64,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         _tools(out, conversation)
         out.control("<turn|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    asked = last_question(conversation, turns)
     answering = False
     for number, turn in enumerate(turns):
         match turn:

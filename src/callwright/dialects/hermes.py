@@ -13,7 +13,13 @@ from callwright.conversation import AssistantTurn, Conversation, Message, NamedT
 from callwright.dialects import _granite4
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, filled, in_json
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import (
+    format_note,
+    last_question,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -63,7 +69,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
             _tools(out, conversation)
         out.control("<|im_end|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    asked = last_question(conversation, turns)
     for number, turn in enumerate(turns):
         match turn:
             case Message(role):

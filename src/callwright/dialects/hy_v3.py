@@ -13,7 +13,7 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.chat_messages import format_note, last_question, plain_text, split_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -89,7 +89,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         _tools(out.text("\n\n" if instructions else ""), conversation)
     out.control(_MODE).text(f"reasoning_effort:{'high' if thinks else 'no_think'}")
     turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    asked = last_question(conversation, turns)
     for number, turn in enumerate(turns):
         match turn:
             case Message(role, parts):

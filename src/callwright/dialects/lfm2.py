@@ -13,7 +13,13 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import (
+    format_note,
+    last_question,
+    plain_text,
+    split_instructions,
+    told_messages,
+)
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder
@@ -60,7 +66,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
             _tools(out.text("\n" if instructions else ""), conversation, options)
         out.control("<|im_end|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+    asked = last_question(conversation, turns)
     for number, turn in enumerate(turns):
         match turn:
             case Message(role, parts):

@@ -85,8 +85,16 @@ def build_generation_request(
 
 
 def _listed(conversation: Conversation) -> Conversation:
-    """The conversation as its prompt is rendered. Without any tool at all a prompt would not say how one is called."""
-    return replace(conversation, tools=conversation.shown_tools) if conversation.shown_tools else conversation
+    """The conversation as its prompt is rendered. Without any tool at all a prompt would not say how one is called, and
+    a call that is demanded may be one of those that were found.
+    """
+    shown = conversation.shown_tools
+    if not shown:
+        return conversation
+    allowed = conversation.allowed_tools
+    if allowed is None and conversation.tool_choice == "required":
+        allowed = tuple(tool.name for tool in conversation.tools)
+    return replace(conversation, tools=shown, allowed_tools=allowed)
 
 
 def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | None]:

@@ -341,7 +341,7 @@ def test_what_is_left_out_is_named() -> None:
 
 
 def test_json_of_inputs_is_that_of_the_request() -> None:
-    given = {"path": "a.txt", "edits": [{"old": "\u00e9", "new": None}], "n": 1.5}
+    given: dict[str, Any] = {"path": "a.txt", "edits": [{"old": "\u00e9", "new": None}], "n": 1.5}
     call = items(HI, assistant(use("a", **given)), user(result("a", "ok")), tools=[WEATHER])[1]
     assert isinstance(call, Call)
     assert json.loads(call.arguments) == given

@@ -105,7 +105,10 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if options.flavour == "hf":
         _history_hf(out, turns, options)
     else:
-        _history(out, turns, {tool.name for tool in conversation.tools}, options)
+        own = {tool.name for tool in conversation.tools}
+        if conversation.keeps_reasoning:
+            options = msgspec.structs.replace(options, drop_analysis="none")
+        _history(out, turns, own, options)
     prefill = ""
     if options.add_generation_prompt:
         out.control(START).text("assistant")
@@ -300,7 +303,7 @@ def _history_hf(out: PromptBuilder, turns: Sequence[ConversationTurn], options: 
 def _prefill(out: PromptBuilder, conversation: Conversation) -> str:
     """Begin the call that is forced. Without its dot the namespace leaves the next token to the model."""
     choice = conversation.tool_choice
-    if choice == "required" and len(conversation.tools) == 1:
+    if choice == "required" and len(conversation.tools) == 1 and conversation.allowed_tools is None:
         choice = NamedTool(conversation.tools[0].name)
     match choice:
         case NamedTool(name):

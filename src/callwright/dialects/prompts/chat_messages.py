@@ -10,6 +10,7 @@ from callwright.conversation import (
     AssistantTurn,
     Call,
     Conversation,
+    ConversationTurn,
     Item,
     MediaPart,
     Message,
@@ -27,6 +28,7 @@ __all__ = [
     "chat_message",
     "choice_note",
     "format_note",
+    "last_question",
     "plain_text",
     "split_instructions",
     "told_messages",
@@ -41,6 +43,15 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
             break
         texts.append(item.text)
     return texts, tuple(items[len(texts) :])
+
+
+def last_question(conversation: Conversation, turns: Sequence[ConversationTurn]) -> int:
+    """The number of the turn in which the user spoke last: most formats show no reasoning before it. -1 if there is
+    none, or if all reasoning is to stay.
+    """
+    if conversation.keeps_reasoning:
+        return -1
+    return max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
 
 
 def choice_note(conversation: Conversation) -> list[str]:

@@ -17,6 +17,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
+    last_question,
     plain_text,
     split_instructions,
     told_messages,
@@ -146,7 +147,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         instructions += [*choice_note(conversation), *format_note(conversation)]
         turns = msgspec.structs.replace(conversation, items=items).turns()
         users = [n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"]
-        asked = users[-1] if users else -1
+        asked = last_question(conversation, turns)
         lead = self._lead(conversation, instructions)
         host = users[-1:] if self.place == "before last user" else users[:1]
         self._system(out, conversation, lead, has_users=bool(users))

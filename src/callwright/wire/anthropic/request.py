@@ -108,6 +108,7 @@ def read_request(
         tool_choice=choice if tools else "auto",
         parallel_tool_calls=parallel,
         response_format=_format(request),
+        keeps_reasoning=True,  # an edit of the context takes it out
     )
     fields, dropped = _fields(request, given)
     asked = ParsedRequest(conversation, catalog, fields)
