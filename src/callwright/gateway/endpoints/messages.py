@@ -141,6 +141,7 @@ def _writer(prepared: _Prepared) -> MessageWriter:
         stop_sequences=parsed.stop_sequences,
         edits=parsed.edits,
         prefill=parsed.asked.conversation.prefill,
+        is_silent=prepared.request.max_tokens == 0,
     )
 
 

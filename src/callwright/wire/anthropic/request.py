@@ -156,8 +156,8 @@ def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[st
     go nowhere.
     """
     fields = {name: given[name] for name in (*_HANDED_ON, *sorted(_SAMPLING)) if given.get(name) is not None}
-    if request.max_tokens:
-        fields["max_tokens"] = request.max_tokens
+    if request.max_tokens is not None:
+        fields["max_tokens"] = request.max_tokens or 1  # none at all: the prompt is to be read, and kept in the cache
     if request.output_config is not None and (effort := request.output_config.effort) is not None:
         fields["reasoning_effort"] = _EFFORTS.get(effort, effort)
     if request.thinking is not None and request.thinking.get("type") == "disabled":

@@ -94,7 +94,7 @@ class MessageWriter:
 
     `new_id` makes an id from its prefix. `input_tokens` is an estimate, told until the server has counted. `hit`: a
     stop sequence was found, and nothing more is wanted of the model. `prefill` is the begin of the answer that the
-    request holds, which is not repeated.
+    request holds, which is not repeated. `is_silent`: nothing is answered but the counts.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class MessageWriter:
         stop_sequences: Sequence[str] = (),
         edits: Sequence[AppliedEdit] | None = None,
         prefill: str = "",
+        is_silent: bool = False,
     ) -> None:
         usage = MessagesUsage(input_tokens=input_tokens, output_tokens=1)
         self.message = MessagesResponse(id=id_, model=model, content=[], usage=usage)
@@ -119,6 +120,7 @@ class MessageWriter:
         self._thinking = thinking
         self._stops = StopSequences(stop_sequences)
         self._begun = WithoutPrefill(prefill)
+        self._is_silent = is_silent
         self._out: list[bytes] = []
         self._open: AnyBlock | None = None
         self._pieces: list[str] = []  # of the open block
@@ -142,7 +144,8 @@ class MessageWriter:
 
     def event(self, event: Event | ServerEvent) -> list[bytes]:
         """The events for an event of the turn."""
-        self._write(event)
+        if not self._is_silent:
+            self._write(event)
         return self._taken()
 
     def finish(self, usage: Usage | None) -> list[bytes]:
@@ -154,6 +157,8 @@ class MessageWriter:
         message = self.message
         if self.hit is not None:
             message.stop_reason, message.stop_sequence = "stop_sequence", self.hit
+        elif self._is_silent:
+            message.stop_reason = "max_tokens"
         else:
             message.stop_reason = _STOP_REASONS[self._reason]
         if usage is not None:
