@@ -29,10 +29,14 @@ def _sdk() -> None:
     pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mcp")
+
+
 @pytest.fixture
-def url(serve: Served, model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+def url(serve: Served, model: ModelServer, folder: Path) -> str:
     """A gateway that may use the server `s`."""
-    folder = Path("/tmp") if sys.platform == "linux" else tmp_path_factory.mktemp("mcp")
     command = [sys.executable, SERVER, "stdio", str(folder)]
     return serve(*scripted_models(model.url), mcp=(McpConfig(label="s", command=command, timeout_s=10.0),))
 

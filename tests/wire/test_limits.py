@@ -14,6 +14,7 @@ from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
 from tests.support.http_client import CHAT, request
+from tests.support.messages_client import MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import Gateway
@@ -241,6 +242,39 @@ def test_what_is_above_a_limit_is_refused_and_what_is_within_goes_on(limited: st
     error = refused.error
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, case.code)
     assert str(case.most) in error["message"]
+
+
+def _in_messages(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a chat request as Anthropic's API has them."""
+    tools = [tool["function"] for tool in fields.get("tools", ())]
+    schemas = [
+        {**{key: it for key, it in tool.items() if key != "parameters"}, "input_schema": tool["parameters"]}
+        for tool in tools
+    ]
+    return {**fields, "tools": schemas} if tools else fields
+
+
+# What is counted alike in both APIs; the bytes of a tool differ by the name of a field.
+ALIKE = (
+    "levels",
+    "messages",
+    "parts of content",
+    "properties of a strict schema",
+    "tools",
+    "characters of patterns",
+    "parts of a schema",
+    "parts of a schema that refers to none",
+)
+
+
+@pytest.mark.parametrize("title", ALIKE)
+def test_the_messages_api_is_held_to_them_too(limited: str, title: str) -> None:
+    case = CASES[title]
+    plain = {"model": "simulated", "max_tokens": 50, "messages": [QUESTION]}
+    assert request(limited + MESSAGES, {**plain, **_in_messages(case.chat(case.most))}).status == 200
+    refused = request(limited + MESSAGES, {**plain, **_in_messages(case.chat(case.most + 1))})
+    assert (refused.status, refused.json["error"]["type"]) == (400, "invalid_request_error")
+    assert str(case.most) in refused.json["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -147,13 +147,14 @@ def _tools(tools: Sequence[Any], param: str) -> Iterator[tuple[Mapping[str, Any]
 def _schemas(lists: Sequence[tuple[list[Any], str]]) -> Iterator[_Schema]:
     for tools, param in lists:
         for tool, path in _tools(tools, param):
-            if isinstance(tool.get("parameters"), dict):
-                whose, code = f"function '{tool.get('name')}'", "invalid_function_parameters"
-                yield _Schema(tool["parameters"], whose, f"{path}.parameters", code, tool.get("strict") is True)
+            for field in ("parameters", "input_schema"):
+                if isinstance(tool.get(field), dict):
+                    whose, code = f"function '{tool.get('name')}'", "invalid_function_parameters"
+                    yield _Schema(tool[field], whose, f"{path}.{field}", code, tool.get("strict") is True)
 
 
 def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
-    """The schema that an answer is to have, in the words of either API."""
+    """The schema that an answer is to have, in the words of each API."""
     format_, text = given.get("response_format"), given.get("text")
     inner = format_.get("json_schema") if isinstance(format_, dict) else None
     if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
@@ -161,6 +162,11 @@ def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
     inner = text.get("format") if isinstance(text, dict) else None
     if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
         yield _format(inner, "text.format.schema")
+    config = given.get("output_config")
+    named = {"output_config.format": config.get("format") if isinstance(config, dict) else None}
+    for param, inner in {**named, "output_format": given.get("output_format")}.items():
+        if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
+            yield _format(inner, f"{param}.schema")
 
 
 def _format(given: Mapping[str, Any], param: str) -> _Schema:
