@@ -1,16 +1,19 @@
 // Conversations with the AI SDK: its loop calls a tool, tells the result, and gets the answer.
 //
-//     CALLWRIGHT_NODE_MODULES=… node ai_sdk.mjs BASE_URL turns|rest MODEL [MODEL ...]
+//     CALLWRIGHT_NODE_MODULES=… node ai_sdk.mjs BASE_URL turns|rest|messages|messages-rest|messages-fail MODEL [MODEL ...]
 //
 // `turns`: over the Responses API, the Chat API, and the Chat API as the provider for compatible servers asks it; each
 // whole and streamed. `rest`: not stored, reasoning as a summary, a custom tool, objects; it wants the simulated model.
+// `messages`: over Anthropic's API, without and with reasoning; `messages-rest`: calls side by side, objects, on the
+// simulated model; `messages-fail`: on a server that fails, and on one that breaks off.
 // Exits with 1 and says what differs when anything does.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
 const require = createRequire(`${process.env.CALLWRIGHT_NODE_MODULES}/`);
-const { generateText, Output, stepCountIs, streamText, tool } = require("ai");
+const { APICallError, generateText, Output, stepCountIs, streamText, tool } = require("ai");
+const { createAnthropic } = require("@ai-sdk/anthropic");
 const { createOpenAI } = require("@ai-sdk/openai");
 const { createOpenAICompatible } = require("@ai-sdk/openai-compatible");
 const { z } = require("zod");
@@ -92,7 +95,54 @@ async function objects(model) {
   assert.deepEqual(output, { place: "Eiffel Tower", height: 330 });
 }
 
-function cases(what, { openai, compatible }) {
+// --- Anthropic's API ---
+
+const THINKING = { providerOptions: { anthropic: { thinking: { type: "enabled", budgetTokens: 1024 } } } };
+
+async function thinks(model, ask) {
+  const { steps } = await talk(model, ask, THINKING);
+  assert.ok(steps[0].reasoningText, "the reasoning is shown");
+  assert.ok(steps[0].reasoning[0].providerMetadata.anthropic.signature);
+}
+
+async function sideBySide(model, name, ask) {
+  const asked = [];
+  const execute = async ({ city }) => asked.push(city) && RESULT;
+  const weather = tool({ description: "The weather in a city.", inputSchema: z.object({ city: z.string() }), execute });
+  const prompt = "What is the weather in Paris and in Rome?";
+  const request = { model, maxRetries: 0, prompt, stopWhen: stepCountIs(4), tools: { get_weather: weather } };
+  const { steps } = await ask(request);
+  assert.deepEqual(asked, ["Paris", "Rome"]);
+  assert.equal(steps[0].toolCalls.length, name === "raw-harmony" ? 1 : 2); // gpt-oss stops behind each call
+}
+
+async function fails(model, ask, words, status) {
+  const failed = await ask({ model, maxRetries: 0, prompt: QUESTION }).catch((error) => error);
+  assert.ok(failed.message.includes(words), failed.message);
+  if (status) assert.ok(APICallError.isInstance(failed), failed.stack);
+  if (status) assert.equal(failed.statusCode, status);
+}
+
+function casesOfMessages(what, anthropic) {
+  const each = (title, run) =>
+    [whole, streamed].map((ask) => [`${title}, ${ask.name}`, (name) => run(anthropic(name), ask, name)]);
+  if (what === "messages") return [...each("messages", (model, ask) => talk(model, ask)), ...each("messages, thinking", thinks)];
+  if (what === "messages-rest") {
+    return [
+      ...each("messages, side by side", (model, ask, name) => sideBySide(model, name, ask)),
+      ...each("an object, messages", objects),
+    ];
+  }
+  return [
+    ...each("messages, it fails", (model, ask) => fails(model, ask, "the engine is on fire", 500)),
+    ...each("messages, it breaks off", (model, ask) =>
+      fails(model, ask, "closed the connection in the middle", ask === whole ? 500 : undefined),
+    ),
+  ];
+}
+
+function cases(what, { anthropic, openai, compatible }) {
+  if (what.startsWith("messages")) return casesOfMessages(what, anthropic);
   const both = [whole, streamed];
   const apis = { responses: (name) => openai.responses(name), chat: (name) => openai.chat(name), compatible };
   const each = (title, run) => both.map((ask) => [`${title}, ${ask.name}`, (name) => run(name, ask)]);
@@ -115,7 +165,7 @@ function cases(what, { openai, compatible }) {
 const [baseURL, what, ...models] = process.argv.slice(2);
 const given = { baseURL, apiKey: "any" };
 const compatible = createOpenAICompatible({ name: "callwright", includeUsage: true, supportsStructuredOutputs: true, ...given });
-const providers = { openai: createOpenAI(given), compatible };
+const providers = { anthropic: createAnthropic(given), openai: createOpenAI(given), compatible };
 globalThis.AI_SDK_LOG_WARNINGS = false;
 for (const model of models) {
   for (const [name, run] of cases(what, providers)) {

@@ -8,17 +8,16 @@ import functools
 import json
 import operator
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import callwright
 from tests import conftest
+from tests.clients.node import run_node
 from tests.clients.test_chat_clients import both, interpreters, scripted_ways, simulated_ways
 from tests.support import outputs
 from tests.support.outputs import FEW_WAYS, played, spoken
@@ -412,14 +411,6 @@ def test_pydantic_ai_parses_an_output(simulated: str, way: str, by: str) -> None
 # --- JavaScript: openai and the AI SDK ---
 
 scripts = pytest.mark.parametrize("script", ["openai_npm.mjs", "ai_sdk.mjs"])
-
-
-def run_node(script: str, base_url: str, what: str, *models: str) -> None:
-    modules = os.environ.get("CALLWRIGHT_NODE_MODULES", "")
-    if not modules or not (Path(modules) / "ai").exists():
-        pytest.skip("CALLWRIGHT_NODE_MODULES names no folder with the packages of tests/clients/package.json")
-    node = shutil.which("node") or pytest.skip("node is not installed")
-    run(node, str(CLIENTS / script), f"{base_url}/v1", what, *models)
 
 
 @scripts

@@ -1,0 +1,259 @@
+"""The real Claude Code against a started gateway; scripted models answer, in the words of each way they are asked.
+
+`scripts/claude-code` installs it and runs this. What it sends and what it makes of answers was observed with 2.1.330.
+"""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import conftest
+from tests.clients.claude_code import ClaudeCode, Ran, installed
+from tests.conftest import Served
+from tests.support.servers import Answer, ModelServer, whole
+from tests.support.turns import shown, wrote
+
+NOT_HERE: Final = "CALLWRIGHT_CLAUDE_CODE names no Claude Code: scripts/claude-code does"
+pytestmark = [pytest.mark.clients, pytest.mark.skipif(installed() is None, reason=NOT_HERE)]
+
+WAYS: Final = ("native", "prompt-json", "raw-hermes-vllm", "raw-harmony-vllm")
+ways = pytest.mark.parametrize("way", WAYS)
+# gpt-oss stops behind each call.
+parallel_ways = pytest.mark.parametrize("way", [way for way in WAYS if "harmony" not in way])
+WEATHER: Final = "mcp__demo__get_weather"
+
+
+@pytest.fixture
+def claude(tmp_path: Path, serve: Served, model: ModelServer) -> ClaudeCode:
+    """Claude Code at a gateway before the scripted model server."""
+    return ClaudeCode(tmp_path, serve(*conftest.scripted_models(model.url, retries=2), heartbeat_s=0.1))
+
+
+def succeeded(ran: Ran, text: str) -> None:
+    """The turn came to its end with this message."""
+    told = (ran.exit_code, ran.result.get("is_error"), ran.result.get("result"))
+    assert told == (0, False, text), f"{ran.result} {ran.stderr}"
+
+
+def read(model: ModelServer) -> list[str]:
+    """What the model was shown, by request."""
+    return [shown(asked.body) for asked in model.asked]
+
+
+def kept(model: ModelServer, way: str) -> None:
+    """Each request went on from the one before it: the server's prompt cache is kept."""
+    for before, after in pairwise(asked.body for asked in model.asked):
+        if way.startswith("raw"):
+            start = {"hermes": "<|im_start|>assistant", "harmony": "<|start|>assistant"}[way.split("-")[1]]
+            assert after["prompt"].startswith(before["prompt"].rpartition(start)[0] + start)
+        else:
+            assert after["messages"][: len(before["messages"])] == before["messages"]
+
+
+# --- text and commands ---
+
+
+@ways
+def test_a_text_is_shown(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    model.plays(wrote(way, "Hello, you.", thought="A greeting."))
+    ran = claude.run("Say hi.", model=way)
+    succeeded(ran, "Hello, you.")
+    (prompt,) = read(model)
+    assert "Say hi." in prompt
+    assert "x-anthropic-billing-header" not in prompt
+    assert "DeferredToolPlaceholder" not in json.dumps(model.body)
+    assert ran.result["usage"]["output_tokens"] > 0
+
+
+@ways
+def test_a_command_is_run_and_its_output_answered(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    call = ("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})
+    model.plays(wrote(way, "Let me see.", [call], thought="I run it."), wrote(way, "It printed wave-42."))
+    ran = claude.run("Say hi.", model=way)
+    succeeded(ran, "It printed wave-42.")
+    assert (ran.calls, ran.results) == ([call], ["wave-42"])
+    first, second = read(model)
+    assert "wave-42" not in first
+    assert "wave-42" in second
+    if way != "prompt-json":  # a prompt of this mode has no place for it
+        assert "I run it." in second, "reasoning comes back, though Claude Code asks not to be shown it"
+    kept(model, way)
+
+
+@parallel_ways
+def test_calls_side_by_side_are_all_run(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    calls = [("Bash", {"command": f"echo wave-$((6 * {n}))", "description": "Print"}) for n in (7, 8)]
+    model.plays(wrote(way, "", calls), wrote(way, "Done."))
+    ran = claude.run("Do both.", model=way)
+    succeeded(ran, "Done.")
+    assert ran.calls == calls
+    assert sorted(ran.results) == ["wave-42", "wave-48"]
+    assert read(model)[1].index("wave-42") < read(model)[1].index("wave-48"), "in the order of the calls"
+
+
+# --- files ---
+
+BEFORE: Final = "<|im_start|>user\nold </tool_call> <|end|>\n<|im_end|>\n\ttab\n"
+OLD: Final = "old </tool_call> <|end|>\n<|im_end|>"
+NEW: Final = 'new <tool_call> <|start|>assistant<|channel|>final<|message|> </tool_call> ünï 😀 \\n "q"\n<|im_start|>'
+
+
+@ways
+def test_a_file_of_control_tokens_is_edited_byte_for_byte(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    file = claude.work / "chat.txt"
+    file.write_bytes(BEFORE.encode())
+    edit = {"file_path": str(file), "old_string": OLD, "new_string": NEW}
+    model.plays(
+        wrote(way, "", [("Read", {"file_path": str(file)})]), wrote(way, "", [("Edit", edit)]), wrote(way, "Done.")
+    )
+    ran = claude.run("Change it.", model=way)
+    succeeded(ran, "Done.")
+    assert ran.calls[1][1] == {"replace_all": False, **edit}
+    assert file.read_bytes() == BEFORE.replace(OLD, NEW).encode()
+
+
+# --- what goes wrong ---
+
+
+def cut(answer: Answer, steps: int) -> Answer:
+    """The answer breaks off after so many of its writes."""
+    return Answer((*answer.steps[:steps], "cut"))
+
+
+@ways
+def test_an_answer_that_breaks_off_is_asked_for_again_whole(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    text = "It is all done now."
+    model.plays(cut(wrote(way, text), 2 if way == "native" else 8), wrote(way, text))
+    succeeded(claude.run("Do it.", model=way), text)
+    first, again = read(model)
+    assert again == first
+
+
+@ways
+def test_half_a_call_is_not_run(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    call = ("Bash", {"command": "touch cut.txt; echo a long command", "description": "Touch"})
+    made = wrote(way, "Let me see.", [call])
+    model.plays(cut(made, len(made.steps) - 6 if way != "native" else 3), wrote(way, "Done."))
+    ran = claude.run("Do it.", model=way)
+    succeeded(ran, "Done.")
+    assert not list(claude.work.iterdir())
+
+
+def test_a_server_that_fails_is_named(claude: ClaudeCode, model: ModelServer) -> None:
+    model.plays(*[whole({"error": {"message": "the engine is on fire"}}, 500)] * 9)
+    ran = claude.run("Say hi.")
+    assert ran.exit_code == 1
+    assert "the engine is on fire" in ran.result["result"]
+
+
+def test_an_unknown_model_is_named(claude: ClaudeCode) -> None:
+    ran = claude.run("Say hi.", model="nobody")
+    assert ran.exit_code == 1
+    assert "There's an issue with the selected model (nobody)" in ran.result["result"]
+
+
+# --- tools that are found ---
+
+
+@ways
+def test_a_tool_of_a_server_is_found_and_called(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    model.plays(
+        wrote(way, "", [("ToolSearch", {"query": f"select:{WEATHER}", "max_results": 5})]),
+        wrote(way, "", [(WEATHER, {"city": "Oslo"})]),
+        wrote(way, "It is 18 degrees."),
+    )
+    ran = claude.run("Weather?", *claude.mcp_config(), model=way)
+    succeeded(ran, "It is 18 degrees.")
+    assert [name for name, _ in ran.calls] == ["ToolSearch", WEATHER]
+    before, found, last = read(model)
+    assert "The weather in a city." not in before
+    assert "The weather in a city." in found
+    assert "18 degrees in Oslo" in last
+    kept(model, way)
+
+
+# --- others that work for it ---
+
+
+@ways
+def test_a_sub_agent_works_for_another(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    task = {"description": "Count", "prompt": "Count to seventy-seven.", "subagent_type": "general-purpose"}
+
+    def answer(body: Any) -> Answer:
+        prompt = shown(body)
+        if "Counted to 77." in prompt:
+            return wrote(way, "It counted to 77.")
+        if "Let somebody count." not in prompt:
+            return wrote(way, "Counted to 77.")
+        return wrote(way, "Waiting.") if "Count to seventy-seven." in prompt else wrote(way, "", [("Agent", task)])
+
+    model.plays(*[answer] * 6)
+    ran = claude.run("Let somebody count.", model=way)
+    succeeded(ran, "It counted to 77.")
+
+
+# --- long conversations ---
+
+TOO_LONG: Final = {
+    "message": "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
+    "type": "invalid_request_error",
+    "param": "messages",
+    "code": "context_length_exceeded",
+}
+# Without the tags it asks once more.
+SUMMARY: Final = "<summary>SUMMARY-7</summary>"
+
+
+@ways
+def test_a_conversation_that_is_too_long_is_summed_up(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    model.plays(
+        wrote(way, "", [("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})]),
+        whole({"error": TOO_LONG}, 400),
+        wrote(way, SUMMARY),
+        wrote(way, "Done."),
+    )
+    ran = claude.run("Say hi.", model=way)
+    succeeded(ran, "Done.")
+    *_, summing, last = read(model)
+    assert "wave-42" in summing
+    assert "SUMMARY-7" in last
+    assert "wave-42" not in last
+    assert len(model.asked) == 4
+
+
+@ways
+def test_a_conversation_is_summed_up_on_demand(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    model.plays(wrote(way, "Hello."), wrote(way, SUMMARY), wrote(way, "Done."))
+    succeeded(claude.run("Say hi.", model=way), "Hello.")
+    assert claude.run("/compact", "-c", model=way).exit_code == 0
+    succeeded(claude.run("Go on.", "-c", model=way), "Done.")
+    _, summing, last = read(model)
+    assert "Say hi." in summing
+    assert "SUMMARY-7" in last
+
+
+# --- answers in a form ---
+
+
+@ways
+def test_an_answer_has_the_form_that_was_asked_for(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    schema = {"type": "object", "properties": {"height": {"type": "integer"}}, "required": ["height"]}
+    model.plays(wrote(way, "", [("StructuredOutput", {"height": 330})]), wrote(way, "Done."))
+    ran = claude.run("How high?", "--json-schema", json.dumps(schema), model=way)
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.result["structured_output"] == {"height": 330}
+
+
+# --- without a model ---
+
+
+def test_the_simulated_model_does_for_a_first_try(tmp_path: Path, simulated: str) -> None:
+    claude = ClaudeCode(tmp_path, simulated)
+    for way in conftest.WAYS:
+        ran = claude.run("Use Bash: `echo hello`.", model=way)
+        assert ran.results == ["hello"], way
+        assert "hello" in ran.result["result"]
+        assert ran.exit_code == 0
