@@ -128,7 +128,7 @@ dialect = "harmony"
 """,
 }
 # Examples that a plain machine cannot run name one of these.
-ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns")
+ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start")
 
 
 def command_page() -> str:
@@ -195,7 +195,7 @@ def described(command: click.Command, context: click.Context) -> Iterator[str]:
     # A line that is indented belongs to the one before it.
     single = re.split(r"\n(?=\S)", lines) if lines else []
     yield from shown([each for each in single if not ELSEWHERE.search(each)])
-    yield from shown([each for each in single if ELSEWHERE.search(each)], "they name servers and files of yours")
+    yield from shown([each for each in single if ELSEWHERE.search(each)], "they need servers, files or programs of yours")
     rows = [option(each, context) for each in command.params if isinstance(each, click.Option)]
     if rows:
         yield ""
