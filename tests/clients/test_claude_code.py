@@ -24,6 +24,14 @@ ways = pytest.mark.parametrize("way", WAYS)
 # gpt-oss stops behind each call.
 parallel_ways = pytest.mark.parametrize("way", [way for way in WAYS if "harmony" not in way])
 WEATHER: Final = "mcp__demo__get_weather"
+TOO_LONG: Final = {
+    "message": "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
+    "type": "invalid_request_error",
+    "param": "messages",
+    "code": "context_length_exceeded",
+}
+# Without the tags it asks once more.
+SUMMARY: Final = "<summary>SUMMARY-7</summary>"
 
 
 @pytest.fixture
@@ -46,6 +54,8 @@ def read(model: ModelServer) -> list[str]:
 def kept(model: ModelServer, way: str) -> None:
     """Each request went on from the one before it: the server's prompt cache is kept."""
     for before, after in pairwise(asked.body for asked in model.asked):
+        tools = before.get("tools") or []
+        assert (after.get("tools") or [])[: len(tools)] == tools
         if way.startswith("raw"):
             start = {"hermes": "<|im_start|>assistant", "harmony": "<|start|>assistant"}[way.split("-")[1]]
             assert after["prompt"].startswith(before["prompt"].rpartition(start)[0] + start)
@@ -79,7 +89,7 @@ def test_a_command_is_run_and_its_output_answered(claude: ClaudeCode, model: Mod
     assert "wave-42" not in first
     assert "wave-42" in second
     if way != "prompt-json":  # a prompt of this mode has no place for it
-        assert "I run it." in second, "reasoning comes back, though Claude Code asks not to be shown it"
+        assert "I run it." in second, "reasoning comes back"
     kept(model, way)
 
 
@@ -175,6 +185,22 @@ def test_a_tool_of_a_server_is_found_and_called(claude: ClaudeCode, model: Model
     kept(model, way)
 
 
+@ways
+def test_a_tool_that_was_found_is_called_behind_a_summary_too(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    model.plays(
+        wrote(way, "", [("ToolSearch", {"query": f"select:{WEATHER}", "max_results": 5})]),
+        wrote(way, "", [(WEATHER, {"city": "Oslo"})]),
+        whole({"error": TOO_LONG}, 400),
+        wrote(way, SUMMARY),
+        wrote(way, "", [(WEATHER, {"city": "Rome"})]),
+        wrote(way, "Done."),
+    )
+    ran = claude.run("Weather?", *claude.mcp_config(), model=way)
+    succeeded(ran, "Done.")
+    assert "18 degrees in Rome" in ran.results[-1]
+    assert len(model.asked) == 6
+
+
 # --- others that work for it ---
 
 
@@ -196,15 +222,6 @@ def test_a_sub_agent_works_for_another(claude: ClaudeCode, model: ModelServer, w
 
 
 # --- long conversations ---
-
-TOO_LONG: Final = {
-    "message": "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
-    "type": "invalid_request_error",
-    "param": "messages",
-    "code": "context_length_exceeded",
-}
-# Without the tags it asks once more.
-SUMMARY: Final = "<summary>SUMMARY-7</summary>"
 
 
 @ways
