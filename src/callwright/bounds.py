@@ -26,7 +26,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_tools: _AtLeastOne = 128
     """Tools in one list; a namespace counts once, deferred tools do not."""
     max_schema_bytes: _AtLeastOne = 4_194_304
-    """All tools together, and the schema of the answer, as JSON."""
+    """All tools together, and the schema of the answer, as JSON; the list of tools of an MCP server."""
     max_schema_parts: _AtLeastOne = 20_000
     """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
     max_properties: Annotated[int, Meta(ge=1, le=5_000)] = 5_000
@@ -41,6 +41,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The head of a request: its line and headers. A larger one gets a 431 before it is parsed."""
     max_waiting_bytes: _AtLeastOne = 33_554_432
     """Frames of one WebSocket that wait behind the turn that is answered. No more is read until there is room."""
+    max_bodies_bytes: _AtLeastOne = 268_435_456
+    """Bodies of all requests over HTTP that are read or answered, those of less than 64 KiB not counted; one key, or
+    one address, has half of it at most. One more gets a 429 with `retry-after`. Each of several workers takes its
+    share.
+    """
     max_connections: _AtLeastOne = 4_096
     """Connections that are open at once, silent ones too. Where there are more, those end first on which nothing was
     ever asked, then those on which nothing is under way. Each of several workers takes its share.
@@ -54,10 +59,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     keys, one address, but for this machine's own. One more gets a 429 with `retry-after`.
     """
     max_answer_bytes: _AtLeastOne = 67_108_864
-    """One answer of a model's server, after decompression. A larger one ends with an error."""
+    """One answer of a model's server, after decompression, or of an MCP server. A larger one ends with an error."""
     max_event_bytes: _AtLeastOne = 16_777_216
     """One event in a stream of a model's server."""
     max_answer_values: _AtLeastOne = 1_048_576
-    """Commas and opening brackets in one event of a model's server, or in its answer where that is not streamed."""
+    """Commas and opening brackets in one event of a model's server, or in its answer where that is not streamed; in one
+    answer of an MCP server.
+    """
     max_answer_calls: _AtLeastOne = 1_024
     """Calls in one answer that a model's server has read itself."""

@@ -191,7 +191,7 @@ class Conversation(Struct, frozen=True):
     lists, where these are not all of `tools`, or others: the schemas of the rest stand among the items, where they were
     found, so that the begin of the prompt stays as it was. `session_id` is the client's: requests of one session go to
     one server where there are several. `keeps_reasoning`: that of earlier questions stays in the prompt, too, where
-    the model's format can hold it.
+    the model's format can hold it. `prefill` is the begin of the answer, from which the model goes on.
     """
 
     items: tuple[Item, ...] = ()
@@ -203,6 +203,7 @@ class Conversation(Struct, frozen=True):
     response_format: ResponseFormat | None = None
     session_id: str | None = None
     keeps_reasoning: bool = False
+    prefill: str = ""
 
     def named_outputs(self) -> dict[int, str]:
         """The name of the tool of each output, by the output's number among the items; `""` when no call has its id.

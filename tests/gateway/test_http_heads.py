@@ -125,6 +125,17 @@ def test_a_larger_one_is_refused_before_it_is_parsed(door: Door, how: str, cut: 
     assert sum(size for size, _ in door.parsed) <= MOST
 
 
+@pytest.mark.parametrize(
+    "line",
+    [f"POST {CHAT}", f"POST {RESPONSES}", f"GET {RESPONSES}"],
+    ids=["chat", "responses", "websocket"],
+)
+def test_a_larger_one_is_refused_at_each_door(door: Door, line: str) -> None:
+    upgrade = "".join(f"{name}: {value}\r\n" for name, value in UPGRADE.items()) if line[0] == "G" else ""
+    begin = f"{line} HTTP/1.1\r\nhost: localhost\r\n{upgrade}x: "
+    refusal(door.says(f"{begin}{'a' * (MOST + 1 - len(begin) - 4)}\r\n\r\n".encode()))
+
+
 @pytest.mark.parametrize("how", HOWS)
 def test_of_one_that_does_not_end_no_more_is_parsed_either(door: Door, how: str) -> None:
     door.says(head(64 * MOST, how)[:-4])  # what it is told may be lost: it does not stop to read

@@ -9,9 +9,9 @@ from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import KeyConfig, ModelConfig
 from tests.conftest import Served
 from tests.support.http_client import request
-from tests.support.messages_client import COUNT, MESSAGES, TOOLS, message_of, named_events, user
+from tests.support.messages_client import COUNT, MESSAGES, TOOLS, assembled, message_of, named_events, user
 from tests.support.outputs import TEXT, THOUGHT, WAYS, played, spoken
-from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, said, whole
+from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, completion, said, whole
 
 ASKED: dict[str, Any] = {"messages": [user("What is the weather in Paris?")], "tools": TOOLS}
 PARIS = {"type": "tool_use", "name": "get_weather", "input": {"city": "Paris"}}
@@ -370,3 +370,80 @@ def test_text_behind_a_call_that_came_before_its_end_is_a_block_of_its_own(
     model.plays(chat(head, rest[0], {"content": "One moment."}, rest[1], finish="tool_calls"))
     message = message_of(gateway, {"model": "native", **ASKED}, stream=stream)
     assert sorted(block["type"] for block in message["content"]) == ["text", "tool_use"]
+
+
+# --- an answer that the request begins ---
+
+
+@STREAMED
+@pytest.mark.parametrize("repeats", [False, True])
+def test_an_answer_goes_on_from_where_the_request_begins_it(
+    gateway: str, model: ModelServer, repeats: bool, stream: bool
+) -> None:
+    begun = "The answer is ("
+    model.plays(said(*((begun[:4], begun[4:]) if repeats else ()), "B", ") for sure"))
+    messages = [user("A or B?"), {"role": "assistant", "content": begun}]
+    message = message_of(gateway, {"model": "native", "messages": messages}, stream=stream)
+    assert said_in(message) == [{"type": "text", "text": "B) for sure"}]
+    assert model.body["messages"][-1] == {"role": "assistant", "content": begun}
+    assert (model.body["continue_final_message"], model.body["add_generation_prompt"]) == (True, False)
+
+
+@pytest.mark.parametrize("way", ["raw-harmony-vllm", "raw-hermes-vllm", "raw-json-vllm"])
+@STREAMED
+def test_so_does_a_raw_prompt(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
+    end = {"harmony": "<|return|>", "hermes": "<|im_end|>", "json": ""}[way.split("-")[1]]
+    model.plays(completion(f"B) for sure{end}"))
+    messages = [user("A or B?"), {"role": "assistant", "content": "The answer is ("}]
+    message = message_of(gateway, {"model": way, "messages": messages}, stream=stream)
+    assert said_in(message) == [{"type": "text", "text": "B) for sure"}]
+    assert model.body["prompt"].endswith("The answer is (")
+
+
+# --- a search for tools that runs here ---
+
+SEARCHED: dict[str, Any] = {
+    "model": "native",
+    "messages": [user("Any news of tea?")],
+    "tools": [
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        TOOLS[0],
+        {**TOOLS[1], "defer_loading": True},
+    ],
+}
+
+
+@STREAMED
+def test_a_search_finds_deferred_tools_and_the_model_goes_on(gateway: str, model: ModelServer, stream: bool) -> None:
+    made = {"to": "a", "text": "b"}
+    model.plays(calling("tool_search", '{"query": "mail"}'), calling("send_mail", json.dumps(made)))
+    message = message_of(gateway, SEARCHED, stream=stream)
+    search, found, call = message["content"]
+    assert (search["type"], search["name"], search["input"]) == (
+        "server_tool_use",
+        "tool_search_tool_bm25",
+        {"query": "mail"},
+    )
+    references = [{"type": "tool_reference", "tool_name": "send_mail"}]
+    assert found["content"] == {"type": "tool_search_tool_search_result", "tool_references": references}
+    assert (call["name"], call["input"], message["stop_reason"]) == ("send_mail", made, "tool_use")
+    first, second = (asked.body for asked in model.asked)
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["tool_search", "get_weather"]
+    # the next request is read as the model has seen this one
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": "sent"}]}
+    model.plays(said("Done."))
+    history = [*SEARCHED["messages"], {"role": "assistant", "content": message["content"]}, result]
+    message_of(gateway, {**SEARCHED, "messages": history}, stream=stream)
+    shown = model.body
+    assert shown["messages"][: len(second["messages"])] == second["messages"]
+    assert shown["tools"] == second["tools"]
+
+
+@STREAMED
+def test_a_cache_is_warmed_without_an_answer(gateway: str, model: ModelServer, stream: bool) -> None:
+    model.plays(said("It", finish="length"))
+    body = {"model": "native", "max_tokens": 0, **ASKED, "stream": stream}
+    reply = request(gateway + MESSAGES, body)
+    answer = assembled(named_events(reply)) if stream else reply.json
+    assert (answer["content"], answer["stop_reason"]) == ([], "max_tokens")
+    assert model.body["max_tokens"] == 1

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import gzip
+import json
+import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from callwright.bounds import Bounds
 from callwright.conversation import Conversation
@@ -18,6 +21,7 @@ from callwright.errors import UpstreamError
 from callwright.events import ContentDelta
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.tolerant_json.codec import encode
+from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.http import HttpUpstream, Timeouts
@@ -25,8 +29,9 @@ from tests.conftest import Served
 from tests.support.connection_server import ConnectionServer, Writer
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION, TOOLS
-from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, chunk, said, sse, whole
-from tests.support.waiting import until
+from tests.support.responses_client import RESPONSES
+from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, chunk, completion, said, sse, whole
+from tests.support.waiting import PATIENCE_S, until
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 DEFAULT = Bounds()
@@ -230,6 +235,87 @@ def test_calls_are_counted(serve: Served, model: ModelServer, stream: bool) -> N
     assert "sent more than 1,024 calls in one answer (`max_answer_calls` in [limits])" in error["message"]
 
 
+# --- at each door ---
+
+
+def streamed(*events: Any) -> Answer:
+    return Answer(sse(*events))
+
+
+def _many_calls() -> Answer:
+    call = {"function": {"name": "get_weather", "arguments": "{}"}}
+    return streamed(chunk({"tool_calls": [{"index": at, "id": f"c{at}", **call} for at in range(9)]}), "[DONE]")
+
+
+SENT: dict[str, Callable[[], Answer]] = {
+    "max_answer_bytes": lambda: Answer(Endless(sse(chunk({"content": "and so on " * 1_000})))),
+    "max_event_bytes": lambda: Answer(Endless((b"data: " + b"x" * 10_000,))),
+    "max_answer_values": lambda: Answer((b'data: {"choices":[' + b"{}," * 40_000 + b"{}]}\n\n",)),
+    "max_answer_calls": _many_calls,
+}
+
+
+@pytest.mark.parametrize("door", ["chat", "responses", "websocket", "library"])
+@pytest.mark.parametrize("bound", SENT)
+def test_what_a_server_sends_is_bounded_at_each_door(model: ModelServer, bound: str, door: str) -> None:
+    bounds = replace(SMALL, max_answer_calls=8)
+    model.plays(SENT[bound]())
+    if door == "library":
+        assert bound in asyncio.run(_library_fails(model.url, bounds))
+        return
+    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),), limits=bounds))
+    try:
+        assert bound in _told(gateway.url, door, {"model": "m", "input": "Hi"})
+    finally:
+        gateway.stop()
+
+
+def _told(url: str, door: str, asked: dict[str, Any]) -> str:
+    """What the gateway tells of an answer, as one text."""
+    if door == "chat":
+        return request(url + CHAT, {**ASKED, **asked, "stream": False}).text
+    if door == "responses":
+        return request(url + RESPONSES, asked).text
+    websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    with websockets.connect(f"{url.replace('http', 'ws')}{RESPONSES}") as connection:
+        connection.send(json.dumps({"type": "response.create", **asked}))
+        while True:
+            told = str(connection.recv(PATIENCE_S))
+            if json.loads(told)["type"] in ("error", "response.failed", "response.incomplete", "response.completed"):
+                return told
+
+
+async def _library_fails(url: str, bounds: Bounds) -> str:
+    upstream = ChatUpstream(url, bounds=bounds)
+    generation = GenerationRequest("m", Conversation(()), messages=[QUESTION])
+    try:
+        async with aclosing(upstream.stream(generation)) as batches:
+            async for _ in batches:
+                pass
+    except UpstreamError as error:
+        return str(error)
+    finally:
+        await upstream.close()
+    raise AssertionError("it did not fail")
+
+
+@pytest.mark.parametrize("door", ["chat", "responses", "websocket"])
+def test_parameters_of_a_call_are_bounded_at_each_door(model: ModelServer, door: str) -> None:
+    """The others are kept as text."""
+    parameters = "".join(f"<parameter=p{n}>\nv{n}\n</parameter>\n" for n in range(6))
+    text = f"<tool_call>\n<function=f>\n{parameters}</function>\n</tool_call>"
+    made = ModelConfig(name="m", upstream=model.url, mode="raw", dialect="qwen3_coder", server="vllm", retries=0)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {f"p{n}": {} for n in range(6)}}}
+    shaped = {"type": "function", "function": tool} if door == "chat" else {"type": "function", **tool}
+    gateway = Gateway(Config(models=(made,), limits=Bounds(max_parameters=4)))
+    model.plays(completion(text))
+    try:
+        told = _told(gateway.url, door, {"model": "m", "input": "Hi", "tools": [shaped]})
+    finally:
+        gateway.stop()
+    assert "more than 4 parameters" in told or ("v3" in told and "v4" not in told)
+
+
 # --- the loop ---
 
 
@@ -269,6 +355,42 @@ def test_while_a_large_answer_is_read_others_have_their_turn(model: ModelServer,
     texts = asyncio.run(read())
     assert sum(texts) == size
     assert max(texts) <= 16_384
+
+
+@pytest.mark.parametrize("kind", [JSON, EVENTS])
+def test_what_is_large_is_decoded_beside_the_loop(
+    model: ModelServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: list[bool] = []
+
+    def noting(data: bytes, *more: Any) -> Any:
+        if len(data) > 100:
+            beside.append(threading.current_thread() is not threading.main_thread())
+        return read_json(data, *more)
+
+    monkeypatch.setattr("callwright.upstreams.http.read_json", noting)
+    for size in (1_000, 2_000_000):
+        choice = {"index": 0, "finish_reason": "stop"}
+        text = {"content": "x" * size}
+        model.plays(
+            whole({"choices": [{**choice, "message": text}]})
+            if kind == JSON
+            else Answer(sse({"choices": [{**choice, "delta": text}]}, "[DONE]"))
+        )
+        assert asyncio.run(_read_of(model.url)) == size
+    assert beside == [False, True]
+
+
+async def _read_of(url: str) -> int:
+    upstream = ChatUpstream(url)
+    size = 0
+    try:
+        async with aclosing(upstream.stream(GenerationRequest("m", Conversation(()), messages=[QUESTION]))) as batches:
+            async for batch in batches:
+                size += sum(len(delta.text) for delta in batch if isinstance(delta, TextDelta))
+    finally:
+        await upstream.close()
+    return size
 
 
 # --- time ---

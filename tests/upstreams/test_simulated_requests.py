@@ -465,7 +465,7 @@ def test_an_answer_by_a_schema_has_what_the_request_names() -> None:
     assert json.loads(answer(replace(conversation, response_format=wanted)).text) == {"city": "Rome", "days": 4}
 
 
-@pytest.mark.parametrize("said", ["1 ", "Paris, ", "1+", "a.b.", "A-", "'", "in ", "((", "Xx "])
+@pytest.mark.parametrize("said", ["1 ", "Paris, ", "1+", "a.b.", "A-", "'", "in ", "((", "Xx ", "<a-b>\n", "</a-b>\n"])
 def test_a_long_request_takes_no_longer_than_a_short_one(said: str) -> None:
     short, long = (made(asked(said * many, (WEATHER,), "required")) for many in (1_000, 100_000))
     assert len(short) == len(long)

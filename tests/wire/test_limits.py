@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -14,8 +14,8 @@ from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
 from tests.support.http_client import CHAT, request
+from tests.support.messages_client import MESSAGES
 from tests.support.outputs import QUESTION
-from tests.support.paths import ROOT
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import Gateway
 
@@ -244,6 +244,39 @@ def test_what_is_above_a_limit_is_refused_and_what_is_within_goes_on(limited: st
     assert str(case.most) in error["message"]
 
 
+def _in_messages(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a chat request as Anthropic's API has them."""
+    tools = [tool["function"] for tool in fields.get("tools", ())]
+    schemas = [
+        {**{key: it for key, it in tool.items() if key != "parameters"}, "input_schema": tool["parameters"]}
+        for tool in tools
+    ]
+    return {**fields, "tools": schemas} if tools else fields
+
+
+# What is counted alike in both APIs; the bytes of a tool differ by the name of a field.
+ALIKE = (
+    "levels",
+    "messages",
+    "parts of content",
+    "properties of a strict schema",
+    "tools",
+    "characters of patterns",
+    "parts of a schema",
+    "parts of a schema that refers to none",
+)
+
+
+@pytest.mark.parametrize("title", ALIKE)
+def test_the_messages_api_is_held_to_them_too(limited: str, title: str) -> None:
+    case = CASES[title]
+    plain = {"model": "simulated", "max_tokens": 50, "messages": [QUESTION]}
+    assert request(limited + MESSAGES, {**plain, **_in_messages(case.chat(case.most))}).status == 200
+    refused = request(limited + MESSAGES, {**plain, **_in_messages(case.chat(case.most + 1))})
+    assert (refused.status, refused.json["error"]["type"]) == (400, "invalid_request_error")
+    assert str(case.most) in refused.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("schema", "where"),
     [
@@ -291,38 +324,6 @@ def test_a_connection_is_held_to_them_too(limited: str) -> None:
             connection.send(json.dumps({**plain, **case.responses(case.most + 1)}))
             error = json.loads(connection.recv())["error"]
             assert (error["param"], error["code"]) == (case.responses_param, case.code), title
-
-
-# Which test finds each bound enforced: those on requests stand here, in `CASES`.
-_HERE: Final = "test_what_is_above_a_limit_is_refused_and_what_is_within_goes_on"
-HELD: Final = {
-    "max_depth": _HERE,
-    "max_items": _HERE,
-    "max_parts": _HERE,
-    "max_tools": _HERE,
-    "max_schema_bytes": _HERE,
-    "max_schema_parts": _HERE,
-    "max_properties": _HERE,
-    "max_pattern_size": _HERE,
-    "max_grammar_chars": _HERE,
-    "max_parameters": "test_a_call_of_more_parameters_than_are_read_is_named_and_its_text_kept",
-    "max_head_bytes": "test_a_larger_one_is_refused_before_it_is_parsed",
-    "max_waiting_bytes": "test_behind_a_turn_no_more_bytes_are_read_than_may_wait",
-    "max_connections": "test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first",
-    "max_connections_per_key": "test_a_key_has_so_many_websockets",
-    "max_requests_per_key": "test_a_key_has_its_share_of_places_whichever_way_it_takes_them",
-    "max_answer_bytes": "test_an_answer_is_bounded_after_decompression",
-    "max_event_bytes": "test_an_event_without_end_is_given_up",
-    "max_answer_values": "test_values_are_counted_before_they_take_memory",
-    "max_answer_calls": "test_calls_are_counted",
-}
-
-
-def test_each_bound_has_a_test_that_finds_it_enforced() -> None:
-    assert set(HELD) == set(Bounds.__struct_fields__)
-    texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*/test_*.py"))
-    for bound, test in HELD.items():
-        assert f"def {test}(" in texts, bound
 
 
 @pytest.mark.parametrize(

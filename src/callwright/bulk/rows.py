@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from callwright.api import parse, render
 from callwright.bulk.convert import CHAT, RESPONSES, converted
-from callwright.calls.check import arguments_problem
+from callwright.calls.check import arguments_problem, unchecked_problem
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.dialects.base import get_dialect, read_options
@@ -168,7 +168,8 @@ def _problem(name: str, arguments: object, tools: Toolset) -> Problem | None:
     """What is wrong with one call; arguments may be JSON text or a value."""
     if name not in tools:
         return Problem("unknown_tool", f"no tool is called {name!r}")
-    return arguments_problem(name, arguments if isinstance(arguments, str) else encode(arguments).decode(), tools)
+    text = arguments if isinstance(arguments, str) else encode(arguments).decode()
+    return arguments_problem(name, text, tools) or unchecked_problem(name, tools)
 
 
 def _convert(work: Work, row: Row) -> Row:

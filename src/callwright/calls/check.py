@@ -27,7 +27,7 @@ from callwright.events import (
 )
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["Check", "arguments_problem"]
+__all__ = ["Check", "arguments_problem", "unchecked_problem"]
 
 _MAX_TOLD: Final = 3
 
@@ -191,10 +191,8 @@ class Check:
         elif call.started.kind == "function":
             if wrong := arguments_problem(name, arguments, self._tools, ours):
                 out.append(wrong)
-            elif unread := self._tools.unusable_schema(name):
-                out.append(
-                    Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=ours)
-                )
+            elif unchecked := unchecked_problem(name, self._tools, ours):
+                out.append(unchecked)
 
     def _refusal(self, name: str) -> str:
         if self._choice == "none":
@@ -217,3 +215,11 @@ def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | Non
         return None
     told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
     return Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}", call=call)
+
+
+def unchecked_problem(name: str, tools: Toolset, call: int | None = None) -> Problem | None:
+    """Why nothing can be said of a call's arguments: no validator reads the tool's schema; else None."""
+    unread = tools.unusable_schema(name)
+    if not unread:
+        return None
+    return Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=call)

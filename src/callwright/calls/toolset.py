@@ -6,12 +6,13 @@ from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema.keywords import properties, required
-from callwright.schema.validate import Fault, Validator, is_valid, validator_of
+from callwright.schema.validate import Fault, Validator, validator_of
 
 __all__ = ["Toolset"]
 
 
 NO_HINTS = ParameterAliases()
+_BOUNDS = Bounds()
 # Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
@@ -44,7 +45,8 @@ class Toolset:
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
     if it fits one tool. `is_text` says of what may be a call whether it is only text, such as one that a message shows.
-    `max_parameters`: so many parameters of a call are read one by one.
+    `bounds`: how many parameters of a call are read one by one, and how large a schema may be that anything is checked
+    against.
 
     Of two tools with one name the first counts; the gateway refuses such requests before.
     """
@@ -54,6 +56,7 @@ class Toolset:
         "_tools",
         "_validators",
         "allowed",
+        "bounds",
         "choice",
         "hints",
         "infer_bare_arguments",
@@ -73,7 +76,7 @@ class Toolset:
         hints: ParameterAliases = NO_HINTS,
         infer_bare_arguments: bool = True,
         is_text: Callable[[str], bool] = lambda _: False,
-        max_parameters: int = Bounds().max_parameters,
+        bounds: Bounds = _BOUNDS,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
@@ -81,7 +84,8 @@ class Toolset:
         self.hints = hints
         self.infer_bare_arguments = infer_bare_arguments
         self.is_text = is_text
-        self.max_parameters = max_parameters
+        self.bounds = bounds
+        self.max_parameters = bounds.max_parameters
         self.allowed = None if allowed is None else frozenset(allowed)
         self._tools = {tool.name: tool for tool in reversed(self.ordered)}
         self._spellings: _Spellings | None = None
@@ -148,7 +152,7 @@ class Toolset:
         tool = self._tools.get(name)
         if tool is None or not tool.parameters:
             return None
-        found = self._validators[name] = validator_of(tool.parameters)
+        found = self._validators[name] = validator_of(tool.parameters, self.bounds)
         return found
 
     def fitting(self, arguments: object) -> list[str]:
@@ -163,7 +167,7 @@ class Toolset:
             for tool in self.ordered
             if tool.parameters
             and arguments.keys() <= properties(tool.parameters).keys()
-            and is_valid(tool.parameters, arguments)
+            and validator_of(tool.parameters, self.bounds).is_valid(arguments)
         ]
 
     def declares(self, key: str) -> bool:

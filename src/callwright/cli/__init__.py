@@ -1,4 +1,4 @@
-"""The command line: `callwright serve | parse | render | dialects | codex | chat`."""
+"""The command line: `callwright serve | parse | render | dialects | codex | claude | chat`."""
 
 from callwright.cli.main import main
 

@@ -6,24 +6,20 @@ configuration with the provider, and a catalogue. Which fields Codex 0.169.0 rea
 
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import click
 
-from callwright.errors import ConfigError, did_you_mean
-from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.cli.gateway_models import checked_model, checked_url, served_models, unlisted_warning
+from callwright.errors import ConfigError
 
 __all__ = ["CATALOGUE", "CONFIG", "catalogue", "codex", "config"]
 
 CONFIG: Final = "config.toml"
 CATALOGUE: Final = "callwright-models.json"
 _URL: Final = "http://127.0.0.1:8080/v1"
-_PATIENCE_S: Final = 5.0
 # Of the tokens that a model reads at once, so much may be the output of one tool; the rest of it Codex leaves out.
 _OUTPUT_SHARE: Final = 8
 _MAX_OUTPUT_TOKENS: Final = 10_000
@@ -89,9 +85,9 @@ def codex(model: str | None, url: str, context_window: int, images: bool, write:
     """
     if force and write is None:
         raise ConfigError("--force is for files that are written: add --write DIR.")
-    url = _checked(url)
-    names = [_plain(model)] if model is not None else _served(url)
-    if model is not None and (warning := _unlisted(model, url)):
+    url = _with_v1(url)
+    names = [checked_model(model)] if model is not None else served_models(url)
+    if model is not None and (warning := unlisted_warning(model, url)):
         click.echo(warning, err=True)
     files = {
         CONFIG: config(names[0], url),
@@ -159,51 +155,11 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _plain(name: str) -> str:
-    if not name or not name.isprintable():
-        raise ConfigError(f"--model: expected the name of a model, got {name!r}.")
-    return name
-
-
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or not url.isprintable():
-        raise ConfigError(f"--url: expected a URL such as {_URL}, got {url!r}.")
-    url = url.rstrip("/")
+def _with_v1(url: str) -> str:
+    url = checked_url(url, _URL)
     if not url.endswith("/v1"):
         raise ConfigError(f"--url: expected the gateway's base URL with its /v1, got {url!r}. Is it {url}/v1?")
     return url
-
-
-def _served(url: str) -> list[str]:
-    """The names of the models that a gateway lists. Raises `ConfigError` when it cannot be asked or lists none."""
-    way_out = "Start it with `callwright serve`, or name the model with --model."
-    try:
-        with urllib.request.urlopen(f"{url}/models", timeout=_PATIENCE_S) as answer:
-            listed = decode(answer.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            raise ConfigError(f"{url}/models answered {error.code}: is that a gateway? {way_out}") from error
-    except (OSError, NotJsonError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise ConfigError(f"The gateway at {url} cannot be asked for its models: {reason}. {way_out}") from error
-    data = listed.get("data") if isinstance(listed, Mapping) else None
-    names = [entry["id"] for entry in data or () if isinstance(entry, Mapping) and isinstance(entry.get("id"), str)]
-    if not names:
-        raise ConfigError(f"The gateway at {url} lists no models. Name one with --model.")
-    return names
-
-
-def _unlisted(model: str, url: str) -> str:
-    """A warning where the gateway can be asked for its models and does not list this one; else nothing."""
-    try:
-        names = _served(url)
-    except ConfigError:
-        return ""
-    if model in names:
-        return ""
-    near = did_you_mean(model, names)
-    return f"Warning: the gateway at {url} does not list {model!r}.{near} It lists: {', '.join(names)}."
 
 
 def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:

@@ -32,6 +32,7 @@ _COMMANDS: Final = tuple(
     for name, module, about in (
         ("bulk", "bulk", "Parse, render, check or convert a file of transcripts."),
         ("chat", "chat.command", "Talk to a model with tools."),
+        ("claude", "claude", "Start Claude Code on this gateway, or print what it needs."),
         ("codex", "codex", "Print what the Codex CLI needs to run on this gateway."),
         ("config", "config", "Check a configuration file, or print its JSON Schema."),
         ("dialects", "dialects", "List the dialects, or say which one a model speaks."),

@@ -1,8 +1,9 @@
 """The added tokens of the tokenizers of all families that a dialect claims: what they take for a token of its own
 wherever it stands in a text, whether or not they call it special. By tokenizer, with its source.
 
-Left out on purpose: runs of white space and the elements of HTML, with which some tokenizers only spell text
-(`<code>`); switches that a user may write (`/think`, `/nothink`); bytes (`<0x0A>`), which none reads in a text.
+Left out on purpose: runs of white space, elements of HTML and commands of LaTeX, with which some tokenizers only spell
+text (`<code>`, `\\begin{`); switches that a user may write (`/think`, `/nothink`); bytes (`<0x0A>`), which none reads
+in a text.
 """
 
 import re
@@ -48,7 +49,7 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
     "llama4": Tokenizer(
         "meta-llama/Llama-4-Scout-17B-16E-Instruct: tokenizer_config.json; llama-models: llama4/tokenizer.py",
         f"<|begin_of_text|> <|end_of_text|> {_FIM} <|header_start|> <|header_end|> <|eom|> <|eot|> <|step|> "
-        "<|text_post_train_reserved_special_token_{0..61}|> <|python_start|> <|python_end|> <|finetune_right_pad|> "
+        "<|text_post_train_reserved_special_token_{0..68}|> <|python_start|> <|python_end|> <|finetune_right_pad|> "
         "<|image_start|> <|image_end|> <|vision_reserved_special_token_{0..1047}|> <|tile_x_separator|> "
         "<|tile_y_separator|> <|image|> <|patch|> <|reasoning_reserved_special_token_{0..7}|> "
         "<|reasoning_thinking_start|> <|reasoning_thinking_end|> <|reserved_special_token_{0..1059}|>",
@@ -70,10 +71,9 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         "Qwen/Qwen3-32B and Qwen3-Coder-30B-A3B-Instruct: tokenizer_config.json", f"{_RESPONSE} {_THINK}", ("qwen2.5",)
     ),
     "qwen3.5": Tokenizer(
-        "Qwen/Qwen3.5: tokenizer_config.json",
+        "Qwen/Qwen3.5: tokenizer_config.json, 33 added tokens (248044 to 248076)",
         "<|audio_start|> <|audio_end|> <|audio_pad|> <tts_pad> <tts_text_bos> <tts_text_eod> <tts_text_bos_single>",
         ("qwen3",),
-        whole=False,
     ),
     "mimo": Tokenizer("not found; that of Qwen", "<|mimo_audio_start|> <|mimo_audio_end|>", ("qwen3.5",), whole=False),
     "nanbeige": Tokenizer(
@@ -132,10 +132,17 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         f"<｜tool▁output▁end｜> <｜tool▁sep｜> <｜place▁holder▁no▁{{0..799}}｜> {_THINK}",
     ),
     "deepseek_v3.2": Tokenizer(
-        "deepseek-ai/DeepSeek-V3.2: tokenizer.json, encoding_dsv32.py; V4: encoding",
-        "｜DSML｜",
+        "deepseek-ai/DeepSeek-V3.2: tokenizer.json, encoding_dsv32.py; V4: tokenizer.json, 1,283 added tokens",
+        "｜DSML｜ <dsml: </dsml: <｜begin▁of▁repo▁name｜> <｜end▁of▁repo▁name｜> <｜begin▁of▁file▁name｜> "
+        "<｜end▁of▁file▁name｜> <｜begin▁of▁file｜> <｜end▁of▁file｜> <｜place▁holder▁for▁copy｜> "
+        "<｜place▁holder▁for▁pointer▁replace｜> <｜begin▁sys｜> <｜end▁sys｜> <｜latest_reminder｜> "
+        "<｜action｜> <｜query｜> <｜authority｜> <｜domain｜> <｜task｜> <｜political｜> <｜entity｜> "
+        "<｜title｜> <｜safety｜> <｜answer｜> "
+        "<｜search｜> <｜extracted_url｜> <｜read_url｜> <｜end_of_query｜> <｜rl_image_pad｜> <｜rl_image_start｜> "
+        "<｜image2｜> <｜/table>｜ <｜table｜> <｜/td｜> <｜td｜> <｜/tr｜> <｜tr｜> <｜/polygon｜> <｜polygon｜> "
+        "<｜/point｜> <｜point｜> <｜/box｜> <｜box｜> <｜/ref｜> <｜ref｜> <｜image｜> "
+        "<|place_holder_mm_span_00{21..99}|> <|place_holder_mm_span_0{100..435}|>",
         ("deepseek",),
-        whole=False,
     ),
     # --- Mistral ---
     "mistral_v1": Tokenizer("mistralai/Mixtral-8x7B-Instruct-v0.1: tokenizer.json", _SENTENCES),
@@ -146,10 +153,11 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         ("mistral_v1",),
     ),
     "tekken": Tokenizer(
-        "mistralai/mistral-common: tekken.py, base.py (SpecialTokens), tekken.json of v3 to v15",
+        "mistralai/mistral-common: tekken.py, base.py (SpecialTokens), tekken.json of v3 to v15 and of Voxtral",
         f"{_SENTENCES} <pad> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] "
         "[TOOL_CALLS] [TOOL_CONTENT] [IMG] [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] "
         "[/SYSTEM_PROMPT] [AUDIO] [BEGIN_AUDIO] [TRANSCRIBE] [ARGS] [CALL_ID] [THINK] [/THINK] [REF] [STREAMING_PAD] "
+        "[STREAMING_WORD] [OUTPUT_AUDIO] [REPEAT_AUDIO_TEXT] [NEXT_AUDIO_TEXT] "
         "[MODEL_SETTINGS] [/MODEL_SETTINGS] <SPECIAL_{0..999}>",
     ),
     "apriel": Tokenizer(
@@ -159,11 +167,17 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         whole=False,
     ),
     "apertus": Tokenizer(
-        "not found; that of Mistral Nemo, chat template of Apertus-8B-Instruct-2509",
+        "swiss-ai/Apertus-8B-2509: tokenizer.json, 72 tokens with names in place of the first of Mistral Nemo's",
+        "<filename> <gh_stars> <issue_start> <issue_comment> <issue_closed> <jupyter_start> <jupyter_text> "
+        "<jupyter_code> <jupyter_output> <empty_output> <commit_before> <commit_msg> <commit_after> <reponame> "
+        f"{_THINK} <answer> </answer> <iban-pii> <email-pii> <ip-pii> <file_sep> <code_to_intermediate> "
+        "<intermediate_to_code> <pr> <pr_status> <pr_is_merged> <pr_base> <pr_file> <pr_base_code> <pr_diff> "
+        "<pr_diff_hunk> <pr_comment> <pr_event_id> <pr_review> <pr_review_state> <pr_review_comment> "
+        "<pr_in_reply_to_review_id> <pr_in_reply_to_comment_id> <pr_diff_hunk_comment_line> <|fim_begin|> "
+        "<|fim_hole|> <|fim_end|> "
         "<|system_start|> <|system_end|> <|developer_start|> <|developer_end|> <|user_start|> <|user_end|> "
         "<|assistant_start|> <|assistant_end|> <|inner_prefix|> <|inner_suffix|> <|tools_prefix|> <|tools_suffix|>",
         ("tekken",),
-        whole=False,
     ),
     # --- NVIDIA ---
     "nemotron": Tokenizer(
@@ -233,7 +247,9 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         f"{_THINK}",
     ),
     "kimi_k3": Tokenizer(
-        "not found; chat template of Kimi-K3", "<|open|> <|close|> <|sep|> <|end_of_msg|>", ("kimi_k2",), whole=False
+        "moonshotai/Kimi-K3: tokenizer_config.json, 16 added tokens",
+        "<|open|> <|close|> <|sep|> <|end_of_msg|> <osagent_mode>",
+        ("kimi_k2",),
     ),
     # --- MiniMax ---
     "minimax": Tokenizer(
@@ -267,7 +283,6 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         "<｜tool▁calls▁begin｜> <｜tool▁calls▁end｜> <｜tool▁call▁begin｜> <｜tool▁call▁end｜> <｜tool▁sep｜> "
         "<｜tool▁output▁begin｜> <｜tool▁output▁end｜> <tool_sep> <tool_sep:opensource> "
         + " ".join(f"<{slash}{tag}{end}>" for tag in _HY_TAGS[0].split() for slash in ("", "/") for end in _HY_TAGS[1]),
-        whole=False,
     ),
     # --- Shanghai AI Laboratory ---
     "internlm2": Tokenizer(
@@ -309,9 +324,10 @@ TOKENIZERS: Final[Mapping[str, Tokenizer]] = {
         whole=False,
     ),
     "phi4_mini": Tokenizer(
-        "microsoft/Phi-4-mini-instruct: tokenizer_config.json, added_tokens.json",
+        "not found as a whole; microsoft/Phi-4-mini-instruct: chat template; Phi-4-multimodal and Phi-4: tokenizers",
         "<|endoftext|> <|endofprompt|> <|system|> <|user|> <|assistant|> <|end|> <|tool|> <|/tool|> <|tool_call|> "
         "<|/tool_call|> <|tool_response|> <|tag|> <|dummy_{0..85}|> <|endoftext10|> <|endoftext11|>",
+        whole=False,
     ),
     "dolma2": Tokenizer(
         "allenai/dolma2-tokenizer-special-tokens-v5 and olmo-3-tokenizer-instruct-dev: README.md",

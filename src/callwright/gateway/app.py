@@ -27,6 +27,7 @@ from callwright.gateway.access.keys import Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
 from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
 from callwright.gateway.endpoints.chat import ChatEndpoint
@@ -111,6 +112,7 @@ def create_app(
                 gateway.admission,
                 (*config.server.hosts, config.server.host),
                 gateway.watch.contexts,
+                BodyBudget(config.limits.max_bodies_bytes, gateway.watch.metrics.body_bytes),
             ),
         ],
     )
@@ -178,7 +180,7 @@ class _Gateway:
             None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called)
+        self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called, config.limits)
         mends = config.server.history == "mend"
         turns = ResponseService(self._model, self._store, self._mcp, mend=mends, bounds=config.limits)
         self._chat = ChatEndpoint(self._model, config.server, config.limits)

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
+from callwright.gateway.body_budget import LARGE, body_room
 from callwright.gateway.request_context import current
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
@@ -45,9 +46,7 @@ DROPPED_HEADER = "x-callwright-dropped-fields"
 OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )
-# A body from this size on is read beside the event loop.
-LARGE = 65_536
-# A body over the limit is read on, up to so many times the limit: a client that still writes reads no refusal.
+# A body that is refused is read on, up to so many times the limit: a client that still writes reads no refusal.
 _DRAINED = 8
 
 
@@ -76,16 +75,24 @@ def error_response(error: RequestError | UpstreamError) -> Response:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The request's body. Raises `RequestError` (413) when it is larger than `limit` bytes."""
+    """The request's body. Raises `RequestError`: 413 when it is larger than `limit` bytes, 429 where there is no room
+    for it beside others.
+    """
     pieces: list[bytes] = []
     size = 0
+    room, full = body_room(), None
     try:
         async for piece in request.stream():
             size += len(piece)
-            if size <= limit:
+            if size <= limit and full is None:
                 pieces.append(piece)
+                full = room.maybe_full(size) if room is not None else None
             elif size > limit * _DRAINED:
                 break
+            if size > limit or full is not None:
+                pieces.clear()
+                if room is not None:
+                    room.clear()
     except ClientDisconnect:
         raise ClientDisconnected from None
     if size > limit:
@@ -95,6 +102,8 @@ async def read_body(request: Request, limit: int) -> bytes:
             code="request_too_large",
             status=413,
         )
+    if full is not None:
+        raise full
     body = b"".join(pieces)
     if (context := current()) is not None and context.keeps_body:
         context.body = body

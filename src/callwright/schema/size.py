@@ -7,9 +7,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from callwright.bounds import Bounds
 from callwright.schema.resolve import pointed_at
 
-__all__ = ["has_more_parts", "has_more_returns", "most_properties", "pattern_size", "patterns"]
+__all__ = [
+    "has_more_parts",
+    "has_more_returns",
+    "may_be_large",
+    "most_properties",
+    "pattern_size",
+    "patterns",
+    "schema_fault",
+]
 
 # References within references: more than anybody writes, less than the validator's stack bears.
 _MAX_CHAIN: Final = 100
@@ -27,6 +36,10 @@ _ATOM: Final = re.compile(
     re.DOTALL,
 )
 _LONGEST_COUNT: Final = 9
+# The words by which a schema can mean more than it says, an escape among them that can hide the others.
+_LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
+# A part of a schema takes no less in a text: `{},`.
+_PART_BYTES: Final = 3
 
 
 def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
@@ -48,6 +61,28 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
                 waiting.append((places.find(reference), inside | {reference}))
             waiting += [(item, inside) for key, item in value.items() if key not in _DEFINITIONS]
     return parts > most
+
+
+def may_be_large(text: bytes | str, bounds: Bounds) -> bool:
+    """Whether JSON could hold a schema of which `schema_fault` says something. Few do, and that is found fast."""
+    if len(text) > bounds.max_schema_parts * _PART_BYTES:
+        return True
+    if isinstance(text, bytes):
+        return any(word.encode() in text for word in _LARGER)
+    return any(word in text for word in _LARGER)
+
+
+def schema_fault(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
+    """What is too much in a schema, in words."""
+    if has_more_parts(schema, bounds.max_schema_parts):
+        return f"expected at most {bounds.max_schema_parts} parts with all references followed, got more."
+    size = sum(map(pattern_size, patterns(schema)))
+    if size > bounds.max_pattern_size:
+        return (
+            f"expected patterns of at most {bounds.max_pattern_size} characters with their repetitions written out, "
+            f"got {size}."
+        )
+    return None
 
 
 def has_more_returns(schema: Mapping[str, Any], value: object, most: int) -> bool:

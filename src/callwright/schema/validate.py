@@ -1,21 +1,24 @@
 """Values against JSON Schemas: compiled once per schema, kept by content, no network.
 
 The engine is jsonschema-rs. A schema that it cannot compile (an unknown `$ref`, a broken `pattern`) checks nothing: a
-tool must not become useless because its author's schema is odd.
+tool must not become useless because its author's schema is odd. Nor does one that stands for more than its bounds: the
+engine would work on it for ever.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import jsonschema_rs
 import msgspec
 
+from callwright.bounds import Bounds
 from callwright.schema.cache import kept_by_text
-from callwright.schema.size import has_more_returns
+from callwright.schema.size import has_more_returns, may_be_large, schema_fault
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["Fault", "Validator", "is_valid", "validator_of"]
 
+_BOUNDS: Final = Bounds()
 # Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
 _BACKTRACK_LIMIT = 20_000
 # To judge a value the engine goes each way once, to say what is wrong it goes all of them: so many take 20 ms.
@@ -62,9 +65,9 @@ class Validator(msgspec.Struct, frozen=True):
             return [Fault("$", f"not a JSON value: {error}")]
 
 
-def validator_of(schema: Mapping[str, Any]) -> Validator:
+def validator_of(schema: Mapping[str, Any], bounds: Bounds = _BOUNDS) -> Validator:
     """The schema compiled; the latest are kept. Who asks again and again for one schema keeps the answer."""
-    return _compiled(encode(schema))
+    return _compiled(encode(schema), bounds)
 
 
 def is_valid(schema: Mapping[str, Any], value: object) -> bool:
@@ -77,8 +80,10 @@ def _path(steps: list[str | int]) -> str:
 
 
 @kept_by_text
-def _compiled(text: bytes) -> Validator:
+def _compiled(text: bytes, bounds: Bounds) -> Validator:
     schema = msgspec.json.decode(text)
+    if may_be_large(text, bounds) and (fault := schema_fault(schema, bounds)):
+        return Validator(schema, None, fault.removesuffix("."))
     why = ""
     # Linear patterns first; the backtracking engine, bounded, only for those that need it.
     for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)):

@@ -5,9 +5,10 @@ form that the request asks the answer to have.
 from collections.abc import Iterator
 from functools import cached_property
 
+from callwright.bounds import Bounds
 from callwright.conversation import CallOutput, Conversation, Item, Message, parts_text
 from callwright.schema.keywords import properties
-from callwright.schema.validate import is_valid
+from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["KnownTexts"]
@@ -16,7 +17,8 @@ __all__ = ["KnownTexts"]
 class KnownTexts:
     """The texts of one conversation; called with one that may be a call."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, bounds: Bounds) -> None:
+        self._bounds = bounds
         self._items = conversation.items
         form = conversation.response_format
         self._schema = form.schema if form is not None else None
@@ -39,7 +41,9 @@ class KnownTexts:
         except NotJsonError:
             return False
         declared = properties(self._schema)
-        return isinstance(value, dict) and value.keys() <= declared.keys() and is_valid(self._schema, value)
+        if not isinstance(value, dict) or not value.keys() <= declared.keys():
+            return False
+        return validator_of(self._schema, self._bounds).is_valid(value)
 
 
 def _texts(item: Item) -> Iterator[str]:

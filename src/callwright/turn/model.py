@@ -64,7 +64,7 @@ class Model(Struct, frozen=True):
     `output_parser` parses the text of a native server that does not parse itself. `mode_selector` chooses mode and
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
     `observers` are called for each turn. `passes` says what of a request may go to the server; whoever takes requests
-    from others heeds it. `max_parameters`: so many of a call are read one by one.
+    from others heeds it. `bounds`: how large a call and a tool's schema may be.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Model(Struct, frozen=True):
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()
     passes: PassRules = PassRules()
-    max_parameters: int = Bounds().max_parameters
+    bounds: Bounds = Bounds()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -116,8 +116,8 @@ class GenerationReader:
             parallel=conversation.parallel_tool_calls,
             allowed=conversation.allowed_tools,
             hints=model.hints,
-            is_text=KnownTexts(conversation),
-            max_parameters=model.max_parameters,
+            is_text=KnownTexts(conversation, model.bounds),
+            bounds=model.bounds,
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None

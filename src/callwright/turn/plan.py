@@ -16,6 +16,7 @@ from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
+from callwright.turn.prefill import CONTINUES, with_prefill
 from callwright.upstreams.base import (
     GenerationRequest,
 )
@@ -63,24 +64,31 @@ def build_generation_request(
     dialect = get_dialect(name)
     asked = replace(asked, dialect=name)
     given = model.options if isinstance(model.options, dialect.options) else dialect.options()
-    options = _options(given, fields, today)
+    options = _options(given, fields, today, speaks=bool(conversation.prefill))
+    constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
         prompt = dialect.render(_listed(replace(conversation, items=shown)), options)
+        if conversation.prefill:
+            prompt = with_prefill(prompt, dialect, conversation.prefill)
         return replace(
             asked,
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
-            constraint=constraint_of(name, conversation, prompt) if model.constrain else None,
+            constraint=constraint_of(name, conversation, prompt) if constrains else None,
         )
     format_ = conversation.response_format
     if format_ is not None and not (conversation.tools and conversation.tool_choice != "none"):
         asked = replace(asked, fields={**asked.fields, "response_format": write_response_format(format_)})
+    if conversation.prefill:
+        begun = Message("assistant", (TextPart(conversation.prefill),))
+        conversation = replace(conversation, items=(*conversation.items, begun))
+        asked = replace(asked, fields={**asked.fields, **CONTINUES})
     return replace(
         asked,
         messages=dialect.messages(_listed(conversation), options),
-        constraint=constraint_of(name, conversation, None) if model.constrain else None,
+        constraint=constraint_of(name, conversation, None) if constrains else None,
     )
 
 
@@ -115,6 +123,9 @@ def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bo
         fields["response_format"] = write_response_format(conversation.response_format)
     if conversation.tools and not conversation.parallel_tool_calls:
         fields["parallel_tool_calls"] = False
+    if conversation.prefill:
+        messages.append({"role": "assistant", "content": conversation.prefill})
+        fields |= CONTINUES
     choice = conversation.tool_choice
     return replace(
         asked,
@@ -134,14 +145,17 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _options(options: RenderOptions, fields: Mapping[str, Any], today: str) -> RenderOptions:
-    """The configured options; the request and the date fill in what they leave open."""
+def _options(options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool) -> RenderOptions:
+    """The configured options; the request and the date fill in what they leave open. `speaks`: the answer has begun, so
+    nothing is thought before it.
+    """
     wanted: dict[str, Any] = {}
     if getattr(options, "current_date", today) is None:
         wanted["current_date"] = today
     if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
         wanted["reasoning_effort"] = fields["reasoning_effort"]
     template = fields.get("chat_template_kwargs")
-    if hasattr(options, "thinking") and isinstance(template, Mapping) and template.get("enable_thinking") is False:
+    is_off = speaks or (isinstance(template, Mapping) and template.get("enable_thinking") is False)
+    if is_off and hasattr(options, "thinking"):
         wanted["thinking"] = "off"
     return replace(options, **wanted)

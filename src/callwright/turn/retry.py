@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from callwright.bounds import Bounds
 from callwright.conversation import Conversation, Item
 from callwright.events import (
     AnnotationsDelta,
@@ -33,6 +34,8 @@ from callwright.turn.structured import StructuredAnswer
 
 __all__ = ["DemandNotMet", "RetryPolicy"]
 
+_BOUNDS: Final = Bounds()
+
 # The problems of a text that are worth a retry where no call is required.
 _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
 
@@ -45,17 +48,18 @@ class RetryPolicy:
     """Takes the events of each attempt, and says whether to ask the model again, and with what.
 
     `retries`: how many retries at most. `streamed`: what need not be held is sent as it comes. `holds`: whether the
-    policy has anything to do; if not, the caller can pass events on by itself.
+    policy has anything to do; if not, the caller can pass events on by itself. `bounds`: how large the schema of an
+    answer may be.
     """
 
-    def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
+    def __init__(self, conversation: Conversation, *, retries: int, streamed: bool, bounds: Bounds = _BOUNDS) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
         self._guaranteed = {tool.name for tool in tools if tool.must_be_valid}
         self._demands = conversation.tool_choice != "auto" and bool(tools)
         retries_some = any(tool.must_be_valid or tool.retry_invalid for tool in tools)
         self._holds_calls = bool(tools) and (not streamed or self._demands or retries_some)
         form = conversation.response_format
-        self._form = StructuredAnswer(form) if form is not None and not self._demands else None
+        self._form = StructuredAnswer(form, bounds) if form is not None and not self._demands else None
         self.holds = self._holds_calls or self._form is not None
         self._conversation = conversation
         self._retries = retries

@@ -8,10 +8,10 @@ import math
 import os
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
@@ -37,9 +37,14 @@ __all__ = [
 
 T = TypeVar("T")
 D = TypeVar("D")
+R = TypeVar("R")
+Given = TypeVarTuple("Given")
 
 _MAX_ERROR_BYTES = 1_048_576  # some errors quote the model's output
 _MAX_TOLD = 500
+# An event from this size on is decoded beside the event loop. The decoder itself lets nobody else run, but what stands
+# around it does.
+_LARGE = 1_048_576
 _MAX_NESTED = 8  # levels of an error in which its words are looked for
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
@@ -178,7 +183,7 @@ class HttpUpstream:
                 elif response.content_type == "application/json":
                     answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
                     read: list[D] = []
-                    reader.read(self._decoded(answer, reader.kind), read)
+                    reader.read(await _beside(len(answer), self._decoded, answer, reader.kind), read)
                     del answer
                     async for batch in _in_turns(read):
                         yield batch
@@ -201,7 +206,10 @@ class HttpUpstream:
         async with aclosing(pieces(response, self._bounds.max_answer_bytes)) as chunks:
             async for chunk in chunks:
                 is_large = lines.held > AT_ONCE
-                read, failure = self._read(lines, chunk, reader)
+                if lines.held > _LARGE:
+                    read, failure = await asyncio.to_thread(self._read, lines, chunk, reader)
+                else:
+                    read, failure = self._read(lines, chunk, reader)
                 if is_large:
                     async for batch in _in_turns(read):
                         yield batch
@@ -221,7 +229,7 @@ class HttpUpstream:
                     raise TooSlowError
         for data in lines.finish():
             last: list[D] = []
-            reader.read(self._decoded(data, reader.kind), last)
+            reader.read(await _beside(len(data), self._decoded, data, reader.kind), last)
             async for batch in _in_turns(last):
                 yield batch
 
@@ -343,6 +351,11 @@ class HttpUpstream:
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         end = "" if what.endswith("?") else "."
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
+    """What `read` makes of these, beside the event loop if so many bytes may take their time."""
+    return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
 
 
 async def _in_turns(deltas: list[D]) -> AsyncGenerator[list[D], None]:

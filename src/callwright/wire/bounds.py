@@ -10,18 +10,14 @@ from typing import Any, Final, NamedTuple
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.schema.cache import kept_by_text
-from callwright.schema.size import has_more_parts, most_properties, pattern_size, patterns
+from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
 __all__ = ["check_bounds", "check_depth", "check_items"]
 
 _BAD_FORMAT: Final = "invalid_json_schema"
-# The words by which a schema can mean more than it says, an escape among them that can hide the others.
-_LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
-# A part of a schema takes no less in a text: `{},`.
-_PART_BYTES: Final = 3
-# And a property: `"":{},`.
+# A property of a schema takes no less in a text: `"":{},`.
 _PROPERTY_BYTES: Final = 6
 # Lists of messages and items; all lists in one of these but its tools are parts.
 _LISTS: Final = ("messages", "input", "items")
@@ -101,8 +97,7 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
         for schema in (*formats, *_schemas(lists)):
             if schema.is_strict and (number := most_properties(schema.value)) > bounds.max_properties:
                 raise _invalid(schema, too_many_properties(number, bounds.max_properties))
-    # What can be larger than it looks stands in few requests, and is found fast.
-    if len(text) > bounds.max_schema_parts * _PART_BYTES or any(_holds(text, word) for word in _LARGER):
+    if may_be_large(text, bounds):
         for schema in (*formats, *_schemas(lists)):
             if (fault := _fault(encode(schema.value), bounds)) is not None:
                 raise _invalid(schema, fault)
@@ -110,10 +105,6 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
 
 def _invalid(schema: _Schema, fault: str) -> RequestError:
     return RequestError(f"Invalid schema for {schema.whose}: {fault}", param=schema.param, code=schema.code)
-
-
-def _holds(text: bytes | str, word: str) -> bool:
-    return word.encode() in text if isinstance(text, bytes) else word in text
 
 
 def _too_long(param: str, most: int, number: int) -> RequestError:
@@ -156,13 +147,14 @@ def _tools(tools: Sequence[Any], param: str) -> Iterator[tuple[Mapping[str, Any]
 def _schemas(lists: Sequence[tuple[list[Any], str]]) -> Iterator[_Schema]:
     for tools, param in lists:
         for tool, path in _tools(tools, param):
-            if isinstance(tool.get("parameters"), dict):
-                whose, code = f"function '{tool.get('name')}'", "invalid_function_parameters"
-                yield _Schema(tool["parameters"], whose, f"{path}.parameters", code, tool.get("strict") is True)
+            for field in ("parameters", "input_schema"):
+                if isinstance(tool.get(field), dict):
+                    whose, code = f"function '{tool.get('name')}'", "invalid_function_parameters"
+                    yield _Schema(tool[field], whose, f"{path}.{field}", code, tool.get("strict") is True)
 
 
 def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
-    """The schema that an answer is to have, in the words of either API."""
+    """The schema that an answer is to have, in the words of each API."""
     format_, text = given.get("response_format"), given.get("text")
     inner = format_.get("json_schema") if isinstance(format_, dict) else None
     if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
@@ -170,6 +162,11 @@ def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
     inner = text.get("format") if isinstance(text, dict) else None
     if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
         yield _format(inner, "text.format.schema")
+    config = given.get("output_config")
+    named = {"output_config.format": config.get("format") if isinstance(config, dict) else None}
+    for param, inner in {**named, "output_format": given.get("output_format")}.items():
+        if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
+            yield _format(inner, f"{param}.schema")
 
 
 def _format(given: Mapping[str, Any], param: str) -> _Schema:
@@ -194,16 +191,7 @@ def _check_bytes(parts: Sequence[object], bounds: Bounds) -> None:
 @kept_by_text
 def _fault(schema: bytes, bounds: Bounds) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
-    value = decode(schema)
-    if has_more_parts(value, bounds.max_schema_parts):
-        return f"expected at most {bounds.max_schema_parts} parts with all references followed, got more."
-    size = sum(map(pattern_size, patterns(value)))
-    if size > bounds.max_pattern_size:
-        return (
-            f"expected patterns of at most {bounds.max_pattern_size} characters with their repetitions written out, "
-            f"got {size}."
-        )
-    return None
+    return schema_fault(decode(schema), bounds)
 
 
 def _check_grammar(tool: Mapping[str, Any], path: str, bounds: Bounds) -> None:

@@ -19,7 +19,9 @@ from typing import Any, Final, TextIO, TypeAlias
 from msgspec import Struct
 
 from callwright.agent.execution import abandon
+from callwright.agent.mcp.bounds import OUTPUT, TOO_MUCH, bounded_output, bounded_responses, list_fault
 from callwright.agent.mcp.results import failure
+from callwright.bounds import Bounds
 from callwright.errors import ConfigError
 from callwright.turn.tracing import note_mcp
 from callwright.upstreams.http import without_credentials
@@ -37,7 +39,6 @@ _TIMEOUT: Final = -32001
 _PAUSES_S: Final = (0.0, 0.25, 1.0)  # before each attempt to connect again
 _CLOSING_S: Final = 10.0  # the SDK gives a process 4 s to end
 _MAX_PAGES: Final = 100
-_MAX_EVENT: Final = 64 * 1024 * 1024  # characters of one answer; the SDK's own limit of 1 MiB is less than one image
 _LAST_LINES: Final = 5
 # What brings the programs that servers are usually started by.
 _BRINGS: Final = {"npx": "Node.js", "uvx": "uv"}
@@ -76,9 +77,10 @@ class _UnreachableError(Exception):
 class Connection:
     """A server that can be called. `tools` are the SDK's, sorted by name, as they were at the start."""
 
-    def __init__(self, target: Command | Url, connect_timeout_s: float) -> None:
+    def __init__(self, target: Command | Url, connect_timeout_s: float, bounds: Bounds) -> None:
         self._target = target
         self._timeout_s = connect_timeout_s
+        self._bounds = bounds
         self._loop = asyncio.get_running_loop()
         self._lock = asyncio.Lock()
         self._owner: _Owner | None = None
@@ -88,7 +90,7 @@ class Connection:
 
     async def open(self) -> None:
         """Connect. Raises `ConfigError`."""
-        self._owner = owner = await _Owner.started(self._target, self._timeout_s)
+        self._owner = owner = await _Owner.started(self._target, self._timeout_s, self._bounds)
         self._take(owner)
         self.server_name = owner.server_name
 
@@ -156,9 +158,12 @@ class Connection:
                     raise
                 is_unknown = False
             except Exception as error:
+                if TOO_MUCH in str(error):  # what was sent was run
+                    owner.end_call()
+                    raise failure(str(error)) from error
                 code = getattr(error, "code", None)
                 is_unknown = code == _UNKNOWN_SESSION and "session" in str(error).lower()
-                if not is_unknown and code != _CLOSED and not owner.is_over:
+                if not is_unknown and code != _CLOSED and not owner.is_over and owner.fault is None:
                     owner.end_call()
                     raise failure(_words(error)) from error
             else:
@@ -167,6 +172,8 @@ class Connection:
             finally:
                 turn.cancel()
             await self._drop(owner)
+            if owner.fault is not None:
+                raise failure(owner.fault)
             # A connection that was closed before refuses without a turn of the event loop.
             is_unsent = is_unknown or owner.was_refused or not went_on
             was_sent = was_sent or not is_unsent
@@ -189,7 +196,7 @@ class Connection:
         for pause in _PAUSES_S:
             await asyncio.sleep(pause)
             try:
-                return await _Owner.started(self._target, self._timeout_s)
+                return await _Owner.started(self._target, self._timeout_s, self._bounds)
             except ConfigError as error:
                 log.info("connecting again failed: %s", error)
         raise _UnreachableError(_UNREACHABLE)
@@ -201,10 +208,14 @@ class Connection:
 
 
 class _Owner:
-    """One client, and the task that entered it. `was_refused`: no TCP connection came about."""
+    """One client, and the task that entered it. `was_refused`: no TCP connection came about. `fault`: why it was ended,
+    if the server sent too much.
+    """
 
-    def __init__(self, target: Command | Url) -> None:
+    def __init__(self, target: Command | Url, bounds: Bounds) -> None:
         self._target = target
+        self._bounds = bounds
+        self.fault: str | None = None
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
@@ -220,9 +231,9 @@ class _Owner:
         self._task = asyncio.create_task(self._own(), name=f"callwright mcp {target}")
 
     @staticmethod
-    async def started(target: Command | Url, timeout_s: float) -> "_Owner":
+    async def started(target: Command | Url, timeout_s: float, bounds: Bounds) -> "_Owner":
         """A client that is connected and has its list of tools. Raises `ConfigError`."""
-        owner = _Owner(target)
+        owner = _Owner(target, bounds)
         try:
             await asyncio.wait({owner._task, owner._ready}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -255,9 +266,8 @@ class _Owner:
         return self._calls
 
     async def list_tools(self) -> None:
-        """Take what the server has."""
-        self.tools = await _listed(self.client)
-        self.forms = {tool.name: tool.model_dump_json() for tool in self.tools}
+        """Take what the server has. Raises `ConfigError` for more than is read of it."""
+        self.tools, self.forms = await _listed(self.client, self._bounds)
 
     def begin_call(self) -> None:
         """Before each call."""
@@ -269,11 +279,19 @@ class _Owner:
         self._calls -= 1
         self._is_shared = self._is_shared and self._calls > 0
 
-    async def stop(self) -> None:
-        """Leave the client, within a time. However often it is called."""
+    def _end(self) -> None:
         self._stop.set()
         if not self._ready.done():
             self._task.cancel()
+
+    def _failed(self, fault: str) -> None:
+        """It sent too much: end it, whatever is under way."""
+        self.fault = fault
+        self._end()
+
+    async def stop(self) -> None:
+        """Leave the client, within a time. However often it is called."""
+        self._end()
         await asyncio.wait({self._task}, timeout=_CLOSING_S)
         if not self._task.done():
             self._task.cancel()
@@ -290,13 +308,17 @@ class _Owner:
         import mcp
         from mcp.client import Client
 
-        with self._errors() as errors:
+        with self._errors() as errors, bounded_output(self._bounds, self._failed):
             if isinstance(self._target, Url):
-                transport = _http(self._target)
+                transport = _http(self._target, self._bounds)
             else:
                 program, *arguments = self._target.words
                 wanted = mcp.StdioServerParameters(
-                    command=program, args=arguments, env=dict(self._target.env), cwd=self._target.cwd
+                    command=program,
+                    args=arguments,
+                    env=dict(self._target.env),
+                    cwd=self._target.cwd,
+                    encoding=OUTPUT,
                 )
                 transport = mcp.stdio_client(wanted, errlog=errors)
             async with Client(transport) as client:
@@ -324,6 +346,8 @@ class _Owner:
 
     def _why(self) -> str:
         error = self._error
+        if self.fault is not None:
+            return self.fault.rstrip(".")
         if isinstance(error, FileNotFoundError) and isinstance(self._target, Command):
             return _missing(self._target)
         if isinstance(error, asyncio.CancelledError) or error is None:
@@ -343,29 +367,42 @@ def _missing(target: Command) -> str:
 
 
 @asynccontextmanager
-async def _http(target: Url) -> AsyncGenerator[Any, None]:
+async def _http(target: Url, bounds: Bounds) -> AsyncGenerator[Any, None]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     # How long an answer may take is the runtime's matter.
     timeout = httpx2.Timeout(30.0, read=None)
     async with (
-        httpx2.AsyncClient(headers=dict(target.headers), timeout=timeout) as http,
-        streamable_http_client(target.url, http_client=http, max_sse_event_size=_MAX_EVENT) as streams,
+        httpx2.AsyncClient(
+            headers={**target.headers, "accept-encoding": "identity"},  # an answer is as large as it looks
+            timeout=timeout,
+            event_hooks={"response": [bounded_responses(bounds)]},
+        ) as http,
+        # The SDK's own bound of 1 MiB is less than one image.
+        streamable_http_client(target.url, http_client=http, max_sse_event_size=bounds.max_answer_bytes) as streams,
     ):
         yield streams
 
 
-async def _listed(client: Any) -> list[Any]:
+async def _listed(client: Any, bounds: Bounds) -> tuple[list[Any], dict[str, str]]:
+    """The tools, and each as one text. Raises `ConfigError` for more than is read."""
     found: list[Any] = []
+    forms: dict[str, str] = {}
+    size = 0
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            forms[tool.name] = tool.model_dump_json()
+            size += len(forms[tool.name])
+        if fault := list_fault(page.tools, size, bounds):
+            raise ConfigError(fault)
         found += page.tools
         cursor = page.next_cursor
         if not cursor:
-            break
-    return found
+            return found, forms
+    raise ConfigError(f"its list of tools does not end: expected at most {_MAX_PAGES} pages, got more")
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -20,6 +20,7 @@ from callwright.agent.annotations import Context
 from callwright.agent.mcp.connection import Command, Connection, Url
 from callwright.agent.mcp.results import result_of
 from callwright.agent.tools import HiddenParameter, Tool, ToolOptions
+from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError
 from callwright.extras import missing_package
@@ -48,16 +49,18 @@ async def mcp_tools(
     connect_timeout_s: float = 30.0,
     timeout_s: float | None = None,
     deferred: bool = False,
+    bounds: Bounds | None = None,
 ) -> AsyncGenerator[list[Tool], None]:
     """The tools of a server, sorted by name, each called `name__tool`; by default `name` is what the server says it is.
 
     `server` is a URL, or a command as one would type it (`KEY=value` before it goes into its environment, as does
     `env`), or the words of one. `timeout_s` is for each call; without it the agent's limit holds. `deferred`: the
-    model has to search for them. Raises `ConfigError`
-    when the server cannot be used, or the SDK is missing.
+    model has to search for them. `bounds`: how much the server may send. Raises `ConfigError` when the server cannot be
+    used, or the SDK is missing.
     """
     needs_sdk()
-    connection = Connection(_target(server, dict(env or {}), cwd, dict(headers or {})), connect_timeout_s)
+    target = _target(server, dict(env or {}), cwd, dict(headers or {}))
+    connection = Connection(target, connect_timeout_s, bounds or Bounds())
     await connection.open()
     try:
         prefix = _OTHER.sub("_", name or connection.server_name or "mcp")

@@ -16,6 +16,7 @@ from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Clients, for_client
 from callwright.gateway.access.keys import ApiKey, Keys, asking
+from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
 from callwright.gateway.request_context import RequestContexts, current
@@ -41,9 +42,11 @@ class AccessMiddleware:
         admission: AdmissionControl,
         hosts: Iterable[str],
         contexts: RequestContexts,
+        bodies: BodyBudget,
     ) -> None:
         self._app = app
         self._contexts = contexts
+        self._bodies = bodies
         self._keys = keys
         self._clients = clients
         self._admission = admission
@@ -71,11 +74,13 @@ class AccessMiddleware:
         if (context := current()) is not None:
             context.caller = who.name
         asking(who)
-        for_client(self._clients.client(who, scope))
+        client = self._clients.client(who, scope)
+        for_client(client)
         if scope["type"] == "websocket":
             place.enter_context(self._admission.connected())  # each turn takes a place of its own
             return who
         place.enter_context(self._admission.under_way(limited=scope["path"] not in _ALWAYS))
+        place.enter_context(self._bodies.request(client.name))
         if scope["method"] == "POST":
             who.begin()
         return who

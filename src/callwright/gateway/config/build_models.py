@@ -115,7 +115,7 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
         supports_tool_choice=given.server != "ollama",
         force_stream=given.always_stream,
         passes=_pass_rules(given, bool(config.keys)),
-        max_parameters=config.limits.max_parameters,
+        bounds=config.limits,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model

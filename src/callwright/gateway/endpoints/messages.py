@@ -140,6 +140,8 @@ def _writer(prepared: _Prepared) -> MessageWriter:
         thinking=parsed.thinking,
         stop_sequences=parsed.stop_sequences,
         edits=parsed.edits,
+        prefill=parsed.asked.conversation.prefill,
+        is_silent=prepared.request.max_tokens == 0,
     )
 
 

@@ -102,6 +102,12 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livesum",
         )
+        self._body_bytes = Gauge(
+            "callwright_body_bytes",
+            "Bytes of request bodies in memory, of 64 KiB and more.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
         self._tasks = Gauge(
             "callwright_tasks", "Tasks of the event loop.", registry=registry, multiprocess_mode="livesum"
         )
@@ -182,6 +188,10 @@ class Metrics:
     def loop_runs(self, tasks: int) -> None:
         """Note how many tasks the event loop has now."""
         self._tasks.set(tasks)
+
+    def body_bytes(self, by: int) -> None:
+        """So many bytes of request bodies more are in memory, or less."""
+        self._body_bytes.inc(by)
 
     # --- who calls ---
 

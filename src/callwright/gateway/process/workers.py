@@ -77,6 +77,7 @@ def share_of(config: Config, number: int) -> Config:
     count = config.server.workers
     most = -(-config.server.max_requests // count)
     connections = -(-config.limits.max_connections // count)
+    bodies = -(-config.limits.max_bodies_bytes // count)
     models = tuple(
         msgspec.structs.replace(model, max_requests=_share(model.max_requests, number, count))
         for model in config.models
@@ -84,7 +85,7 @@ def share_of(config: Config, number: int) -> Config:
     return msgspec.structs.replace(
         config,
         server=msgspec.structs.replace(config.server, max_requests=most),
-        limits=msgspec.structs.replace(config.limits, max_connections=connections),
+        limits=msgspec.structs.replace(config.limits, max_connections=connections, max_bodies_bytes=bodies),
         models=models,
     )
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from callwright.agent.mcp.connection import Command, Connection, Url
 from callwright.agent.mcp.tools import mcp_command, needs_sdk, server_tool
 from callwright.agent.tools import Tool, ToolOptions
+from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import McpConfig
@@ -69,8 +70,11 @@ class _Kept:
 class McpServers:
     """The servers of a configuration. Raises `ConfigError` for a wrong entry."""
 
-    def __init__(self, configs: Sequence[McpConfig], told: Told = lambda *_: None) -> None:
+    def __init__(
+        self, configs: Sequence[McpConfig], told: Told = lambda *_: None, bounds: Bounds | None = None
+    ) -> None:
         self._told = told
+        self._bounds = bounds or Bounds()
         self._targets: dict[str, tuple[McpConfig, Command | Url]] = {}
         if configs:
             needs_sdk()
@@ -154,7 +158,7 @@ class McpServers:
         self._kept.move_to_end(key)
         async with kept.lock:
             if kept.connection is None:
-                connection = Connection(target, config.connect_timeout_s)
+                connection = Connection(target, config.connect_timeout_s, self._bounds)
                 try:
                     await connection.open()
                 except BaseException:

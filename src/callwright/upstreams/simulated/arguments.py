@@ -61,7 +61,7 @@ class _Filling:
         self._asked = asked
         self._known = known
         self.slots = self._layout.slots
-        chosen = {slot: [*members(self._layout, slot, asked)] for slot in self.slots}
+        chosen = {slot: [*members(self._layout, slot, asked, known)] for slot in self.slots}
         cues = {word for slot in self.slots if "string" in slot.kinds for word in slot.names}
         self._spans = spans(asked, known, cues, [span for found in chosen.values() for span in found])
         self._for = {slot: [*self._spans, *found] for slot, found in chosen.items()}

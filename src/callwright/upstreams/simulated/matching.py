@@ -44,10 +44,10 @@ _LEADS: Final = _table(
     of of city location name
     on on date day when topic
     until until end to
-    with with person contact
+    with with person contact new
     about about subject topic query
     regarding subject topic
-    by by author artist user replace due deadline
+    by by author artist user replace due deadline new
     near near location place
     saying text body content
     says text body content
@@ -76,7 +76,7 @@ _LOOKS: Final = _table(
     name name city location place country ticker person timezone language artist title sign company
     unit unit from source base currency
     phone phone number to recipient
-    quoted text query title name body command
+    quoted text string query title name body content command old new
     """
 )
 # What a span is worth to a text whose name says nothing of its looks.
@@ -152,15 +152,19 @@ def _together(matches: list[Match]) -> Match:
 # --- words that choose ---
 
 
-def members(layout: Layout, slot: Slot, asked: str) -> Iterator[Span]:
-    """The words that mean one of the values that a slot may have; or the slot itself, where that is yes or no."""
+def members(layout: Layout, slot: Slot, asked: str, known: frozenset[str]) -> Iterator[Span]:
+    """The words that mean one of the values that a slot may have; or the slot itself, where that is yes or no and the
+    word is not `known` as one with which the tool is called.
+    """
     tokens = [*_TOKEN.finditer(asked)]
     said = [meaning(token.group()) for token in tokens]
     values = {
         str(member): str(member) for one in branches(slot.schema, layout.root) for member in one.get("enum") or ()
     }
     if "boolean" in slot.kinds:
-        values = dict.fromkeys(slot.names - STOP_WORDS, "true")
+        named = {name for name in slot.names - STOP_WORDS if meaning(name) not in known}
+        is_named = all(meaning(name) in said for name in named)  # `replace_all` is more than to replace
+        values = dict.fromkeys(named, "true") if is_named else {}
         values |= {"on": "true", "off": "false"} if slot.names & _SWITCHES else {}
     for member, value in values.items():
         run = [meaning(word) for word in name_words(member) or [member]]
@@ -191,15 +195,17 @@ def _worth(layout: Layout, slot: Slot, span: Span, known: frozenset[str]) -> int
         listed = span.group >= 0 and (slot.several or not is_free(slot))
         return worth + _PLAIN["phrase"] + (bool(span.cue) and not is_free(slot)) + listed
     looks = _LOOKS.get(span.kind, frozenset())
+    plain = _PLAIN.get(span.kind, 0)
     if looks & names or any(one.get("format") for one in branches(slot.schema, layout.root)):
         worth += _LOOKS_LIKE
+        plain = max(0, plain)
     elif looks & slot.told:
         worth += 2
     elif span.kind not in _PLAIN:
         worth += _STRANGE
     if span.kind not in _PLAIN and is_free(slot):
         worth += _STRANGE
-    return worth + _PLAIN.get(span.kind, 0) - (span.kind == "name" and is_free(slot))
+    return worth + plain - (span.kind == "name" and is_free(slot))
 
 
 def _worth_of_words(slot: Slot, span: Span, names: frozenset[str], known: frozenset[str]) -> int:

@@ -53,7 +53,7 @@ _PATTERNS: Final = [
         ("time", rf"\b(?P<hour>\d{{1,2}}){_HALF}|\b(?P<word>noon|midnight)\b"),
         ("phone", r"(?<![\w.])(?:\+\d[\d ()-]{6,}\d|\d{3}[ -]\d{3}[ -]\d{4})\b"),
         ("path", r"(?<![\w/])(?:~|\.{1,2})?/[\w.~-]+(?:/[\w.~-]*)*|\b[A-Za-z]:\\[^\s\"]+"),
-        ("path", r"(?<![\w.])(?:[\w-]+/)*[\w-]{2,}\.[A-Za-z]\w{0,4}\b"),
+        ("path", r"(?<![\w.])(?:[\w-]+/)*(?:[\w-]{2,}\.[A-Za-z]\w{0,4}|[\w-]\.[A-Za-z]\w{1,4})\b"),
         ("expression", rf"(?<![\w.]){_OPERAND}(?:{_OPERATOR}{_OPERAND})+(?!\w)"),
         ("number", rf"(?<![\w.,#-])-?{_NUMBER}{_UNIT}(?!\w)(?!\.\d)"),
         ("word", rf"\b(?:{'|'.join(NUMBER_WORDS)})\b"),

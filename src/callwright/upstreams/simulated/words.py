@@ -26,6 +26,10 @@ email e-mail mail
 message text body sms
 todo to-do task
 delete remove erase
+execute run
+replace replacement substitute
+read view
+write overwrite save
 convert conversion exchange
 celsius centigrade c °c metric
 fahrenheit f °f imperial
@@ -67,6 +71,8 @@ _ABOUT: Final[Mapping[str, str]] = {
     "stock": "share ticker",
     "timer": "minute second countdown",
     "event": "meeting appointment calendar",
+    "edit": "replace change fix rename",
+    "write": "create",
     "translate": "english french german spanish japanese italian chinese",
 }
 # Words that say nothing about what is asked for.

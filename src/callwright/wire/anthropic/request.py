@@ -51,7 +51,6 @@ class ParsedMessages(Struct, frozen=True):
     stream: bool
     dropped: frozenset[str]
     edits: tuple[AppliedEdit, ...] | None = None
-    prefill: str = ""
 
 
 def decode_request(given: object, *, counts: bool = False) -> MessagesRequest:
@@ -108,6 +107,7 @@ def read_request(
         tool_choice=choice if tools else "auto",
         parallel_tool_calls=parallel,
         response_format=_format(request),
+        prefill=prefill,
         keeps_reasoning=True,  # an edit of the context takes it out
     )
     fields, dropped = _fields(request, given)
@@ -119,7 +119,6 @@ def read_request(
         stream=bool(request.stream),
         dropped=frozenset(dropped | reader.dropped | unknown),
         edits=tuple(applied) if edits else None,
-        prefill=prefill,
     )
 
 
@@ -157,8 +156,8 @@ def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[st
     go nowhere.
     """
     fields = {name: given[name] for name in (*_HANDED_ON, *sorted(_SAMPLING)) if given.get(name) is not None}
-    if request.max_tokens:
-        fields["max_tokens"] = request.max_tokens
+    if request.max_tokens is not None:
+        fields["max_tokens"] = request.max_tokens or 1  # none at all: the prompt is to be read, and kept in the cache
     if request.output_config is not None and (effort := request.output_config.effort) is not None:
         fields["reasoning_effort"] = _EFFORTS.get(effort, effort)
     if request.thinking is not None and request.thinking.get("type") == "disabled":

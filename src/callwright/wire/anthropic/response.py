@@ -47,6 +47,7 @@ from callwright.wire.anthropic.event_types import (
     TextDelta,
     ThinkingDelta,
 )
+from callwright.wire.anthropic.prefill import WithoutPrefill
 from callwright.wire.anthropic.request import Thinking
 from callwright.wire.anthropic.stop_sequences import StopSequences
 from callwright.wire.anthropic.types import (
@@ -92,7 +93,8 @@ class MessageWriter:
     """Writes the events of one turn as server-sent events of the API; `message` is the whole answer at the end.
 
     `new_id` makes an id from its prefix. `input_tokens` is an estimate, told until the server has counted. `hit`: a
-    stop sequence was found, and nothing more is wanted of the model.
+    stop sequence was found, and nothing more is wanted of the model. `prefill` is the begin of the answer that the
+    request holds, which is not repeated. `is_silent`: nothing is answered but the counts.
     """
 
     def __init__(
@@ -106,6 +108,8 @@ class MessageWriter:
         thinking: Thinking = "shown",
         stop_sequences: Sequence[str] = (),
         edits: Sequence[AppliedEdit] | None = None,
+        prefill: str = "",
+        is_silent: bool = False,
     ) -> None:
         usage = MessagesUsage(input_tokens=input_tokens, output_tokens=1)
         self.message = MessagesResponse(id=id_, model=model, content=[], usage=usage)
@@ -115,6 +119,8 @@ class MessageWriter:
         self._new_id = new_id
         self._thinking = thinking
         self._stops = StopSequences(stop_sequences)
+        self._begun = WithoutPrefill(prefill)
+        self._is_silent = is_silent
         self._out: list[bytes] = []
         self._open: AnyBlock | None = None
         self._pieces: list[str] = []  # of the open block
@@ -138,18 +144,21 @@ class MessageWriter:
 
     def event(self, event: Event | ServerEvent) -> list[bytes]:
         """The events for an event of the turn."""
-        self._write(event)
+        if not self._is_silent:
+            self._write(event)
         return self._taken()
 
     def finish(self, usage: Usage | None) -> list[bytes]:
         """The turn is over: what ends the open block, and the message. Without counts of the server they are
         estimated.
         """
-        self._say(self._stops.flush())
+        self._flush()
         self._close()
         message = self.message
         if self.hit is not None:
             message.stop_reason, message.stop_sequence = "stop_sequence", self.hit
+        elif self._is_silent:
+            message.stop_reason = "max_tokens"
         else:
             message.stop_reason = _STOP_REASONS[self._reason]
         if usage is not None:
@@ -178,7 +187,7 @@ class MessageWriter:
             case ContentDelta() | ReasoningDelta() | RefusalDelta() if self._call is not None:
                 self._later.append(event)  # blocks do not interleave
             case ContentDelta(text) | RefusalDelta(text):
-                self._say(self._stops.push(text))
+                self._say(self._stops.push(self._begun.push(text)))
             case ReasoningDelta(text):
                 self._think(text)
             case CallStarted(index, name):
@@ -206,6 +215,11 @@ class MessageWriter:
             case _:
                 assert_never(event)
 
+    def _flush(self) -> None:
+        """Say what was held: no more of this text follows."""
+        self._say(self._stops.push(self._begun.flush()))
+        self._say(self._stops.flush())
+
     def _say(self, text: str) -> None:
         if not isinstance(self._open, TextBlock):
             text, self._blanks = self._blanks + text, ""
@@ -230,7 +244,7 @@ class MessageWriter:
             self._pieces.append(text)
 
     def _begin_call(self, index: int, block: _OpenCall) -> None:
-        self._say(self._stops.flush())
+        self._flush()
         self._start(block)
         self._call = index
 

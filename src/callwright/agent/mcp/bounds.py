@@ -1,0 +1,142 @@
+"""What an MCP server may send: bytes and values of one answer, its list of tools, the schemas of these.
+
+The SDK reads answers as long as they are, a line of a process among them. So each is counted where its bytes come in:
+over HTTP in the stream of the response, from a process in the decoder of its output, which the SDK lets one choose.
+"""
+
+import codecs
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from callwright.bounds import Bounds
+from callwright.schema.size import schema_fault
+
+__all__ = ["OUTPUT", "TOO_MUCH", "bounded_output", "bounded_responses", "list_fault"]
+
+TOO_MUCH: Final = "The tool's server sent more than"
+# The encoding of a process's output: UTF-8 in whole lines, each of which is bounded.
+OUTPUT: Final = "callwright_mcp_utf_8"
+_VALUES: Final = b",[{"
+_LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+")
+_BETWEEN_EVENTS: Final = re.compile(rb"(?:\r\n|\r|\n){2}")
+
+
+class _Count:
+    """Counts what came of one answer."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._bytes = self._values = 0
+
+    def maybe_fault(self, piece: bytes) -> str | None:
+        """What is wrong, in words, with a further piece."""
+        self._bytes += len(piece)
+        if self._bytes > self._bounds.max_answer_bytes:
+            return f"{TOO_MUCH} {self._bounds.max_answer_bytes:,} bytes in one answer (`max_answer_bytes`)."
+        self._values += sum(piece.count(byte) for byte in _VALUES)
+        if self._values > self._bounds.max_answer_values:
+            return f"{TOO_MUCH} {self._bounds.max_answer_values:,} values in one answer (`max_answer_values`)."
+        return None
+
+
+def list_fault(tools: list[Any], sizes: int, bounds: Bounds) -> str | None:
+    """What is too much in a list of tools, as the SDK has them, which take `sizes` bytes together."""
+    if sizes > bounds.max_schema_bytes:
+        return f"its tools take more than {bounds.max_schema_bytes:,} bytes (`max_schema_bytes`)"
+    for tool in tools:
+        if fault := schema_fault(tool.input_schema, bounds):
+            return f"the schema of its tool {str(tool.name)[:64]!r}: {fault.removesuffix('.')}"
+    return None
+
+
+# --- HTTP ---
+
+
+def bounded_responses(bounds: Bounds) -> Callable[[Any], Any]:
+    """A hook for the responses of an `httpx2.AsyncClient` that asks for no compression."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc]  # Any, where the package is not installed
+        def __init__(self, response: Any) -> None:
+            self._stream = response.stream
+            self._is_of_events = response.headers.get("content-type", "").startswith("text/event-stream")
+            # What a server says unasked has no end; its events have.
+            self._has_end = response.request.method != "GET"
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            count = _Count(bounds)
+            async for piece in self._stream:
+                if not self._has_end and _BETWEEN_EVENTS.search(piece):
+                    count = _Count(bounds)
+                if fault := count.maybe_fault(piece):
+                    # The SDK hands on the words of these errors, of each kind of answer another.
+                    raise httpx2.SSEError(fault) if self._is_of_events else httpx2.StreamError(fault)
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def bound(response: Any) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise httpx2.DecodingError(
+                "it compresses its answers, though it was asked not to", request=response.request
+            )
+        response.stream = Bounded(response)
+
+    return bound
+
+
+# --- a process ---
+
+_bounded: ContextVar[tuple[Bounds, Callable[[str], None]]] = ContextVar("callwright_mcp_output")
+
+
+@contextmanager
+def bounded_output(bounds: Bounds, failed: Callable[[str], None]) -> Iterator[None]:
+    """What is started within reads what comes as `OUTPUT` within these bounds. `failed` is told once what is wrong, in
+    words; nothing more is read then.
+    """
+    token = _bounded.set((bounds, failed))
+    try:
+        yield
+    finally:
+        _bounded.reset(token)
+
+
+class _Lines(codecs.IncrementalDecoder):
+    """Decodes whole lines: a long one is put together once, not with each piece of it."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._bounds, self._failed = _bounded.get()
+        self._count = _Count(self._bounds)
+        self._line = bytearray()
+        self._is_over = False
+
+    def decode(self, piece: Any, final: bool = False) -> str:
+        if self._is_over:
+            return ""
+        whole = bytearray()
+        for line in _LINE.findall(piece):
+            if fault := self._count.maybe_fault(line):
+                self._is_over, self._line = True, bytearray()
+                self._failed(fault)
+                break
+            self._line += line
+            if line.endswith(b"\n"):
+                whole += self._line
+                self._line, self._count = bytearray(), _Count(self._bounds)
+        return whole.decode("utf-8", self.errors)
+
+
+def _found(name: str) -> codecs.CodecInfo | None:
+    if name != OUTPUT:
+        return None
+    utf_8 = codecs.lookup("utf-8")
+    return codecs.CodecInfo(utf_8.encode, utf_8.decode, incrementaldecoder=_Lines, name=OUTPUT)
+
+
+codecs.register(_found)

@@ -1,0 +1,71 @@
+"""The models of a running gateway, for commands that set a client up for one of them: asked for, and named by a user.
+
+What the client wants to know of a model is in the command's own module.
+"""
+
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from callwright.errors import ConfigError, did_you_mean
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = ["checked_model", "checked_url", "served_models", "unlisted_warning"]
+
+_PATIENCE_S: Final = 5.0
+
+
+def checked_model(name: str) -> str:
+    """The name of a model that can be written on one line. Raises `ConfigError`."""
+    if not name or not name.isprintable():
+        raise ConfigError(f"--model: expected the name of a model, got {name!r}.")
+    return name
+
+
+def checked_url(url: str, example: str) -> str:
+    """The URL of a gateway without a slash at its end; `example` is named where it is none. Raises `ConfigError`."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or not url.isprintable():
+        raise ConfigError(f"--url: expected a URL such as {example}, got {url!r}.")
+    return url.rstrip("/")
+
+
+def served_models(url: str, key: str = "") -> list[str]:
+    """The names of the models that the gateway lists whose base URL, with its /v1, this is.
+
+    `key` is shown to it. Raises `ConfigError` when it cannot be asked or lists none.
+    """
+    way_out = "Start it with `callwright serve`, or name the model with --model."
+    request = urllib.request.Request(f"{url}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
+    try:
+        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as answer:
+            listed = decode(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            told = f"is that a gateway? {way_out}"
+            if error.code == HTTPStatus.UNAUTHORIZED:
+                told = f"{'it does not know that key' if key else 'it asks for a key'}. Name the model with --model."
+            raise ConfigError(f"{url}/models answered {error.code}: {told}") from error
+    except (OSError, NotJsonError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise ConfigError(f"The gateway at {url} cannot be asked for its models: {reason}. {way_out}") from error
+    data = listed.get("data") if isinstance(listed, Mapping) else None
+    names = [entry["id"] for entry in data or () if isinstance(entry, Mapping) and isinstance(entry.get("id"), str)]
+    if not names:
+        raise ConfigError(f"The gateway at {url} lists no models. Name one with --model.")
+    return names
+
+
+def unlisted_warning(model: str, url: str, key: str = "") -> str:
+    """A warning where the gateway can be asked for its models and does not list this one; else nothing."""
+    try:
+        names = served_models(url, key)
+    except ConfigError:
+        return ""
+    if model in names:
+        return ""
+    near = did_you_mean(model, names)
+    return f"Warning: the gateway at {url} does not list {model!r}.{near} It lists: {', '.join(names)}."

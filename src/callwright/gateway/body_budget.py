@@ -1,0 +1,97 @@
+"""How many bytes of request bodies are in memory at once: those that are read, and those whose requests are answered.
+
+What is made of a body, the conversation, lives as long as its request, so the bytes are counted until that is over.
+Small bodies are not counted: the number of requests bounds them. One client has half of the room at most, so that it
+cannot take that of all. A body is always read where it is the only one.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from callwright.errors import RequestError
+
+__all__ = ["LARGE", "BodyBudget", "BodyRoom", "body_room"]
+
+# A body from this size on is counted, and read beside the event loop.
+LARGE = 65_536
+
+
+class BodyBudget:
+    """Room for `most` bytes; `told` is called with each change of what is taken."""
+
+    def __init__(self, most: int, told: Callable[[int], None] = lambda _: None) -> None:
+        self.most = most
+        self.taken = 0
+        self.of_clients: Counter[str] = Counter()
+        self._told = told
+
+    @contextmanager
+    def request(self, client: str) -> Iterator[None]:
+        """Room for the body of one request, until it is answered. Who has no name (`""`) may take all that there is."""
+        room = BodyRoom(self, client)
+        token = _room.set(room)
+        try:
+            yield
+        finally:
+            _room.reset(token)
+            room.clear()
+
+    def change(self, client: str, by: int) -> None:
+        """Take so many bytes, or give them back."""
+        if not by:
+            return
+        self.taken += by
+        self.of_clients[client] += by
+        if not self.of_clients[client]:
+            del self.of_clients[client]
+        self._told(by)
+
+
+class BodyRoom:
+    """What one request has taken."""
+
+    def __init__(self, budget: BodyBudget, client: str) -> None:
+        self._budget = budget
+        self._client = client
+        self._size = 0
+
+    def maybe_full(self, size: int) -> RequestError | None:
+        """Take room for a body of so many bytes by now; the error (429) where there is none."""
+        more = size - self._size
+        if size < LARGE or more <= 0:
+            return None
+        budget, others = self._budget, self._budget.taken - self._size
+        own, share = budget.of_clients[self._client] - self._size if self._client else 0, budget.most // 2
+        if others and others + size > budget.most:
+            return _full("The gateway holds", others, budget.most)
+        if own and own + size > share:
+            return _full(f"Requests of '{self._client}' hold", own, share)
+        budget.change(self._client, more)
+        self._size = size
+        return None
+
+    def clear(self) -> None:
+        """Give it back."""
+        self._budget.change(self._client, -self._size)
+        self._size = 0
+
+
+_room: ContextVar[BodyRoom | None] = ContextVar("callwright_body_room", default=None)
+
+
+def body_room() -> BodyRoom | None:
+    """The room of the request that this runs for; None where nobody counts."""
+    return _room.get()
+
+
+def _full(who: str, taken: int, most: int) -> RequestError:
+    return RequestError(
+        f"{who} {taken:,} bytes of request bodies already, and may hold {most:,}. Please try again when others "
+        "have been answered, send less in one request, or raise max_bodies_bytes in [limits] of the configuration.",
+        status=429,
+        type_="rate_limit_error",
+        code="rate_limit_exceeded",
+        headers={"retry-after": "1"},
+    )

@@ -1,0 +1,96 @@
+"""Each bound at each door: the test that finds it enforced there, or in a word why there is nothing to enforce."""
+
+from typing import Final, Literal, get_args
+
+import pytest
+
+from callwright.bounds import Bounds
+from tests.support.paths import ROOT
+
+Door = Literal["chat", "responses", "websocket", "mcp", "bulk", "library"]
+DOORS: Final[tuple[Door, ...]] = get_args(Door)
+# Why a bound means nothing at a door.
+WHYS: Final = {
+    "absent": "what it counts does not come in there",
+    "once": "a server counts once, like a namespace; its list is bounded in bytes",
+    "linear": "the work grows with the bytes that somebody gives to a process of his own, and no faster",
+    "timed": "a grammar that takes more than 2 s, or too much memory, is refused wherever it comes from",
+}
+
+_REQUEST: Final = "test_what_is_above_a_limit_is_refused_and_what_is_within_goes_on"
+_SOCKET: Final = "test_a_connection_is_held_to_them_too"
+_ANSWER: Final = "test_what_a_server_sends_is_bounded_at_each_door"
+_CALL: Final = "test_an_answer_to_a_call_is_bounded_and_the_next_call_runs"
+_TOOLS: Final = "test_a_list_of_tools_is_bounded"
+_ROW: Final = "test_a_row_that_stands_for_more_than_it_is_costs_no_more_than_others"
+_SCHEMA: Final = "test_a_schema_that_stands_for_a_large_one_checks_nothing_and_that_is_named"
+_HEAD: Final = "test_a_larger_one_is_refused_at_each_door"
+_BODIES: Final = "test_bodies_have_so_much_room_together"
+_SILENT: Final = "test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first"
+_PLACES: Final = "test_a_key_has_its_share_of_places_whichever_way_it_takes_them"
+_DEEP: Final = "test_what_is_deep_is_read_or_named"
+_PARAMETERS: Final = "test_parameters_of_a_call_are_bounded_at_each_door"
+
+# In the order of `DOORS`.
+HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
+    "max_depth": (_REQUEST, _REQUEST, _SOCKET, "test_an_answer_that_is_deep_is_refused", _DEEP, _DEEP),
+    "max_items": (_REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
+    "max_parts": (_REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
+    "max_tools": (_REQUEST, _REQUEST, _SOCKET, "once", "linear", "linear"),
+    "max_schema_bytes": (_REQUEST, _REQUEST, _SOCKET, _TOOLS, "linear", "linear"),
+    "max_schema_parts": (_REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
+    "max_pattern_size": (_REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
+    "max_properties": (
+        _REQUEST,
+        _REQUEST,
+        _SOCKET,
+        "absent",
+        "linear",
+        "test_a_schema_of_too_many_properties_is_counted_and_not_checked",
+    ),
+    "max_grammar_chars": (_REQUEST, _REQUEST, _SOCKET, "absent", "timed", "timed"),
+    "max_parameters": (
+        _PARAMETERS,
+        _PARAMETERS,
+        _PARAMETERS,
+        "absent",
+        _ROW,
+        "test_the_bound_of_parameters_is_that_of_the_limits",
+    ),
+    "max_head_bytes": (_HEAD, _HEAD, _HEAD, "absent", "absent", "absent"),
+    "max_waiting_bytes": (
+        "absent",
+        "absent",
+        "test_behind_a_turn_no_more_bytes_are_read_than_may_wait",
+        "absent",
+        "absent",
+        "absent",
+    ),
+    "max_bodies_bytes": (_BODIES, _BODIES, "absent", "absent", "absent", "absent"),
+    "max_connections": (_SILENT, _SILENT, _SILENT, "absent", "absent", "absent"),
+    "max_connections_per_key": (
+        "absent",
+        "absent",
+        "test_a_key_has_so_many_websockets",
+        "absent",
+        "absent",
+        "absent",
+    ),
+    "max_requests_per_key": (_PLACES, _PLACES, _PLACES, "absent", "absent", "absent"),
+    "max_answer_bytes": (_ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "max_event_bytes": (_ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "max_answer_values": (_ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "max_answer_calls": (_ANSWER, _ANSWER, _ANSWER, "absent", "absent", _ANSWER),
+}
+
+
+def test_no_bound_is_left_out() -> None:
+    assert set(HELD) == set(Bounds.__struct_fields__)
+
+
+@pytest.mark.parametrize("bound", HELD)
+def test_each_bound_is_enforced_at_each_door_where_it_means_something(bound: str) -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*/test_*.py"))
+    for door, held in zip(DOORS, HELD[bound], strict=True):
+        assert held in WHYS or f"def {held}(" in texts, (bound, door)
+    assert not set(HELD[bound]) <= set(WHYS)
