@@ -115,11 +115,11 @@ class StreamReader:
     it had not closed by then is unfinished.
     """
 
-    __slots__ = ("_fast_path", "_pushed", "at", "emit", "ended", "text")
+    __slots__ = ("_pushed", "at", "emit", "ended", "fast_path", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self._fast_path: FastPath | None = None
+        self.fast_path: FastPath | None = None  # to be offered the next delta, before it is pushed
         self._pushed = 0
         self.text = ""
         self.at = 0
@@ -127,7 +127,7 @@ class StreamReader:
 
     def push(self, text: str) -> None:
         """Append a delta to the unread text."""
-        self._fast_path = None
+        self.fast_path = None
         self._pushed += len(text)
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
@@ -135,11 +135,7 @@ class StreamReader:
     def set_fast_path(self, fast_path: FastPath) -> None:
         """Offer the next delta to this fast path, if all text so far is read. To be set again before each yield."""
         if self.at == len(self.text):
-            self._fast_path = fast_path
-
-    def try_fast_path(self, text: str) -> bool:
-        """Whether the fast path took this delta; if not, `push` it."""
-        return self._fast_path is not None and self._fast_path(text)
+            self.fast_path = fast_path
 
     def end(self) -> None:
         """Nothing more will be pushed."""

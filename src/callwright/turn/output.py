@@ -42,17 +42,13 @@ class ObservedAttempt:
     """Reads one attempt with a `GenerationReader`, and notes its times and raw output."""
 
     def __init__(self, model: Model, generation: GenerationRequest, raw: Raw | None) -> None:
-        self._reader = GenerationReader(model, generation)
+        self.reader = GenerationReader(model, generation)
         self._timings = self._waiting = generation.timings
         self._raw = raw
 
-    @property
-    def usage(self) -> Usage | None:
-        return self._reader.usage
-
     def take_metadata(self) -> list[Event]:
         """What the server has said of its answer since the last time. It goes out with events, never alone."""
-        metadata, self._reader.metadata = self._reader.metadata, None
+        metadata, self.reader.metadata = self.reader.metadata, None
         return [metadata] if metadata is not None else []
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:
@@ -61,7 +57,7 @@ class ObservedAttempt:
             self._waiting.first_s, self._waiting = time.monotonic(), None
         events: list[Event] = []
         for delta in batch:
-            read = self._reader.read(delta)
+            read = self.reader.read(delta)
             if self._raw is not None:
                 self._raw.add(delta, read)
             events += read
@@ -71,14 +67,14 @@ class ObservedAttempt:
         """The last events: the upstream's stream is over."""
         if self._timings is not None:
             self._timings.ended_s = time.monotonic()
-        events = self._reader.finish()
+        events = self.reader.finish()
         if self._raw is not None:
             self._raw.end("whole", events)
         return events
 
     def abandoned(self) -> list[Event]:
         """The text that was held back when the upstream failed."""
-        events = self._reader.abandoned()
+        events = self.reader.abandoned()
         if self._raw is not None:
             self._raw.end("failed", events)
         return events

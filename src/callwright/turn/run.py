@@ -22,7 +22,7 @@ from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
 from callwright.turn.output import ObservedAttempt, unread_call
 from callwright.turn.plan import build_generation_request, is_large
-from callwright.turn.portions import Pause, portions
+from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
@@ -65,8 +65,8 @@ async def run_turn(
                 certain = retry.push(events, is_constrained=retry.needs_form and _is_constrained(model, generation))
             if ambiguous is not None:
                 certain = ambiguous.push(certain)
-            if certain and (told := attempt.take_metadata()):
-                certain = [*told, *certain]
+            if certain and attempt.reader.metadata is not None:
+                certain = [*attempt.take_metadata(), *certain]
             if certain and seen is not None:
                 seen.events(certain)
             return certain
@@ -82,21 +82,25 @@ async def run_turn(
             attempt = ObservedAttempt(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
-                    pause = Pause()
+                    reading_s = 0.0  # since the last pause; nobody waits while the server is waited for
                     async for batch in batches:
                         for portion in portions(batch):
+                            begun_s = time.monotonic()
                             events = attempt.read(portion)
+                            reading_s += time.monotonic() - begun_s
                             if mode_selector is not None and (unread := unread_call(events)):
                                 # this answer is salvaged here, the next request goes out in the new mode
                                 await mode_selector.instead(model, unread)
                             if events and (certain := passed(events)):
                                 has_sent = True
                                 yield certain
-                            await pause.maybe()
+                            if reading_s > PAUSE_S:
+                                await asyncio.sleep(0)
+                                reading_s = 0.0
                 if certain := passed(attempt.finish()):
                     has_sent = True
                     yield certain
-                counted = _sum(counted, attempt.usage)
+                counted = _sum(counted, attempt.reader.usage)
             except (RequestError, UpstreamError) as error:
                 if seen is not None:
                     seen.failed(error)

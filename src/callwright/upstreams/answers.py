@@ -76,7 +76,7 @@ class HalfCharacters:
     def joined(self, key: Hashable, text: str) -> str:
         """The text to pass on: what was held goes before it, a first half at its end is held."""
         first = self._first_halves.pop(key, "") if self._first_halves and text else ""
-        if not (first or (text and (_is_first_half(text[-1]) or "\udc00" <= text[0] <= "\udfff"))):
+        if not (first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff"))):
             return text
         text = first + text
         if _is_first_half(text[-1]):
@@ -86,6 +86,8 @@ class HalfCharacters:
 
     def left(self) -> list[tuple[Hashable, str]]:
         """What stands for each half whose other never came, by its key."""
+        if not self._first_halves:
+            return []
         left = [(key, _REPLACEMENT) for key in self._first_halves]
         self._first_halves.clear()
         return left
