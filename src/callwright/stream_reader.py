@@ -115,12 +115,12 @@ class StreamReader:
     it had not closed by then is unfinished.
     """
 
-    __slots__ = ("_pushed", "at", "emit", "ended", "fast_path", "text")
+    __slots__ = ("at", "emit", "ended", "fast_path", "pushed", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
         self.fast_path: FastPath | None = None  # to be offered the next delta, before it is pushed
-        self._pushed = 0
+        self.pushed = 0  # characters, all in all
         self.text = ""
         self.at = 0
         self.ended = False
@@ -128,7 +128,7 @@ class StreamReader:
     def push(self, text: str) -> None:
         """Append a delta to the unread text."""
         self.fast_path = None
-        self._pushed += len(text)
+        self.pushed += len(text)
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
 
@@ -149,7 +149,7 @@ class StreamReader:
     @property
     def place(self) -> int:
         """Where the unread text begins. Of two places in text that was unread at one time, the later is the greater."""
-        return self._pushed - len(self.text) + self.at
+        return self.pushed - len(self.text) + self.at
 
     @property
     def done(self) -> bool:
@@ -318,7 +318,18 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
     `limit` characters, however the stream was cut into deltas, and the rest is unread.
     """
     pieces: list[str] = []
-    size = 0
+    size, first = 0, markers.first
+
+    def fast_path(text: str) -> bool:
+        nonlocal size
+        if first(text) or size + len(text) > limit:
+            return False
+        source.text, source.at = text, len(text)  # as `push` and `scan` leave it: it may be put back
+        source.pushed += len(text)
+        pieces.append(text)
+        size += len(text)
+        return True
+
     while True:
         before = source.at
         text, marker = source.scan(markers)
@@ -329,4 +340,5 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
         size += len(text)
         if marker or (source.ended and source.at == len(source.text)):
             return "".join(pieces), marker
+        source.set_fast_path(fast_path)
         yield

@@ -1,6 +1,7 @@
 """The tools of one request: looked up by name, validated against, with what the request says about their use."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
@@ -12,6 +13,7 @@ __all__ = ["Toolset"]
 
 
 NO_HINTS = ParameterAliases()
+_NAME_OF = attrgetter("name")
 # Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
@@ -83,7 +85,7 @@ class Toolset:
         self.is_text = is_text
         self.max_parameters = max_parameters
         self.allowed = None if allowed is None else frozenset(allowed)
-        self._tools = {tool.name: tool for tool in reversed(self.ordered)}
+        self._tools = dict(zip(map(_NAME_OF, reversed(self.ordered)), reversed(self.ordered), strict=True))
         self._spellings: _Spellings | None = None
         self._validators: dict[str, Validator] = {}
 
@@ -102,7 +104,7 @@ class Toolset:
 
     def names(self) -> tuple[str, ...]:
         """The tool names, in the order of the request."""
-        return tuple([tool.name for tool in self.ordered])
+        return tuple(map(_NAME_OF, self.ordered))
 
     def resolve_name(self, written: str) -> str:
         """The tool name that the model means: as written, without a namespace before it (`functions.get_time`), in
