@@ -129,6 +129,11 @@ class FunctionTool(Struct, frozen=True, dict=True):
         return {"type": "function", "function": dict(self.openai["function"])}
 
     @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What others make of the tool, once: it comes with one request after the other."""
+        return {}
+
+    @cached_property
     def openai(self) -> dict[str, Any]:
         """The same, made once: nobody changes it."""
         fields = {"description": self.description, "parameters": self.parameters, "strict": self.strict}

@@ -65,8 +65,7 @@ class Markers:
             return False
         if self._nested and self.partial_match_start(text, at) < found.start():
             return True
-        rest = text[found.start() :]
-        return any(len(long) > len(rest) and long.startswith(rest) for long in self._growing)
+        return text[found.start() :] in self._growing
 
     def partial_match_start(self, text: str, at: int) -> int:
         """Where a partial match at the end of `text` begins, not before `at`; the text's length if there is none."""
@@ -87,9 +86,9 @@ _Prefixes: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @lru_cache(maxsize=4096)
-def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, tuple[str, ...], bool]:
+def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, frozenset[str], bool]:
     """The compiled searches of a `Markers`: for a whole literal, for a first character; then what a partial match at
-    the end of a text can be, the literals that begin with another one, and whether one stands inside another.
+    the end of a text can be, those that begin with a whole literal, and whether one stands inside another.
 
     Cached, because a parser is made anew for each output with the same literals.
     """
@@ -99,7 +98,7 @@ def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, t
     by_end: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, key=len, reverse=True):
         by_end.setdefault(prefix[-1], []).append(prefix)
-    growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
+    growing = frozenset(prefix for prefix in prefixes if prefix.startswith(literals))
     return search, first, by_end, growing, any(short in long[1:] for long in literals for short in literals)
 
 
@@ -294,11 +293,12 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
 
 def read_blanks(source: StreamReader) -> Parse[str]:
     """Read white space, up to something else or the end."""
-    blanks = ""
+    pieces: list[str] = []
     while True:
-        blanks += source.blanks()
+        begin, source.at = source.at, _BLANKS(source.text, source.at).end()  # type: ignore[union-attr]  # matches always
+        pieces.append(source.text[begin : source.at])
         if source.at < len(source.text) or source.ended:
-            return blanks
+            return "".join(pieces)
         yield
 
 

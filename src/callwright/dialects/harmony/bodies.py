@@ -22,7 +22,7 @@ from callwright.events import (
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
 from callwright.tolerant_json.wrappers import without
@@ -129,20 +129,11 @@ class Bodies:
         """Go on with a text that `say` began."""
         return emit_until(self.source, end, _maker(channel))
 
-    def blanks(self) -> Parse[str]:
-        """Take white space, up to something else or the end."""
-        pieces: list[str] = []
-        while True:
-            pieces.append(self.source.blanks())
-            if self.source.at < len(self.source.text) or self.source.ended:
-                return "".join(pieces)
-            yield
-
     # --- calls ---
 
     def call(self, name: str, *, certain: bool = True) -> Parse[str]:
         """Read the body of a call and answer the token that ended it. Not `certain`: nobody knows whose call it is."""
-        self.markup((yield from self.blanks()))
+        self.markup((yield from read_blanks(self.source)))
         several = self.next_call(name) is None
         tool = self.tools.get(name)
         if not several and self.peek() not in ("{", "[") and tool is not None and tool.custom is None:

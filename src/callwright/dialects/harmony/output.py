@@ -18,7 +18,7 @@ from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
 from callwright.events import Markup, Problem, ProblemKind
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 
 __all__ = ["parse"]
 
@@ -203,7 +203,7 @@ class _Reader:
             self.bodies.say(header.channel or "final", blanks)
             return self._close((yield from self.bodies.more_text(header.channel or "final")))
         yield from self._skip_one_space()
-        if len(self.tools) and (yield from self._may_be_call()):
+        if self.tools.ordered and (yield from self._may_be_call()):
             return (yield from self._guess(header))
         return self._close((yield from self.bodies.text(header.channel or "final")))
 
@@ -213,7 +213,7 @@ class _Reader:
         """
         if not header.hidden:
             return header, ""
-        blanks = yield from self.bodies.blanks()
+        blanks = yield from read_blanks(self.source)
         if self.bodies.peek() not in ("{", "[", "<", ""):
             header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
         return header, blanks
@@ -249,7 +249,7 @@ class _Reader:
 
     def _guess(self, header: Header) -> Parse[Place]:
         """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
-        blanks = yield from self.bodies.blanks()
+        blanks = yield from read_blanks(self.source)
         body, token = yield from self.bodies.held_object(_MAX_GUESSED)
         channel = header.channel or "final"
         value = json_value(body)
@@ -271,7 +271,7 @@ class _Reader:
 
     def _foreign(self, header: Header, blanks: str) -> Parse[Place]:
         """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
-        blanks += yield from self.bodies.blanks()
+        blanks += yield from read_blanks(self.source)
         body, token = (
             (yield from self.bodies.held_object(MAX_BODY))
             if self.bodies.peek() == "{"

@@ -104,7 +104,7 @@ class JsonInText:
         """With what the answer begins: with JSON inside a JSON string, a tool's name glued to its arguments (`f{"a":
         1}`), or one of `others`; `""` for neither.
         """
-        beginnings, firsts = _beginnings(self._text.tools.names(), tuple(others))
+        beginnings, firsts = _beginnings(self._text.tools.names, tuple(others))
         while True:
             begin = self._text.source.ahead(_MAX_PEEK).lstrip()
             if begin.startswith(beginnings):
