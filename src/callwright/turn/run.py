@@ -20,7 +20,7 @@ from callwright.events import Event, Usage
 from callwright.turn.ask_ambiguous import AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation, Raw
-from callwright.turn.output import ObservedAttempt, unread_call
+from callwright.turn.output import GenerationReader, RecordedReader, unread_call
 from callwright.turn.plan import build_generation_request, is_large
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.retry import DemandNotMet, RetryPolicy
@@ -65,7 +65,7 @@ async def run_turn(
                 certain = retry.push(events, is_constrained=retry.needs_form and _is_constrained(model, generation))
             if ambiguous is not None:
                 certain = ambiguous.push(certain)
-            if certain and attempt.reader.metadata is not None:
+            if certain and attempt.metadata is not None:
                 certain = [*attempt.take_metadata(), *certain]
             if certain and seen is not None:
                 seen.events(certain)
@@ -79,7 +79,7 @@ async def run_turn(
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)
-            attempt = ObservedAttempt(model, generation, raw)
+            attempt = GenerationReader(model, generation) if raw is None else RecordedReader(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
                     reading_s = 0.0  # since the last pause; nobody waits while the server is waited for
@@ -100,7 +100,7 @@ async def run_turn(
                 if certain := passed(attempt.finish()):
                     has_sent = True
                     yield certain
-                counted = _sum(counted, attempt.reader.usage)
+                counted = _sum(counted, attempt.usage)
             except (RequestError, UpstreamError) as error:
                 if seen is not None:
                     seen.failed(error)
