@@ -119,7 +119,7 @@ class FunctionTool(Struct, frozen=True, dict=True):
     custom: CustomInput | None = None
     enforce_schema: bool = False
 
-    @property
+    @cached_property
     def must_be_valid(self) -> bool:
         """Whether a call that does not hold may not leave."""
         return self.enforce_schema or bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)

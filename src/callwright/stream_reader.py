@@ -244,8 +244,14 @@ def fast_path_of(markers: Markers, read: Callable[[str], object]) -> FastPath:
 
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[str]:
     """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
-    emit = source.emit
-    fast_path = fast_path_of(markers, lambda text: emit(make(text)))
+    emit, first = source.emit, markers.first
+
+    def fast_path(text: str) -> bool:
+        if not text or first(text):
+            return False
+        emit(make(text))
+        return True
+
     while True:
         text, marker = source.scan(markers)
         if text:

@@ -397,7 +397,13 @@ class StreamingArguments:
         place = self._compiled.places.get(id(schema)) or self._place(schema)
         if mark in ('"', "'", "“", "`") and place.takes_any_text:
             self._put(f'{prefix}"')
-            yield from self._text(where)
+            self._flowing = mark == '"'
+            closed = yield from reader.string(where, self._put)
+            self._flowing = False
+            if closed:
+                self._put('"')
+            else:
+                self.complete = False
             return True
         fitting = place.objects if mark == "{" else place.arrays
         if mark in ("{", "[") and len(fitting) == 1 and depth < _MAX_FLOWING:
@@ -432,15 +438,6 @@ class StreamingArguments:
         if found is None:
             found = self._places[id(schema)] = place_of(schema, self._schema)
         return found
-
-    def _text(self, where: Where) -> Parse[None]:
-        self._flowing = self._source.text[self._source.at] == '"'
-        closed = yield from self._reader.string(where, self._put)
-        self._flowing = False
-        if closed:
-            self._put('"')
-        else:
-            self.complete = False
 
     def _put(self, text: str) -> None:
         self._new.append(text)

@@ -68,26 +68,29 @@ def _is_first_half(char: str) -> bool:
 
 
 class HalfCharacters:
-    """Puts characters together again whose halves came in two texts that follow each other, of one `key`."""
+    """Puts characters together again whose halves came in two texts that follow each other, of one `key`.
+
+    While nothing is in `first_halves`, ASCII needs no look.
+    """
 
     def __init__(self) -> None:
-        self._first_halves: dict[Hashable, str] = {}
+        self.first_halves: dict[Hashable, str] = {}
 
     def joined(self, key: Hashable, text: str) -> str:
         """The text to pass on: what was held goes before it, a first half at its end is held."""
-        first = self._first_halves.pop(key, "") if self._first_halves and text else ""
+        first = self.first_halves.pop(key, "") if self.first_halves and text else ""
         if not (first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff"))):
             return text
         text = first + text
         if _is_first_half(text[-1]):
-            self._first_halves[key] = text[-1]
+            self.first_halves[key] = text[-1]
             text = text[:-1]
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def left(self) -> list[tuple[Hashable, str]]:
         """What stands for each half whose other never came, by its key."""
-        if not self._first_halves:
+        if not self.first_halves:
             return []
-        left = [(key, _REPLACEMENT) for key in self._first_halves]
-        self._first_halves.clear()
+        left = [(key, _REPLACEMENT) for key in self.first_halves]
+        self.first_halves.clear()
         return left

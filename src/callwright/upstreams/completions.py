@@ -91,7 +91,9 @@ class CompletionAnswer:
         finally:  # what stands before something unreadable is passed on
             for delta in read:
                 if isinstance(delta, TextDelta):
-                    text = self._halves.joined("", delta.text)
+                    text = delta.text
+                    if self._halves.first_halves or not text.isascii():
+                        text = self._halves.joined("", text)
                     if text is delta.text and len(text) <= AT_ONCE:
                         deltas.append(delta)
                     else:

@@ -1,7 +1,7 @@
 """The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -37,6 +37,7 @@ BODY_END = Markers(START, *STOPS)
 MAX_BODY = 4_194_304
 _JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS))
 _BRACE_OR_END = Markers("{", START, *STOPS)
+_MAKERS: Final[Mapping[str, type[ContentDelta] | type[ReasoningDelta]]] = {"analysis": ReasoningDelta}
 # Look-ahead for the first key of arguments, and for what stands before the arguments of one call of several.
 _MAX_FIRST_KEY = 200
 _MAX_USE = 400
@@ -88,7 +89,7 @@ class Bodies:
 
     def say(self, channel: str, text: str) -> None:
         """The first text of a message; a second message of its kind begins on a new line."""
-        make = _maker(channel)
+        make = _MAKERS.get(channel, ContentDelta)
         if text:
             self.emit(make("\n" + text if make in self._begun else text))
             self._begun.add(make)
@@ -127,7 +128,7 @@ class Bodies:
 
     def more_text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Go on with a text that `say` began."""
-        return emit_until(self.source, end, _maker(channel))
+        return emit_until(self.source, end, _MAKERS.get(channel, ContentDelta))
 
     # --- calls ---
 
@@ -357,7 +358,3 @@ class Bodies:
         self.emit(CallStarted(self.calls, name))
         self.calls += 1
         return self.calls - 1
-
-
-def _maker(channel: str) -> type[ContentDelta] | type[ReasoningDelta]:
-    return ReasoningDelta if channel == "analysis" else ContentDelta
