@@ -244,4 +244,4 @@ class Conversation(Struct, frozen=True):
 
 def parts_text(parts: tuple[Part, ...]) -> str:
     """The text parts, concatenated."""
-    return "".join(part.text for part in parts if isinstance(part, TextPart))
+    return "".join([part.text for part in parts if isinstance(part, TextPart)])

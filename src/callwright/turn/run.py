@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Usage
-from callwright.turn.ask_ambiguous import AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
+from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
 from callwright.turn.model import Model
-from callwright.turn.observe import Observation, Raw
+from callwright.turn.observe import FLOWING, Observation, Raw
 from callwright.turn.output import GenerationReader, RecordedReader, unread_call
 from callwright.turn.plan import build_generation_request, is_large
 from callwright.turn.portions import PAUSE_S, portions
@@ -63,11 +63,11 @@ async def run_turn(
             certain = events
             if retry.holds:
                 certain = retry.push(events, is_constrained=retry.needs_form and _is_constrained(model, generation))
-            if ambiguous is not None:
+            if ambiguous is not None and (ambiguous.held or not SILENT.issuperset(map(type, certain))):
                 certain = ambiguous.push(certain)
             if certain and attempt.metadata is not None:
                 certain = [*attempt.take_metadata(), *certain]
-            if certain and seen is not None:
+            if certain and seen is not None and (seen.first_s is None or not FLOWING.issuperset(map(type, certain))):
                 seen.events(certain)
             return certain
 
@@ -115,14 +115,15 @@ async def run_turn(
                 if not retry.fall_back():
                     raise
                 break
-            more = retry.next_attempt(in_time=time.monotonic() < deadline)
+            more = retry.next_attempt(in_time=time.monotonic() < deadline) if retry.holds else None
         unmet: DemandNotMet | None = None
         try:
-            left: Sequence[Event] = retry.finish()
+            left: Sequence[Event] = retry.finish() if retry.holds else ()
         except DemandNotMet as error:
             left, unmet = (), error
         if ambiguous is not None:
             left = ambiguous.push(left)
+        if ambiguous is not None and ambiguous.held:
             reply = AmbiguousReply()
             in_time_s = deadline - time.monotonic()
             if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):

@@ -263,10 +263,13 @@ class HttpUpstream:
     def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
-        kind = reader.kind
+        kind, most = reader.kind, self._limits.max_answer_values
         try:
             for data in lines.feed(chunk):
-                reader.read(self._decoded(data, kind), read)
+                may_fail = b'"error"' in data or isinstance(data, ErrorData)
+                reader.read(self._decoded(data, kind) if may_fail else read_json(data, kind, most), read)
+        except NotJsonError as error:
+            return read, self._unknown(error, data)
         except UnreadableError as error:
             return read, self._failed(str(error), "protocol")
         except TooLongLineError as error:
@@ -287,7 +290,7 @@ class HttpUpstream:
             if not failure:
                 return read_json(data, kind, most)
         except NotJsonError as error:
-            raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
+            raise self._unknown(error, data) from error
         told = self._told(failure)
         if too_long := maybe_too_long(told):
             raise too_long
@@ -337,6 +340,11 @@ class HttpUpstream:
         for secret in self._secrets:
             words = words.replace(secret, "…")
         return words
+
+    def _unknown(self, error: NotJsonError, data: bytes | bytearray) -> UpstreamError:
+        unknown = self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD])
+        unknown.__cause__ = error
+        return unknown
 
     def _lied(self, what: str, shown: bytes | bytearray) -> UpstreamError:
         return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")

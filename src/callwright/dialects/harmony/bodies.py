@@ -136,9 +136,10 @@ class Bodies:
         """Read the body of a call and answer the token that ended it. Not `certain`: nobody knows whose call it is."""
         self.markup((yield from read_blanks(self.source)))
         several = self.next_call(name) is None
-        tool = self.tools.get(name)
-        if not several and self.peek() not in ("{", "[") and tool is not None and tool.custom is None:
-            yield from self._words_before(name)
+        if not several and self.peek() not in ("{", "["):
+            tool = self.tools.get(name)
+            if tool is not None and tool.custom is None:
+                yield from self._words_before(name)
         if several:
             token = yield from self.several()
         elif self.peek() in ("{", "["):
