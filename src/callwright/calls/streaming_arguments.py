@@ -8,7 +8,7 @@ undeclared name that may be an alias holds back the rest of its object.
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -250,14 +250,13 @@ class StreamingArguments:
         given: set[str] = set()
         opening = f"{prefix}{{"
         while True:
-            member = yield from self._reader.next(node, first=not names)
+            member = yield from self._reader.member(node, first=not names)
             if member is None:
                 if self._is_complete(node):
                     self._put(f"{opening}{self._reader.tail}}}")
                 elif names:
                     self._put(opening)
                 return
-            assert isinstance(member, Member)
             declared = members.declared
             is_open = len(choices) > 1 and self._is_open(declared.get(member.name))
             if (
@@ -304,11 +303,11 @@ class StreamingArguments:
     def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
         """Hold the rest of an object, from this member on."""
         held: list[Member] = []
-        entry: Any = member
+        entry: Member | None = member
         while entry is not None:
             entry.value = yield from self._reader.value("object")
             held.append(entry)
-            entry = yield from self._reader.next(node, first=False)
+            entry = yield from self._reader.member(node, first=False)
         node.tail = self._reader.tail
         return held
 
@@ -369,7 +368,7 @@ class StreamingArguments:
         node, _ = yield from self._reader.begin("array")
         opening, number = f"{prefix}[", 0
         while True:
-            item = yield from self._reader.next(node, first=not number)
+            item = yield from self._reader.item(node, first=not number)
             if item is None:
                 if self._is_complete(node):
                     self._put(f"{opening}{self._reader.tail}]")

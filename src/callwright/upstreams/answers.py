@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
 
 __all__ = ["HalfCharacters", "UnreadableError", "read_json"]
 
@@ -36,10 +36,11 @@ def read_json(data: bytes | bytearray, kind: type[T], most_values: int) -> T:
             "small ones)"
         )
     try:
-        return decode(data, kind)
-    except NotJsonError:
+        read: msgspec.json.Decoder[T] = decoder(kind)  # type: ignore[arg-type]  # a type is hashable
+        return read.decode(data)
+    except UNDECODABLE as error:
         if not _SURROGATE_ESCAPE.search(data):
-            raise
+            raise NotJsonError(str(error)) from error
     try:
         return msgspec.convert(_with_halves(json.loads(data)), kind)
     except (ValueError, RecursionError) as error:

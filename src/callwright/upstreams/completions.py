@@ -14,7 +14,6 @@ from msgspec import Struct
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
 from callwright.limits import Limits
-from callwright.prompt import Prompt
 from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.chat import streaming
@@ -128,16 +127,15 @@ def _fields(generation: GenerationRequest) -> dict[str, Any]:
     return fields
 
 
-def _prompt(generation: GenerationRequest) -> Prompt:
-    assert generation.prompt is not None, "a completion endpoint needs a rendered prompt"
-    return generation.prompt
+_NO_PROMPT: Final = "a completion endpoint needs a rendered prompt"
 
 
 def _openai_body(generation: GenerationRequest) -> dict[str, Any]:
+    assert generation.prompt is not None, _NO_PROMPT
     return {
         **_fields(generation),
         "model": generation.model,
-        "prompt": _prompt(generation).wire_text,
+        "prompt": generation.prompt.wire_text,
         **streaming(generation),
     }
 
@@ -167,7 +165,8 @@ def _llamacpp_body(generation: GenerationRequest) -> dict[str, Any]:
     fields = _fields(generation)
     if (limit := fields.pop("max_tokens", None)) is not None:
         fields["n_predict"] = limit
-    prompt = _prompt(generation)
+    prompt = generation.prompt
+    assert prompt is not None, _NO_PROMPT
     # Without preserved_tokens llama.cpp leaves control tokens out of the text, and never stops at them.
     return {
         **fields,
