@@ -88,11 +88,11 @@ class MessagesEndpoint:
         # a stop sequence ends the turn before the model does, so there must be something to break off
         streams = parsed.stream or bool(parsed.stop_sequences)
         events = _clamped(prepared, streamed=streams)
-        writer = _writer(prepared)
         if not parsed.stream:
-            return await cancel_on_disconnect(request.receive, _whole(writer, events))
+            return await cancel_on_disconnect(request.receive, _whole(prepared, events))
         peeked = PeekedStream(events)
         await peeked.begin(request.receive, self._server.heartbeat_s)
+        writer = _writer(prepared)
         return EventStream(_stream(writer, peeked), writer.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 
     async def count_tokens(self, request: Request) -> Response:
@@ -111,7 +111,7 @@ class MessagesEndpoint:
         opened = await self._servers.opened(read_servers(message.mcp_servers, message.tools))
         known = {name: one.server for name, one in opened.items()}
         betas = request.headers.get(_BETAS, "")
-        parsed = await off_loop(lambda: read_request(message, given, known, betas), slow=slow)
+        parsed = await off_loop(lambda: read_request(message, given, known, betas, counts=counts), slow=slow)
         return _Prepared(message, _passed(parsed, model, request.headers.get(_SESSION)), model, opened)
 
 
@@ -192,7 +192,11 @@ def _events(prepared: _Prepared, parsed: ParsedMessages, *, streamed: bool) -> T
     return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed)
 
 
-async def _whole(writer: MessageWriter, events: TurnEvents) -> Response:
+async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
+    """The answer when the turn is over, or when a stop sequence has come: what the model says behind it is not waited
+    for.
+    """
+    probe = _writer(prepared) if prepared.parsed.stop_sequences else None
     kept: list[TurnEvent] = []
     usage: Usage | None = None
     problems: list[Problem] = []
@@ -201,8 +205,15 @@ async def _whole(writer: MessageWriter, events: TurnEvents) -> Response:
             for event in batch:
                 if isinstance(event, Usage):
                     usage = event
-                else:
-                    kept.append(event)
+                    continue
+                kept.append(event)
+                if probe is not None:
+                    probe.event(event)
+                    if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+                        probe = _writer(prepared)  # what came before it is not searched
+            if probe is not None and probe.hit is not None:
+                break
+    writer = _writer(prepared)
     for event in settled(kept):
         if isinstance(event, Problem):
             problems.append(event)
