@@ -23,6 +23,7 @@ _TOOL_USES: Final = "clear_tool_uses_"
 _THINKING: Final = "clear_thinking_"
 _DEFAULT_TRIGGER: Final = 100_000
 _DEFAULT_KEEP: Final = 3
+_DEFAULT_TURNS: Final = 1
 
 
 class _Amount(Struct):
@@ -113,9 +114,9 @@ def _without_results(
 
 def _without_thinking(items: tuple[Item, ...], keep: object) -> tuple[Item, ...]:
     """The items with the reasoning of so many of the assistant's last turns only."""
-    if not isinstance(keep, Mapping):
+    if keep == "all" or (isinstance(keep, Mapping) and keep.get("type") == "all"):
         return items
-    turns = keep.get("value")
+    turns = _DEFAULT_TURNS if keep is None else keep.get("value") if isinstance(keep, Mapping) else None
     if not isinstance(turns, int):
         raise RequestError(
             'Invalid \'context_management.edits\': expected \'all\' or {"type": "thinking_turns", "value": N} for '

@@ -36,6 +36,8 @@ _EFFORTS: Final = {"xhigh": "high", "max": "high"}
 _HANDED_ON: Final = ("temperature", "top_p", "top_k")
 # Fields of model servers that this API has not, and no field of its own with another meaning.
 _SAMPLING: Final = SAMPLING_FIELDS - {"thinking"}
+# What says nothing of the answer: clients send it as a matter of course.
+_TAKEN: Final = ("cache_control", "metadata")
 # With this beta every tool's input streams as it is written.
 _EAGER: Final = "fine-grained-tool-streaming-2025-05-14"
 
@@ -63,7 +65,7 @@ def decode_request(given: object, *, counts: bool = False) -> MessagesRequest:
         raise missing("max_tokens", " It is the most tokens that the answer may have.")
     if not request.messages:
         raise RequestError("Invalid 'messages': expected at least one message, got an empty array.", param="messages")
-    if request.thread is not None:
+    if request.thread not in (None, False):
         raise thread_unsupported()
     if request.compaction is not None:
         raise RequestError(
@@ -80,19 +82,27 @@ def read_request(
     given: Mapping[str, Any],
     servers: Mapping[str, McpServer],
     betas: str = "",
+    *,
+    counts: bool = False,
 ) -> ParsedMessages:
     """What a request means. `given` is its decoded body, `servers` are the MCP servers that it offers, by their names,
-    `betas` is its header `anthropic-beta`. Raises `RequestError`.
+    `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. Raises `RequestError`.
     """
     catalog = ToolCatalog(servers, checks=False)
     add_tools(catalog, request.tools, eager=_EAGER in betas)
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
-    choice, parallel = read_choice(request.tool_choice, catalog)
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
     reader.read(request.messages)
+    found = catalog.tools
+    choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
+    listed += tuple(tool for tool in catalog.tools if tool not in found)  # the one that is chosen, if nothing named it
     items = drop_unreadable_calls(paired(reader.found, mend=True))
+    if not (items or counts):
+        raise RequestError(
+            "Invalid 'messages': expected a message with something in it, got blank ones only.", param="messages"
+        )
     edits = request.context_management.edits if request.context_management else []
     items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
     last = items[-1] if items else None
@@ -138,7 +148,9 @@ def _format(request: MessagesRequest) -> ResponseFormat | None:
     if given is None:
         return None
     schema = given.get("schema")
-    if given.get("type") != "json_schema":
+    if given.get("type") is None:
+        raise missing(f"{path}.type")
+    if given["type"] != "json_schema":
         raise RequestError(
             f"Invalid value: '{given.get('type')}'. Supported values are: 'json_schema'.",
             param=f"{path}.type",
@@ -165,5 +177,5 @@ def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[st
         own = template if isinstance(template, Mapping) else {}
         fields["chat_template_kwargs"] = {**own, "enable_thinking": False, "thinking": False}
         fields.pop("reasoning_effort", None)
-    known = {*MessagesRequest.__struct_fields__, *_SAMPLING}
-    return fields, {name for name in given if name not in known and given[name] is not None and name != "cache_control"}
+    known = {*MessagesRequest.__struct_fields__, *_SAMPLING, *_TAKEN}
+    return fields, {name for name in given if name not in known and given[name] is not None}
