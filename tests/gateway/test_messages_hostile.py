@@ -11,8 +11,8 @@ import pytest
 from callwright.gateway.config.config import ModelConfig
 from tests.conftest import Served
 from tests.support.http_client import Reply, request
-from tests.support.messages_client import MESSAGES, TOOLS, message_of, user
-from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, said
+from tests.support.messages_client import COUNT, MESSAGES, TOOLS, message_of, named_events, user
+from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, said, sse, whole
 
 EAGER: Final = [{**tool, "eager_input_streaming": True} for tool in TOOLS]
 THINKS: Final = {"thinking": {"type": "adaptive"}}
@@ -250,6 +250,7 @@ REMOVED: Final = [
     user("q"),
     turn("system", {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "look"}}),
 ]
+BEGUN: Final = [user("q"), turn("assistant", text('{"a":'))]
 BASH: Final = {"type": "bash_20250124"}
 REFUSED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "a choice of a tool that was taken away": (
@@ -282,6 +283,14 @@ REFUSED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "a document at an address": (
         {"messages": [turn("user", {"type": "document", "source": {"type": "url", "url": "https://x.test/a.pdf"}})]},
         "Unsupported value: 'messages[0].content[0].source.type' does not support 'url' here",
+    ),
+    "a begun answer, and a call": (
+        {"messages": BEGUN, "tools": KNOWN, "tool_choice": {"type": "any"}},
+        "Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and 'tool_choice' asks",
+    ),
+    "a begun answer, and a form": (
+        {"messages": BEGUN, "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+        "Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and 'output_config.for",
     ),
     "an MCP server that is not configured": (
         {"mcp_servers": [{"type": "url", "name": "far", "url": "https://x.test/mcp"}]},
@@ -360,3 +369,56 @@ def test_old_reasoning_goes_as_the_edit_says(gateway: str, model: ModelServer, k
     history = [user("q"), turns[0], user("r"), turns[1], user("s")]
     assert asked(gateway, {"messages": history, "context_management": {"edits": [edit]}}).status == 200
     assert sum("reasoning_content" in message for message in model.body["messages"]) == left
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_thinking_before_the_begin_of_an_answer_is_left_out(gateway: str, model: ModelServer, stream: bool) -> None:
+    model.plays(said(" wind", "y."))
+    history = [user("q"), turn("assistant", thought("Hm."), text("It is")), turn("assistant", text("very "))]
+    message = message_of(gateway, {"model": "native", "messages": history}, stream=stream)
+    assert list(map(bare, message["content"])) == [("text", " windy.")]
+    assert model.body["messages"] == [user("q"), {"role": "assistant", "content": "It is\nvery"}]
+
+
+# --- the window ---
+
+TOO_MUCH: Final = (
+    "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens (4000 in the messages, "
+    "5000 in the completion)."
+)
+OVERFLOW: Final = whole({"error": {"message": TOO_MUCH, "code": "context_length_exceeded"}}, 400)
+SEARCHES: Final = [{"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}, *KNOWN]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_each_round_of_a_search_may_be_as_long_as_the_window(gateway: str, model: ModelServer, stream: bool) -> None:
+    search = calling("tool_search", '{"query": "paint"}')
+    model.plays(OVERFLOW, search, OVERFLOW, calling("paint", "{}"))
+    body = {"model": "native", "messages": [user("Paint.")], "tools": SEARCHES, "max_tokens": 5000}
+    message = message_of(gateway, body, stream=stream)
+    kinds = [block["type"] for block in message["content"]]
+    assert kinds == ["server_tool_use", "tool_search_tool_result", "tool_use"]
+    assert [each.body["max_tokens"] for each in model.asked] == [5000, 96, 5000, 96]
+
+
+def test_an_answer_that_has_begun_does_not_begin_anew(gateway: str, model: ModelServer) -> None:
+    begun = said("I see ", finish=None, usage=False, done=False).steps
+    model.plays(Answer((*begun, *sse({"error": {"message": TOO_MUCH, "code": 400}}))), said("I see that."))
+    reply = asked(gateway, {"max_tokens": 5000, "stream": True})
+    assert named_events(reply)[-1][0] == "error"
+    assert "I see that" not in reply.text
+    assert len(model.asked) == 1
+
+
+def test_an_image_counts_as_one_whatever_its_bytes_are(gateway: str, model: ModelServer) -> None:
+    counts = []
+    for size in (100, 400_000):
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * size}}
+        body = {"model": "native", "messages": [turn("user", image, text("What is it?"))]}
+        counts.append(request(gateway + COUNT, body).json["input_tokens"])
+    assert counts == [1602, 1602]
+
+
+def test_the_begin_of_an_answer_counts(gateway: str, model: ModelServer) -> None:
+    body = {"model": "native", "messages": [user("q"), turn("assistant", text("word " * 400))]}
+    assert request(gateway + COUNT, body).json["input_tokens"] == 500

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.calls.history import drop_unreadable_calls
-from callwright.conversation import Conversation, Message, ResponseFormat
+from callwright.conversation import Conversation, Item, Message, Reasoning, ResponseFormat
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
@@ -105,10 +105,7 @@ def read_request(
         )
     edits = request.context_management.edits if request.context_management else []
     items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
-    last = items[-1] if items else None
-    prefill = ""
-    if isinstance(last, Message) and last.role == "assistant" and request.messages[-1].role == "assistant":
-        prefill, items = last.text.rstrip(), items[:-1]
+    items, prefill = _prefill(request, items, reader.dropped)
     tools = tuple(tool for tool in catalog.tools if tool.name not in reader.removed)
     conversation = Conversation(
         items=items,
@@ -130,6 +127,26 @@ def read_request(
         dropped=frozenset(dropped | reader.dropped | unknown),
         edits=tuple(applied) if edits else None,
     )
+
+
+def _prefill(request: MessagesRequest, items: tuple[Item, ...], dropped: set[str]) -> tuple[tuple[Item, ...], str]:
+    """The items before the begin of the answer, and that begin. Raises `RequestError` where it must be another one."""
+    last = items[-1] if items else None
+    if not (isinstance(last, Message) and last.role == "assistant" and request.messages[-1].role == "assistant"):
+        return items, ""
+    forced = request.tool_choice is not None and request.tool_choice.get("type") in ("any", "tool")
+    bars = "tool_choice" if forced else "output_config.format" if _format(request) is not None else None
+    if bars is not None:
+        raise RequestError(
+            f"Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and '{bars}' asks "
+            "for another one. Leave out one of them.",
+            param="messages",
+        )
+    before = items[:-1]
+    while before and isinstance(before[-1], Reasoning):  # an answer that has begun thinks no more
+        before = before[:-1]
+        dropped.add("thinking")
+    return before, last.text.rstrip()
 
 
 def _thinking(given: Mapping[str, Any] | None) -> Thinking:
