@@ -74,7 +74,7 @@ class StreamingArguments:
     @property
     def is_checked(self) -> bool:
         """Whether the arguments came in one delta and were found valid, so that nobody has to validate them again."""
-        return bool(self._passed)
+        return bool(self._passed) and not self.problems
 
     def feed(self, text: str) -> str:
         """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has."""
@@ -84,6 +84,8 @@ class StreamingArguments:
             self._passed = text
             return text
         self._raw.append(text)
+        if self._passed:
+            return ""  # they are complete: what follows is no part of them
         run = self._run or self._begin()
         source = self._source
         if self._tail:
@@ -103,6 +105,7 @@ class StreamingArguments:
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the JSON text."""
         if self._passed:
+            self._tell_trailing("".join(self._raw[1:]))
             return ""
         run = self._run or self._begin()
         if self._tail:
@@ -158,15 +161,10 @@ class StreamingArguments:
         )
 
     def _begin(self) -> Parse[None]:
-        """Start the parse. Arguments that went out unparsed are parsed after all if more text follows them."""
+        """Start the parse."""
         self._source = silent_reader()
         self._reader = JsonReader(self._source)
         run = self._run = self._document()
-        if self._passed:
-            self._source.push(self._passed)
-            next(run, None)
-            self._new.clear()
-            self._passed = ""
         return run
 
     def _sent(self) -> str:
@@ -219,8 +217,12 @@ class StreamingArguments:
         return not fitted.faults
 
     def _trailing(self) -> Parse[None]:
-        """Read what follows the arguments: spare closers mean nothing, other text is a problem."""
+        """Read what follows the arguments."""
         rest = yield from self._rest()
+        self._tell_trailing(rest)
+
+    def _tell_trailing(self, rest: str) -> None:
+        """Spare closers behind the arguments mean nothing, other text is a problem."""
         if self.complete and rest[TRAILING.match(rest).end() :]:  # type: ignore[union-attr]  # matches always
             self.problems.append(Problem("arguments_trailing_text", "text behind the arguments", text=rest))
 
