@@ -334,7 +334,7 @@ def test_an_edit_that_is_not_known_is_named() -> None:
 
 def test_what_is_left_out_is_named() -> None:
     parsed = read(user({"type": "container_upload"}, text("hi")), metadata={"user_id": "u"}, speed="fast")
-    assert parsed.dropped == {"container_upload", "metadata", "speed"}
+    assert parsed.dropped == {"container_upload", "speed"}
 
 
 # --- prompts keep their begin: see tests/turn/test_prompt_prefix.py ---

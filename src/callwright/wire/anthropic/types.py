@@ -80,6 +80,7 @@ class MessagesRequest(Struct):
     mcp_servers: list[dict[str, Any]] | None = None
     thread: Any = None
     compaction: Any = None
+    metadata: Any = None
 
 
 # --- answers ---
