@@ -22,8 +22,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 # Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried.
 settings.register_profile("all", max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("brief", settings.get_profile("all"), max_examples=6, derandomize=True)
-settings.register_profile("quick", settings.get_profile("brief"), max_examples=5)
+settings.register_profile("brief", settings.get_profile("all"), max_examples=4, derandomize=True)
+settings.register_profile("quick", settings.get_profile("brief"), max_examples=4)
 
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
