@@ -1,6 +1,6 @@
 // Does with Anthropic's package for JavaScript what it is told, a JSON object a line; answers each with a line.
 //
-//     CALLWRIGHT_NODE_MODULES=… node anthropic_npm.mjs BASE_URL
+//     CALLWRIGHT_NODE_MODULES=… node anthropic_npm.mjs BASE_URL KEY
 //
 // What it may be told: the methods of `does`, by name, with the request, and whether to stream it.
 
@@ -13,7 +13,8 @@ const { betaZodTool } = require("@anthropic-ai/sdk/helpers/beta/zod");
 const { zodOutputFormat } = require("@anthropic-ai/sdk/helpers/zod");
 const { z } = require("zod/v4");
 
-const client = new Anthropic({ baseURL: process.argv[2], apiKey: "any", maxRetries: 0 });
+const [baseURL, apiKey] = process.argv.slice(2);
+const client = new Anthropic({ baseURL, apiKey, maxRetries: 0 });
 const Sight = z.object({ place: z.string(), height: z.number().int() });
 
 const does = {

@@ -43,17 +43,17 @@ class Sdk(Protocol):
     def close(self) -> None: ...
 
 
-def opened(name: str, url: str) -> Sdk:
+def opened(name: str, url: str, key: str = "any") -> Sdk:
     """A package at a gateway. Skips the test where it is not installed."""
-    return PythonSdk(url) if name == "python" else JavaScriptSdk(url)
+    return PythonSdk(url, key) if name == "python" else JavaScriptSdk(url, key)
 
 
 class PythonSdk:
     """The package `anthropic`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str) -> None:
         self._anthropic: Any = pytest.importorskip("anthropic", reason="the anthropic package is not installed")
-        self._client = self._anthropic.Anthropic(base_url=url, api_key="any", max_retries=0)
+        self._client = self._anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
         self._does: Mapping[str, Callable[..., Any]] = {
             "ask": self._ask,
             "parse": self._parse,
@@ -112,8 +112,8 @@ class _Answer(Struct):
 class JavaScriptSdk:
     """The package `@anthropic-ai/sdk`, in a process of its own."""
 
-    def __init__(self, url: str) -> None:
-        command = [node_of("@anthropic-ai/sdk"), str(_SCRIPT), url]
+    def __init__(self, url: str, key: str) -> None:
+        command = [node_of("@anthropic-ai/sdk"), str(_SCRIPT), url, key]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def do(self, what: str, request: Mapping[str, Any], *, stream: bool = False) -> Any:

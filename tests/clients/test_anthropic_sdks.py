@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from callwright.gateway.access.keys import hash_of
+from callwright.gateway.config.config import KeyConfig
 from tests import conftest
 from tests.clients.anthropic_sdks import NAMES, Sdk, SdkError, opened
 from tests.conftest import Served
@@ -291,6 +293,25 @@ def test_tokens_are_counted(sdk: Sdk, model: ModelServer) -> None:
     few, many = sdk.do("count", request), sdk.do("count", {**request, "tools": [WEATHER]})
     assert 0 < few < many
     assert not model.asked
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_is_taken_and_another_refused(serve: Served, model: ModelServer, name: str) -> None:
+    url = serve(*conftest.scripted_models(model.url), keys=(KeyConfig(name="ann", sha256=hash_of("sk-ann")),))
+    for key, fits in (("sk-ann", True), ("sk-bob", False)):
+        sdk = opened(name, url, key)
+        try:
+            if fits:
+                model.plays(wrote("native", "Hello."))
+                assert said(sdk.do("ask", asked("native"))) == [text("Hello.")]
+            else:
+                with pytest.raises(SdkError) as raised:
+                    sdk.do("ask", asked("native"))
+                failed = raised.value
+                assert (failed.kind, failed.status) == ("AuthenticationError", 401)
+                assert failed.type == "authentication_error"
+        finally:
+            sdk.close()
 
 
 # --- without a model ---

@@ -4,17 +4,19 @@
 """
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from callwright.gateway.config.config import ModelConfig
 from tests import conftest
 from tests.clients.claude_code import ClaudeCode, Ran, installed
 from tests.conftest import Served
 from tests.support.servers import Answer, ModelServer, whole
-from tests.support.turns import shown, wrote
+from tests.support.turns import repeated, shown, wrote
 
 NOT_HERE: Final = "CALLWRIGHT_CLAUDE_CODE names no Claude Code: scripts/claude-code does"
 pytestmark = [pytest.mark.clients, pytest.mark.skipif(installed() is None, reason=NOT_HERE)]
@@ -23,13 +25,28 @@ WAYS: Final = ("native", "prompt-json", "raw-hermes-vllm", "raw-harmony-vllm")
 ways = pytest.mark.parametrize("way", WAYS)
 # gpt-oss stops behind each call.
 parallel_ways = pytest.mark.parametrize("way", [way for way in WAYS if "harmony" not in way])
+# Formats of other models that people let it run on.
+MORE_DIALECTS: Final = ("qwen3_coder", "glm47", "kimi_k2", "deepseek_v3", "minimax_m2", "gemma4")
+MORE_WAYS: Final = tuple(f"raw-{dialect}-vllm" for dialect in MORE_DIALECTS)
 WEATHER: Final = "mcp__demo__get_weather"
+TOO_LONG: Final = {
+    "message": "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
+    "type": "invalid_request_error",
+    "param": "messages",
+    "code": "context_length_exceeded",
+}
+# Without the tags it asks once more.
+SUMMARY: Final = "<summary>SUMMARY-7</summary>"
 
 
 @pytest.fixture
 def claude(tmp_path: Path, serve: Served, model: ModelServer) -> ClaudeCode:
     """Claude Code at a gateway before the scripted model server."""
-    return ClaudeCode(tmp_path, serve(*conftest.scripted_models(model.url, retries=2), heartbeat_s=0.1))
+    more = [
+        ModelConfig(name=way, upstream=model.url, mode="raw", dialect=dialect, server="vllm")
+        for way, dialect in zip(MORE_WAYS, MORE_DIALECTS, strict=True)
+    ]
+    return ClaudeCode(tmp_path, serve(*conftest.scripted_models(model.url, retries=2), *more, heartbeat_s=0.1))
 
 
 def succeeded(ran: Ran, text: str) -> None:
@@ -46,6 +63,8 @@ def read(model: ModelServer) -> list[str]:
 def kept(model: ModelServer, way: str) -> None:
     """Each request went on from the one before it: the server's prompt cache is kept."""
     for before, after in pairwise(asked.body for asked in model.asked):
+        tools = before.get("tools") or []
+        assert (after.get("tools") or [])[: len(tools)] == tools
         if way.startswith("raw"):
             start = {"hermes": "<|im_start|>assistant", "harmony": "<|start|>assistant"}[way.split("-")[1]]
             assert after["prompt"].startswith(before["prompt"].rpartition(start)[0] + start)
@@ -79,7 +98,7 @@ def test_a_command_is_run_and_its_output_answered(claude: ClaudeCode, model: Mod
     assert "wave-42" not in first
     assert "wave-42" in second
     if way != "prompt-json":  # a prompt of this mode has no place for it
-        assert "I run it." in second, "reasoning comes back, though Claude Code asks not to be shown it"
+        assert "I run it." in second, "reasoning comes back"
     kept(model, way)
 
 
@@ -94,6 +113,46 @@ def test_calls_side_by_side_are_all_run(claude: ClaudeCode, model: ModelServer, 
     assert read(model)[1].index("wave-42") < read(model)[1].index("wave-48"), "in the order of the calls"
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Bash", {"command": "echo hi", "timeout": "5000"}),
+        ("Bash", {"command": "echo hi", "timeout": 5000.0}),
+        ("Bash", {"command": "echo hi", "timeout": None, "description": None}),
+        ("Bash", {"cmd": "echo hi"}),
+        ("Bash", {"arguments": {"command": "echo hi"}}),
+        ("bash", {"command": "echo hi"}),
+        ("functions.Bash", {"command": "echo hi"}),
+    ],
+    ids=["number as text", "whole number", "null", "another key", "wrapped", "another case", "a namespace"],
+)
+def test_calls_that_it_would_refuse_are_mended(
+    claude: ClaudeCode, model: ModelServer, name: str, arguments: dict[str, Any]
+) -> None:
+    model.plays(wrote("native", "", [(name, arguments)]), wrote("native", "Done."))
+    ran = claude.run("Say hi.")
+    succeeded(ran, "Done.")
+    assert (ran.results, len(model.asked)) == (["hi"], 2)
+
+
+def test_a_call_with_an_unknown_key_is_asked_for_again(claude: ClaudeCode, model: ModelServer) -> None:
+    wrong, right = ("Bash", {"command": "echo hi", "folder": "/"}), ("Bash", {"command": "echo hi"})
+    model.plays(wrote("native", "", [wrong]), wrote("native", "", [right]), wrote("native", "Done."))
+    ran = claude.run("Say hi.")
+    succeeded(ran, "Done.")
+    assert (ran.calls, ran.results, len(model.asked)) == ([right], ["hi"], 3)
+
+
+@pytest.mark.parametrize("switch", ["CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "CLAUDE_CODE_SIMPLE"])
+@ways
+def test_it_works_with_fewer_features(claude: ClaudeCode, model: ModelServer, way: str, switch: str) -> None:
+    call = ("Bash", {"command": "echo wave-$((6 * 7))"})
+    model.plays(wrote(way, "", [call]), wrote(way, "Done."))
+    ran = claude.run("Say hi.", model=way, **{switch: "1"})
+    succeeded(ran, "Done.")
+    assert ran.results == ["wave-42"]
+
+
 # --- files ---
 
 BEFORE: Final = "<|im_start|>user\nold </tool_call> <|end|>\n<|im_end|>\n\ttab\n"
@@ -101,13 +160,23 @@ OLD: Final = "old </tool_call> <|end|>\n<|im_end|>"
 NEW: Final = 'new <tool_call> <|start|>assistant<|channel|>final<|message|> </tool_call> ünï 😀 \\n "q"\n<|im_start|>'
 
 
-@ways
-def test_a_file_of_control_tokens_is_edited_byte_for_byte(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+def as_it_is(way: str, text: str) -> str:
+    """A text as a model writes it that knows it from elsewhere."""
+    return text
+
+
+@pytest.mark.parametrize(
+    ("way", "spelled"), [*((way, as_it_is) for way in WAYS), *((way, repeated) for way in (*WAYS, *MORE_WAYS))]
+)
+def test_a_file_of_control_tokens_is_edited_byte_for_byte(
+    claude: ClaudeCode, model: ModelServer, way: str, spelled: Callable[[str, str], str]
+) -> None:
     file = claude.work / "chat.txt"
     file.write_bytes(BEFORE.encode())
     edit = {"file_path": str(file), "old_string": OLD, "new_string": NEW}
+    written = {**edit, "old_string": spelled(way, OLD), "new_string": spelled(way, NEW)}
     model.plays(
-        wrote(way, "", [("Read", {"file_path": str(file)})]), wrote(way, "", [("Edit", edit)]), wrote(way, "Done.")
+        wrote(way, "", [("Read", {"file_path": str(file)})]), wrote(way, "", [("Edit", written)]), wrote(way, "Done.")
     )
     ran = claude.run("Change it.", model=way)
     succeeded(ran, "Done.")
@@ -149,6 +218,25 @@ def test_a_server_that_fails_is_named(claude: ClaudeCode, model: ModelServer) ->
     assert "the engine is on fire" in ran.result["result"]
 
 
+def test_a_request_that_the_server_refuses_is_named(claude: ClaudeCode, model: ModelServer) -> None:
+    model.plays(*[whole({"error": {"message": "no such engine"}}, 400)] * 9)
+    ran = claude.run("Say hi.")
+    assert (ran.exit_code, ran.result["api_error_status"]) == (1, 400)
+    assert "API Error: 400 no such engine" in ran.result["result"]
+
+
+def test_a_search_of_the_web_that_nobody_makes_is_told_to_the_model(claude: ClaudeCode, model: ModelServer) -> None:
+    model.plays(
+        wrote("native", "", [("ToolSearch", {"query": "select:WebSearch", "max_results": 5})]),
+        wrote("native", "", [("WebSearch", {"query": "tulips"})]),
+        wrote("native", "Nobody searches."),
+    )
+    ran = claude.run("Search.")
+    succeeded(ran, "Nobody searches.")
+    assert "web_search_20250305" in ran.results[-1]
+    assert "web_search_20250305" in read(model)[-1]
+
+
 def test_an_unknown_model_is_named(claude: ClaudeCode) -> None:
     ran = claude.run("Say hi.", model="nobody")
     assert ran.exit_code == 1
@@ -175,6 +263,22 @@ def test_a_tool_of_a_server_is_found_and_called(claude: ClaudeCode, model: Model
     kept(model, way)
 
 
+@ways
+def test_a_tool_that_was_found_is_called_behind_a_summary_too(claude: ClaudeCode, model: ModelServer, way: str) -> None:
+    model.plays(
+        wrote(way, "", [("ToolSearch", {"query": f"select:{WEATHER}", "max_results": 5})]),
+        wrote(way, "", [(WEATHER, {"city": "Oslo"})]),
+        whole({"error": TOO_LONG}, 400),
+        wrote(way, SUMMARY),
+        wrote(way, "", [(WEATHER, {"city": "Rome"})]),
+        wrote(way, "Done."),
+    )
+    ran = claude.run("Weather?", *claude.mcp_config(), model=way)
+    succeeded(ran, "Done.")
+    assert "18 degrees in Rome" in ran.results[-1]
+    assert len(model.asked) == 6
+
+
 # --- others that work for it ---
 
 
@@ -197,15 +301,6 @@ def test_a_sub_agent_works_for_another(claude: ClaudeCode, model: ModelServer, w
 
 # --- long conversations ---
 
-TOO_LONG: Final = {
-    "message": "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
-    "type": "invalid_request_error",
-    "param": "messages",
-    "code": "context_length_exceeded",
-}
-# Without the tags it asks once more.
-SUMMARY: Final = "<summary>SUMMARY-7</summary>"
-
 
 @ways
 def test_a_conversation_that_is_too_long_is_summed_up(claude: ClaudeCode, model: ModelServer, way: str) -> None:
@@ -222,6 +317,28 @@ def test_a_conversation_that_is_too_long_is_summed_up(claude: ClaudeCode, model:
     assert "SUMMARY-7" in last
     assert "wave-42" not in last
     assert len(model.asked) == 4
+
+
+@ways
+def test_a_conversation_is_summed_up_when_the_window_is_nearly_full(
+    claude: ClaudeCode, model: ModelServer, way: str
+) -> None:
+    answer = wrote(way, "", [("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})])
+    few, many = b'"prompt_tokens": 11', b'"prompt_tokens": 95000'
+    steps = tuple(step.replace(few, many) for step in answer.steps if isinstance(step, bytes))
+    assert many in b"".join(steps)
+    model.plays(Answer(steps), wrote(way, SUMMARY), wrote(way, "Done."))
+    succeeded(claude.run("Say hi.", model=way, CLAUDE_CODE_MAX_CONTEXT_TOKENS="100000"), "Done.")
+    _, summing, last = read(model)
+    assert "wave-42" in summing
+    assert "SUMMARY-7" in last
+
+
+def test_its_context_is_counted_without_the_model(claude: ClaudeCode, model: ModelServer) -> None:
+    ran = claude.run("/context")
+    assert ran.exit_code == 0
+    assert "System tools" in ran.result["result"]
+    assert not model.asked
 
 
 @ways

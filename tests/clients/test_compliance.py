@@ -129,6 +129,14 @@ def test_llm_comply_finds_nothing_wrong_with_chat(reasoner: str) -> None:
     assert {warning for result in results for warning in result.get("warnings", ())} <= borne
 
 
+def test_llm_comply_finds_nothing_wrong_with_messages(serve: Served) -> None:
+    name = "simulated-claude-4"  # for one that reasons, as above
+    url = serve(ModelConfig(name=name, upstream="simulated"))
+    results = complied(url + OPENAI, name, "anthropic")
+    assert len(results) == 9
+    assert not [result for result in results if result.get("warnings")]
+
+
 # --- over HTTP ---
 
 

@@ -49,7 +49,10 @@ def test_a_tool_is_run_and_the_answer_shows_call_and_result(url: str, model: Mod
     assert (use["type"], use["server_name"], use["name"]) == ("mcp_tool_use", "s", "add")
     assert use["input"] == {"a": 1, "b": 2}
     assert (result["type"], result["tool_use_id"]) == ("mcp_tool_result", use["id"])
-    assert (result["is_error"], result["content"]) == (False, [{"type": "text", "text": '{"sum":3}'}])
+    assert (result["is_error"], result["content"]) == (
+        False,
+        [{"type": "text", "text": '{"sum":3}', "citations": None}],
+    )
     assert (text["text"], message["stop_reason"]) == ("It is 3.", "end_turn")
     # and in the next turn the model sees both again
     model.plays(said("Gladly."))

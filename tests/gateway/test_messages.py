@@ -22,7 +22,8 @@ STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "strea
 def said_in(message: dict[str, Any]) -> list[dict[str, Any]]:
     """The blocks without ids and signatures."""
     return [
-        {key: value for key, value in block.items() if key not in ("id", "signature")} for block in message["content"]
+        {key: value for key, value in block.items() if key not in ("id", "signature", "caller", "citations")}
+        for block in message["content"]
     ]
 
 

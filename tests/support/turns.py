@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import callwright
+from callwright.constraints.shape import reasoning_opener
+from callwright.conversation import AssistantTurn, Call, Message, TextPart
+from callwright.dialects.base import get_dialect
 from tests.support.outputs import spoken
 from tests.support.servers import Answer, call_deltas, chat
 
-__all__ = ["Written", "shown", "wrote"]
+__all__ = ["Written", "repeated", "shown", "wrote"]
 
 # A name, and the arguments.
 Written: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -19,20 +23,28 @@ def wrote(way: str, text: str = "", calls: Sequence[Written] = (), *, thought: s
     if way == "native":
         return _native(text, calls, thought, finish)
     dialect = way.split("-")[1]
-    tools = [{"type": "function", "function": {"name": name}} for name in dict.fromkeys(name for name, _ in calls)]
-    named = [{"name": name, "arguments": _json(arguments)} for name, arguments in calls]
-    made = callwright.write(named, tools=tools, dialect=dialect) if calls else ""
-    if dialect != "harmony":
-        lead = f"<think>\n{thought}\n</think>\n\n" if thought else ""
-        return spoken(way, "\n".join(filter(None, (f"{lead}{text}", made))), finish=finish or "stop")
-    parts = [
-        f"<|channel|>analysis<|message|>{thought}<|end|>" if thought else "",
-        f"<|channel|>{'commentary' if calls else 'final'}<|message|>{text}{'<|end|>' if calls else '<|return|>'}"
-        if text
-        else "",
-        made,
-    ]
-    return spoken(way, "<|start|>assistant".join(filter(None, parts)), finish=finish or "stop")
+    opener = _opened(dialect)
+    turn = AssistantTurn(
+        thought or ("Well." if opener else None),
+        Message("assistant", (TextPart(text),)) if text else None,
+        [Call(name, _json(arguments)) for name, arguments in calls],
+    )
+    return spoken(way, get_dialect(dialect).write(turn).removeprefix(opener), finish=finish or "stop")
+
+
+@cache
+def _opened(dialect: str) -> str:
+    """With what a prompt of this dialect ends where it begins the model's reasoning; else empty."""
+    prompt = callwright.render([{"role": "user", "content": "Hi."}], dialect=dialect)
+    return reasoning_opener(dialect) if prompt.start == "reasoning" else ""
+
+
+def repeated(way: str, text: str) -> str:
+    """A text as a model repeats it that has read it in its prompt: what looks like a control token is broken there."""
+    if way == "native":
+        return text
+    prompt = callwright.render([{"role": "user", "content": f"«{text}»"}], dialect=way.split("-")[1])
+    return prompt.wire_text.partition("«")[2].rpartition("»")[0]
 
 
 def shown(body: Mapping[str, Any]) -> str:

@@ -108,6 +108,7 @@ class MessageReader:
                     self._thought(block)
                 case "tool_use":
                     name = self._catalog.names.flat(text_of(block, at, "name"))
+                    self._load(name)  # it was found once, in messages that a summary may stand for now
                     self._add(Call(name, _arguments(block, at), id=text_of(block, at, "id")), at)
                 case "mcp_tool_use":
                     flat = self._catalog.names.flat(text_of(block, at, "name"), text_of(block, at, "server_name"))
@@ -207,10 +208,14 @@ class MessageReader:
         if not isinstance(name, str):
             raise missing(f"{at}.tool_name")
         flat = self._catalog.names.flat(name)
-        if flat in {tool.name for tool in self._catalog.deferred}:
-            self._catalog.show(flat)
+        self._load(flat)
         self.removed.discard(flat)
         return next((tool for tool in self._catalog.tools if tool.name == flat), None)
+
+    def _load(self, flat: str) -> None:
+        """A tool that was deferred can be called."""
+        if any(tool.name == flat for tool in self._catalog.deferred):
+            self._catalog.show(flat)
 
     def _addition(self, given: object, at: str) -> list[Part]:
         """A tool that can be called from here on."""

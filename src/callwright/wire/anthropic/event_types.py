@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from callwright.wire.anthropic.errors import AnthropicErrorResponse
-from callwright.wire.anthropic.types import AnyBlock, MessagesResponse, MessagesUsage, StopReason
+from callwright.wire.anthropic.types import AnyBlock, MessagesResponse, MessagesUsage, RefusalStopDetails, StopReason
 
 __all__ = [
     "BlockDelta",
@@ -83,6 +83,8 @@ class MessageDelta(Struct):
 
     stop_reason: StopReason | None
     stop_sequence: str | None
+    stop_details: RefusalStopDetails | None = None
+    container: None = None
 
 
 class MessageDeltaEvent(Struct, tag_field="type", tag="message_delta"):

@@ -57,6 +57,7 @@ from callwright.wire.anthropic.types import (
     MessagesResponse,
     MessagesUsage,
     OutputTokensDetails,
+    RefusalStopDetails,
     ServerToolUseBlock,
     StopReason,
     TextBlock,
@@ -165,7 +166,9 @@ class MessageWriter:
             message.usage = _usage(usage)
         else:
             message.usage.output_tokens = max(1, self._written // _CHARACTERS_PER_TOKEN)
-        delta = MessageDelta(message.stop_reason, message.stop_sequence)
+        if message.stop_reason == "refusal":
+            message.stop_details = RefusalStopDetails()
+        delta = MessageDelta(message.stop_reason, message.stop_sequence, message.stop_details)
         self._emit(MessageDeltaEvent(delta, message.usage, message.context_management))
         self._emit(MessageStopEvent())
         return self._taken()

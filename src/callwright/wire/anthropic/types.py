@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 __all__ = [
     "AnyBlock",
     "ContextManagement",
+    "DirectCaller",
     "McpToolResultBlock",
     "McpToolUseBlock",
     "MessageParam",
@@ -20,6 +21,7 @@ __all__ = [
     "MessagesUsage",
     "OutputConfig",
     "OutputTokensDetails",
+    "RefusalStopDetails",
     "ServerToolUseBlock",
     "StopReason",
     "TextBlock",
@@ -83,10 +85,15 @@ class MessagesRequest(Struct):
 # --- answers ---
 
 
+class DirectCaller(Struct, frozen=True, tag_field="type", tag="direct"):
+    """Who called: the model itself, and no program that it wrote."""
+
+
 class TextBlock(Struct, tag_field="type", tag="text"):
     """Text for the user."""
 
     text: str = ""
+    citations: None = None
 
 
 class ThinkingBlock(Struct, tag_field="type", tag="thinking"):
@@ -102,6 +109,7 @@ class ToolUseBlock(Struct, tag_field="type", tag="tool_use"):
     id: str
     name: str
     input: Mapping[str, Any] = {}
+    caller: DirectCaller = DirectCaller()
 
 
 class ServerToolUseBlock(Struct, tag_field="type", tag="server_tool_use"):
@@ -110,6 +118,7 @@ class ServerToolUseBlock(Struct, tag_field="type", tag="server_tool_use"):
     id: str
     name: str
     input: Mapping[str, Any] = {}
+    caller: DirectCaller = DirectCaller()
 
 
 class ToolSearchResultBlock(Struct, tag_field="type", tag="tool_search_tool_result"):
@@ -154,14 +163,24 @@ class OutputTokensDetails(Struct):
 
 
 class MessagesUsage(Struct):
-    """Token counts. `input_tokens` are those that no cache held."""
+    """Token counts. `input_tokens` are those that no cache held; what is always None is Anthropic's own."""
 
     input_tokens: int
     output_tokens: int
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
-    output_tokens_details: OutputTokensDetails | UnsetType = UNSET
-    service_tier: str = "standard"
+    cache_creation: None = None
+    output_tokens_details: OutputTokensDetails | None = None
+    server_tool_use: None = None
+    inference_geo: None = None
+    service_tier: Literal["standard"] = "standard"
+
+
+class RefusalStopDetails(Struct, tag_field="type", tag="refusal"):
+    """Why the model refused; local servers do not say."""
+
+    category: None = None
+    explanation: None = None
 
 
 class MessagesResponse(Struct, kw_only=True):
@@ -174,6 +193,8 @@ class MessagesResponse(Struct, kw_only=True):
     content: list[AnyBlock] = []
     stop_reason: StopReason | None = None
     stop_sequence: str | None = None
+    stop_details: RefusalStopDetails | None = None
+    container: None = None
     usage: MessagesUsage
     context_management: Mapping[str, Any] | UnsetType = UNSET
 
