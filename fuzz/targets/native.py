@@ -99,4 +99,4 @@ def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str 
         choices.read(msgspec.convert({"choices": [{"delta": piece}]}, ChatAnswer.kind), deltas)
     assert not any(isinstance(delta, FinishDelta | Usage) for delta in deltas)
     choices.read(msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, ChatAnswer.kind), deltas)
-    return [event for delta in deltas for event in reader.read(delta)] + reader.finish()
+    return reader.read(deltas) + reader.finish()

@@ -10,7 +10,7 @@ from callwright.calls.check import Check
 from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.collector import Turn, collect
-from callwright.conversation import AssistantTurn
+from callwright.conversation import AssistantTurn, ToolChoice
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from callwright.dialects.readers.auto import AutoReader
 from callwright.errors import RequestError, did_you_mean
@@ -72,19 +72,23 @@ class Parser(OutputParser):
         check: CheckMode = "repair",
         trace: bool = False,
     ) -> None:
-        _check_value(start or "assistant", get_args(Start), "start")
+        if start:
+            _check_value(start, get_args(Start), "start")
         _check_value(check, get_args(CheckMode), "check")
         offer = read_tool_catalog(tools)
         ours, flat = offer.tools, offer.names.flat
-        choice = read_tool_choice("auto" if tool_choice is None else tool_choice, (), flat=flat)
-        check_named(choice, ours)
-        allowed = read_allowed_tools(tool_choice, ours, flat=flat)
+        choice: ToolChoice = "auto"
+        allowed: tuple[str, ...] | None = None
+        if tool_choice is not None:
+            choice = read_tool_choice(tool_choice, (), flat=flat)
+            check_named(choice, ours)
+            allowed = read_allowed_tools(tool_choice, ours, flat=flat)
         toolset = Toolset(ours, choice, parallel=parallel_tool_calls, allowed=allowed)
         filter_ = PassThrough() if check == "verbatim" else Check(toolset)
         reads = _reader(dialect)
         super().__init__(reads, toolset, filter_, start or "assistant", trace=trace)
         self._names = offer.names
-        self._renames = any(tool.name != offer.names.client(tool.name).name for tool in ours)
+        self._renames = offer.renamed
         self._over = False
 
     def feed(self, text: str) -> list[Event]:
@@ -100,7 +104,8 @@ class Parser(OutputParser):
         _check_value(reason, get_args(FinishReason), "finish_reason")
         self._check_open("finish")
         self._over = True
-        return self._named(OutputParser.finish(self, reason))
+        events = OutputParser.finish(self, reason)
+        return self._named(events) if self._renames else events
 
     def _named(self, events: list[Event]) -> list[Event]:
         """The events with the names by which the caller knows its tools."""

@@ -121,7 +121,7 @@ class FunctionTool(Struct, frozen=True, dict=True):
     enforce_schema: bool = False
     retry_invalid: bool = False
 
-    @property
+    @cached_property
     def must_be_valid(self) -> bool:
         """Whether a call that does not hold may not leave."""
         return self.enforce_schema or bool(self.strict) or (self.custom is not None and self.custom.grammar is not None)
@@ -129,6 +129,11 @@ class FunctionTool(Struct, frozen=True, dict=True):
     def as_openai(self) -> dict[str, Any]:
         """The tool in the Chat shape, which most prompt formats show to the model as it is."""
         return {"type": "function", "function": dict(self.openai["function"])}
+
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What others make of the tool, once: it comes with one request after the other."""
+        return {}
 
     @cached_property
     def openai(self) -> dict[str, Any]:
@@ -249,4 +254,4 @@ class Conversation(Struct, frozen=True):
 
 def parts_text(parts: tuple[Part, ...]) -> str:
     """The text parts, concatenated."""
-    return "".join(part.text for part in parts if isinstance(part, TextPart))
+    return "".join([part.text for part in parts if isinstance(part, TextPart)])

@@ -80,16 +80,26 @@ class OutputParser:
         self._source = StreamReader(self._recorded if trace else self._events.append)
         self._steps = dialect.parse(self._source, start, tools)
         self._filter = filter_
-        self._repeats = _Repeats()
+        self._before = ""  # what was written last, as far as it matters to `_repeats`
+        self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
         if self._recorder is not None:
             self._recorder.feed(text)
-        if self._recorder is not None or not self._source.try_fast_path(text):
-            self._source.push(text)
+        source = self._source
+        if self._recorder is not None or source.fast_path is None or not source.fast_path(text):
+            source.push(text)
             next(self._steps, None)
-        return self._passed(text)
+        out: list[Event] = []
+        if self._repeats is None and BREAK not in text and "\\" not in text:
+            self._before = (self._before + text[-EDGE_CHARS:])[-EDGE_CHARS:]
+            self._filter.push(self._events, out)
+        else:
+            self._repeats = self._repeats or _Repeats(self._before)
+            self._filter.push(self._repeats.restored(self._events), out)
+        self._events.clear()
+        return out
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over; answers the remaining events, `Finished` last.
@@ -100,9 +110,11 @@ class OutputParser:
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self._source.done, "a dialect left text unread"
-        out = self._passed("")
-        if rest := self._repeats.finish():
-            self._filter.push(rest, out)
+        out: list[Event] = []
+        events = self._events
+        if self._repeats is not None:
+            events = [*self._repeats.restored(events), *self._repeats.finish()]
+        self._filter.push(events, out)
         self._filter.finish(reason, out)
         return out
 
@@ -117,13 +129,6 @@ class OutputParser:
         self._events.append(event)
         self._recorder.add(event, self._source.place)
 
-    def _passed(self, text: str) -> list[Event]:
-        """The events that reading `text` has made, through the filter."""
-        out: list[Event] = []
-        self._filter.push(self._repeats.restored(self._events, text), out)
-        self._events.clear()
-        return out
-
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta
 
@@ -131,19 +136,16 @@ _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta
 class _Repeats:
     """Puts right what the prompt has broken and the model repeats: an edit of a file then matches the file, and a word
     of an enum is that word. Before the check, which compares.
+
+    `before`: the last `EDGE_CHARS` characters of what was written.
     """
 
-    def __init__(self) -> None:
-        self._may_be = False  # something has come that a repetition holds
-        self._before = ""  # what was written last
+    def __init__(self, before: str) -> None:
+        self._before = before
         self._held: _Said | None = None  # its text may be the begin of an escape
 
-    def restored(self, events: list[Event], text: str) -> list[Event]:
-        """The events that were made of `text`."""
-        if not self._may_be and BREAK not in text and "\\" not in text:
-            self._goes_on(text)
-            return events
-        self._may_be = True
+    def restored(self, events: list[Event]) -> list[Event]:
+        """The events that were made of a delta."""
         out: list[Event] = []
         for event in events:
             if isinstance(event, ContentDelta | ReasoningDelta | ArgumentsDelta):
@@ -169,10 +171,7 @@ class _Repeats:
         text = restored(event.text.removesuffix(held), self._before)
         if held:
             self._held = replace(event, text=held, **({"logprobs": None} if isinstance(event, ContentDelta) else {}))
-        self._goes_on(event.text.removesuffix(held))
+        self._before = (self._before + event.text.removesuffix(held))[-EDGE_CHARS:]
         if text or not held:
             out.append(event if text is event.text else replace(event, text=text))
         return out
-
-    def _goes_on(self, text: str) -> None:
-        self._before = text[-EDGE_CHARS:] if len(text) >= EDGE_CHARS else (self._before + text)[-EDGE_CHARS:]

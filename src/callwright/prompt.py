@@ -6,7 +6,6 @@ A look-alike is what a tokenizer of the family has for a token, and whatever has
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -109,22 +108,21 @@ def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Pie
         if ends and ends[-1][0] is kind:
             ends.pop()
         ends.append((kind, end))
-    spans = sorted(  # a message may hold a million
-        (found.start(), found.end(1))
-        for first, pattern in look_alikes
-        if first in whole
-        for found in pattern.finditer(whole)
-    )
-    starts = [start for start, _ in spans]
+    spans: list[tuple[int, int]] = []  # a message may hold a million
+    for first, pattern in look_alikes:
+        if first in whole:
+            spans += [(found.start(), found.end(1)) for found in pattern.finditer(whole)]
+    spans.sort()
     cuts: list[int] = []
-    at = 0
-    for kind, end in ends if spans else ():
-        upto = bisect_left(starts, end, at)
+    runs = iter(ends)
+    kind, end = Text, 0
+    for start, over in spans:
+        while start >= end:
+            kind, end = next(runs)
         if kind is Text:
-            cuts += [start + 1 for start in starts[at:upto]]
-        elif any(over > end for _, over in spans[at:upto]):
+            cuts.append(start + 1)
+        elif over > end and cuts[-1:] != [end]:
             cuts.append(end)
-        at = upto
     return cuts
 
 

@@ -65,8 +65,7 @@ class Markers:
             return False
         if self._nested and self.partial_match_start(text, at) < found.start():
             return True
-        rest = text[found.start() :]
-        return any(len(long) > len(rest) and long.startswith(rest) for long in self._growing)
+        return text[found.start() :] in self._growing
 
     def partial_match_start(self, text: str, at: int) -> int:
         """Where a partial match at the end of `text` begins, not before `at`; the text's length if there is none."""
@@ -87,9 +86,9 @@ _Prefixes: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @lru_cache(maxsize=4096)
-def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, tuple[str, ...], bool]:
+def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, frozenset[str], bool]:
     """The compiled searches of a `Markers`: for a whole literal, for a first character; then what a partial match at
-    the end of a text can be, the literals that begin with another one, and whether one stands inside another.
+    the end of a text can be, those that begin with a whole literal, and whether one stands inside another.
 
     Cached, because a parser is made anew for each output with the same literals.
     """
@@ -99,7 +98,7 @@ def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, t
     by_end: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, key=len, reverse=True):
         by_end.setdefault(prefix[-1], []).append(prefix)
-    growing = tuple(long for long in literals if any(long[:size] in literals for size in range(1, len(long))))
+    growing = frozenset(prefix for prefix in prefixes if prefix.startswith(literals))
     return search, first, by_end, growing, any(short in long[1:] for long in literals for short in literals)
 
 
@@ -115,31 +114,27 @@ class StreamReader:
     it had not closed by then is unfinished.
     """
 
-    __slots__ = ("_fast_path", "_pushed", "at", "emit", "ended", "text")
+    __slots__ = ("at", "emit", "ended", "fast_path", "pushed", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self._fast_path: FastPath | None = None
-        self._pushed = 0
+        self.fast_path: FastPath | None = None  # to be offered the next delta, before it is pushed
+        self.pushed = 0  # characters, all in all
         self.text = ""
         self.at = 0
         self.ended = False
 
     def push(self, text: str) -> None:
         """Append a delta to the unread text."""
-        self._fast_path = None
-        self._pushed += len(text)
+        self.fast_path = None
+        self.pushed += len(text)
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
 
     def set_fast_path(self, fast_path: FastPath) -> None:
         """Offer the next delta to this fast path, if all text so far is read. To be set again before each yield."""
         if self.at == len(self.text):
-            self._fast_path = fast_path
-
-    def try_fast_path(self, text: str) -> bool:
-        """Whether the fast path took this delta; if not, `push` it."""
-        return self._fast_path is not None and self._fast_path(text)
+            self.fast_path = fast_path
 
     def end(self) -> None:
         """Nothing more will be pushed."""
@@ -153,7 +148,7 @@ class StreamReader:
     @property
     def place(self) -> int:
         """Where the unread text begins. Of two places in text that was unread at one time, the later is the greater."""
-        return self._pushed - len(self.text) + self.at
+        return self.pushed - len(self.text) + self.at
 
     @property
     def done(self) -> bool:
@@ -249,8 +244,14 @@ def fast_path_of(markers: Markers, read: Callable[[str], object]) -> FastPath:
 
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[str]:
     """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
-    emit = source.emit
-    fast_path = fast_path_of(markers, lambda text: emit(make(text)))
+    emit, first = source.emit, markers.first
+
+    def fast_path(text: str) -> bool:
+        if not text or first(text):
+            return False
+        emit(make(text))
+        return True
+
     while True:
         text, marker = source.scan(markers)
         if text:
@@ -298,11 +299,12 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
 
 def read_blanks(source: StreamReader) -> Parse[str]:
     """Read white space, up to something else or the end."""
-    blanks = ""
+    pieces: list[str] = []
     while True:
-        blanks += source.blanks()
+        begin, source.at = source.at, _BLANKS(source.text, source.at).end()  # type: ignore[union-attr]  # matches always
+        pieces.append(source.text[begin : source.at])
         if source.at < len(source.text) or source.ended:
-            return blanks
+            return "".join(pieces)
         yield
 
 
@@ -322,7 +324,18 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
     `limit` characters, however the stream was cut into deltas, and the rest is unread.
     """
     pieces: list[str] = []
-    size = 0
+    size, first = 0, markers.first
+
+    def fast_path(text: str) -> bool:
+        nonlocal size
+        if first(text) or size + len(text) > limit:
+            return False
+        source.text, source.at = text, len(text)  # as `push` and `scan` leave it: it may be put back
+        source.pushed += len(text)
+        pieces.append(text)
+        size += len(text)
+        return True
+
     while True:
         before = source.at
         text, marker = source.scan(markers)
@@ -333,4 +346,5 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
         size += len(text)
         if marker or (source.ended and source.at == len(source.text)):
             return "".join(pieces), marker
+        source.set_fast_path(fast_path)
         yield

@@ -195,7 +195,7 @@ def described(command: click.Command, context: click.Context) -> Iterator[str]:
     # A line that is indented belongs to the one before it.
     single = re.split(r"\n(?=\S)", lines) if lines else []
     yield from shown([each for each in single if not ELSEWHERE.search(each)])
-    yield from shown([each for each in single if ELSEWHERE.search(each)], "they need servers, files or programs of yours")
+    yield from shown([each for each in single if ELSEWHERE.search(each)], "they need servers, files or programs")
     rows = [option(each, context) for each in command.params if isinstance(each, click.Option)]
     if rows:
         yield ""

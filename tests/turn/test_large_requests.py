@@ -154,7 +154,7 @@ class Long:
 
 
 def test_the_event_loop_goes_round_while_an_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.turn.portions._PAUSE_S", -1.0)  # whatever the machine's speed
+    monkeypatch.setattr("callwright.turn.run.PAUSE_S", -1.0)  # whatever the machine's speed
     model = Model(name="m", upstream=Long(), upstream_model="m", mode="raw", dialect="hermes")  # type: ignore[arg-type]
     rounds = 0
 

@@ -141,7 +141,7 @@ class Check:
         if self._early:
             self._tell_early(ours, out)
         out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
-        if started.name not in self._tools:
+        if tool is None:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
 
     def _live(self, tool: FunctionTool) -> StreamingArguments | StreamingCustomInput:

@@ -71,7 +71,7 @@ class CallKeySet:
         own = {key for tool in tools for key in root_properties(tool.parameters)}
         related = {key for group in tools.hints.aliases if group & own for key in group}
         forms = {*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS}
-        return frozenset(map(fold, own | related | forms | set(tools.names())))
+        return frozenset(map(fold, own | related | forms | set(tools.names)))
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and fold(key) in self._folded

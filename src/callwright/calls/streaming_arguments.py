@@ -8,7 +8,7 @@ undeclared name that may be an alias holds back the rest of its object.
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -19,8 +19,9 @@ from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem, ProblemKind
-from callwright.schema.keywords import properties, required
-from callwright.schema.resolve import Schema, branches, chosen, merged, root_properties, wanted
+from callwright.schema.compiled import Members, Place, compiled_schema, members_of, place_of
+from callwright.schema.keywords import properties
+from callwright.schema.resolve import Schema, chosen
 from callwright.stream_reader import Parse, silent_reader
 from callwright.tolerant_json.certain import doubt, without_words
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
@@ -35,9 +36,8 @@ _MAX_FLOWING: Final = 8
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(r"""(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z)|\\[\\/bfnrt]|\\"(?=[^\s,])|\\u[0-9a-fA-F]{4})*+""").match
 # The strings of a JSON text; those with a colon are keys.
-_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?').finditer
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?')
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
-_EMPTY: Final[Schema] = {}
 
 
 class StreamingArguments:
@@ -49,12 +49,12 @@ class StreamingArguments:
         self.problems: list[Problem] = []
         self._name = name
         self._tools = tools
-        tool = tools.get(name)
-        self._schema: Schema = (tool.parameters if tool else None) or _EMPTY
+        self._compiled = compiled_schema(tools.get(name), tools.bounds)
+        self._schema = self._compiled.schema
         self._steps: list[Repair] = []
-        self._choices: dict[int, list[Schema]] = {}
+        self._places: dict[int, Place] = {}
         self._scalar: Node | None = None  # the last value that was held: it may choose a branch
-        # schemas that were made here, and that `_choices` and `_declared` know by their `id()`
+        # schemas that were made here, and that `_places` and `_declared` know by their `id()`
         self._kept: list[Schema] = []
         self._declared: dict[int, ParameterNames] = {}
         self._flowing = False  # inside a string that streams
@@ -148,12 +148,13 @@ class StreamingArguments:
             value = decode(text)
         except NotJsonError:
             return False
+        validator = self._compiled.validator
         return (
-            value.keys() <= root_properties(self._schema).keys()
+            value.keys() <= self._compiled.properties.keys()
             and {dict, list, float}.isdisjoint(map(type, value.values()))
-            and sum(found[1] is not None for found in _STRINGS(text)) == len(value)
-            and not self._tools.faults(self._name, value)
-            and not self._tools.unusable_schema(self._name)  # such a schema validates nothing, but may still repair
+            and len(list(filter(None, _STRINGS.findall(text)))) == len(value)
+            # A schema that cannot be read validates nothing, but may still repair.
+            and (validator is None or (not validator.unread and validator.is_valid(value)))
         )
 
     def _begin(self) -> Parse[None]:
@@ -184,8 +185,7 @@ class StreamingArguments:
             if self._source.done:
                 return
             if self._source.text[self._source.at] == "{":
-                choices = [choice for choice in self._branches(self._schema) if wanted(choice) in ("", "object")]
-                yield from self._object(choices or [_EMPTY], self._schema, lead, "$", 0)
+                yield from self._object(self._compiled.objects, self._schema, lead, "$", 0)
             else:
                 yield from self._other()
                 return
@@ -244,41 +244,39 @@ class StreamingArguments:
     def _object(self, choices: Sequence[Schema], place: object, prefix: str, path: str, depth: int) -> Parse[None]:
         """Read an object that may be any of the choices of the schema `place`: a constant among its members chooses."""
         node, _ = yield from self._reader.begin("object")
-        schema = merged(choices)
-        self._kept.append(schema)
-        declared, needed = properties(schema), frozenset(required(schema))
+        members = self._compiled.members if choices is self._compiled.objects else self._members(choices)
         begin = self._size + len(prefix)
         names: list[str] = []
         given: set[str] = set()
         opening = f"{prefix}{{"
         while True:
-            member = yield from self._reader.next(node, first=not names)
+            member = yield from self._reader.member(node, first=not names)
             if member is None:
                 if self._is_complete(node):
                     self._put(f"{opening}{self._reader.tail}}}")
                 elif names:
                     self._put(opening)
                 return
-            assert isinstance(member, Member)
+            declared = members.declared
             is_open = len(choices) > 1 and self._is_open(declared.get(member.name))
             if (
                 is_open
                 or member.name in given
-                or self._may_mean_other(member.name, schema, needed, names, is_root=not depth)
+                or (
+                    member.name not in declared and self._may_mean_other(member.name, members, names, is_root=not depth)
+                )
             ):
                 held = yield from self._held(node, member)
                 self._finish_held_members(node, held, place, opening, path, begin, is_root=not depth)
                 return
             opening += member.lead(first=not names) + member.key.json + member.colon
-            wants = declared.get(member.name, schema.get("additionalProperties"))
-            nothing = None if member.name not in declared or member.name in needed else declared[member.name]
+            wants = declared.get(member.name, members.schema.get("additionalProperties"))
+            nothing = None if member.name in members.needed else declared.get(member.name)
             written = yield from self._value(wants, opening, f"{path}.{member.name}", depth + 1, "object", nothing)
             given.add(member.name)
             if len(choices) > 1 and (value := constant(self._scalar)) is not ...:
                 choices = chosen(choices, member.name, value, self._schema)
-                schema = merged(choices)
-                self._kept.append(schema)
-                declared, needed = properties(schema), frozenset(required(schema))
+                members = self._members(choices)
             if written:
                 names.append(member.name)
                 opening = ""
@@ -293,19 +291,23 @@ class StreamingArguments:
         """
         if not (isinstance(schema, Mapping) and "anyOf" in schema):
             return False
-        choices = self._branches(schema)
-        return not (
-            all(map(_takes_any_text, choices)) or all("const" in choice or "enum" in choice for choice in choices)
-        )
+        place = self._place(schema)
+        return not (place.takes_only_text or all("const" in choice or "enum" in choice for choice in place.choices))
+
+    def _members(self, choices: Sequence[Schema]) -> Members:
+        """What an object may hold that may be any of these."""
+        members = members_of(choices)
+        self._kept.append(members.schema)
+        return members
 
     def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
         """Hold the rest of an object, from this member on."""
         held: list[Member] = []
-        entry: Any = member
+        entry: Member | None = member
         while entry is not None:
             entry.value = yield from self._reader.value("object")
             held.append(entry)
-            entry = yield from self._reader.next(node, first=False)
+            entry = yield from self._reader.member(node, first=False)
         node.tail = self._reader.tail
         return held
 
@@ -345,19 +347,14 @@ class StreamingArguments:
             at -= len(piece)
         return "".join(reversed(pieces))[max(0, begin - at) :]
 
-    def _may_mean_other(
-        self, name: str, schema: Schema, needed: frozenset[str], given: list[str], *, is_root: bool
-    ) -> bool:
+    def _may_mean_other(self, name: str, members: Members, given: list[str], *, is_root: bool) -> bool:
         """Whether an undeclared name may be an alias of a parameter, or a wrapper: `{"arguments": {…}}`."""
-        declared = properties(schema)
-        if name in declared:
-            return False
         if is_root and not given and (name in NAME_KEYS or name in ARGUMENT_KEYS or name == self._name):
             return True
         return (
-            bool(declared)
-            and may_rename(schema)
-            and self._names(schema).resolve(name, needed, self._tools.hints.aliases) is not None
+            bool(members.declared)
+            and may_rename(members.schema)
+            and self._names(members.schema).resolve(name, members.needed, self._tools.hints.aliases) is not None
         )
 
     def _names(self, schema: Schema) -> ParameterNames:
@@ -371,7 +368,7 @@ class StreamingArguments:
         node, _ = yield from self._reader.begin("array")
         opening, number = f"{prefix}[", 0
         while True:
-            item = yield from self._reader.next(node, first=not number)
+            item = yield from self._reader.item(node, first=not number)
             if item is None:
                 if self._is_complete(node):
                     self._put(f"{opening}{self._reader.tail}]")
@@ -396,12 +393,18 @@ class StreamingArguments:
             yield
         self._scalar = None
         mark = source.text[source.at : source.at + 1]
-        choices = self._branches(schema)
-        if mark in ('"', "'", "“", "`") and any(_takes_any_text(choice) for choice in choices):
+        place = self._compiled.places.get(id(schema)) or self._place(schema)
+        if mark in ('"', "'", "“", "`") and place.takes_any_text:
             self._put(f'{prefix}"')
-            yield from self._text(where)
+            self._flowing = mark == '"'
+            closed = yield from reader.string(where, self._put)
+            self._flowing = False
+            if closed:
+                self._put('"')
+            else:
+                self.complete = False
             return True
-        fitting = [choice for choice in choices if wanted(choice) in ("", "object" if mark == "{" else "array")]
+        fitting = place.objects if mark == "{" else place.arrays
         if mark in ("{", "[") and len(fitting) == 1 and depth < _MAX_FLOWING:
             if mark == "{":
                 yield from self._object(fitting, schema, prefix, path, depth)
@@ -414,7 +417,7 @@ class StreamingArguments:
             self.complete = False
             self._put(prefix)
             return True
-        if len(choices) == 1 and _fits_as_written(node, choices[0]):
+        if len(place.choices) == 1 and _fits_as_written(node, place.choices[0]):
             self._put(prefix + as_integer(node.json))
             return True
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
@@ -428,21 +431,12 @@ class StreamingArguments:
         self._put(prefix + made.text())
         return True
 
-    def _branches(self, schema: object) -> list[Schema]:
-        """The branches of a schema, resolved. Cached: all items of an array share one schema."""
-        found = self._choices.get(id(schema))
+    def _place(self, schema: object) -> Place:
+        """What may stand where a schema is said. Cached: all items of an array share one schema."""
+        found = self._places.get(id(schema))
         if found is None:
-            found = self._choices[id(schema)] = branches(schema, self._schema)
+            found = self._places[id(schema)] = place_of(schema, self._schema)
         return found
-
-    def _text(self, where: Where) -> Parse[None]:
-        self._flowing = self._source.text[self._source.at] == '"'
-        closed = yield from self._reader.string(where, self._put)
-        self._flowing = False
-        if closed:
-            self._put('"')
-        else:
-            self.complete = False
 
     def _put(self, text: str) -> None:
         self._new.append(text)
@@ -461,7 +455,3 @@ def _fits_as_written(node: Node, schema: Schema) -> bool:
         case "boolean":
             return node.kind == "literal" and node.json != "null"
     return False
-
-
-def _takes_any_text(schema: Schema) -> bool:
-    return wanted(schema) in ("", "string") and "enum" not in schema and "const" not in schema

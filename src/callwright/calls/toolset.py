@@ -1,18 +1,21 @@
 """The tools of one request: looked up by name, validated against, with what the request says about their use."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
+from callwright.schema.compiled import compiled_schema
 from callwright.schema.keywords import properties, required
-from callwright.schema.validate import Fault, Validator, validator_of
+from callwright.schema.validate import Fault, validator_of
 
 __all__ = ["Toolset"]
 
 
 NO_HINTS = ParameterAliases()
 _BOUNDS = Bounds()
+_NAME_OF = attrgetter("name")
 # Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 
@@ -40,7 +43,7 @@ class _Spellings:
 
 
 class Toolset:
-    """The tools of one request, by name.
+    """The tools of one request, by name: `ordered` as in the request, `names` likewise.
 
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
@@ -54,7 +57,6 @@ class Toolset:
     __slots__ = (
         "_spellings",
         "_tools",
-        "_validators",
         "allowed",
         "bounds",
         "choice",
@@ -62,6 +64,7 @@ class Toolset:
         "infer_bare_arguments",
         "is_text",
         "max_parameters",
+        "names",
         "ordered",
         "parallel",
     )
@@ -87,9 +90,9 @@ class Toolset:
         self.bounds = bounds
         self.max_parameters = bounds.max_parameters
         self.allowed = None if allowed is None else frozenset(allowed)
-        self._tools = {tool.name: tool for tool in reversed(self.ordered)}
+        self.names: tuple[str, ...] = tuple(map(_NAME_OF, self.ordered))
+        self._tools = dict(zip(reversed(self.names), reversed(self.ordered), strict=True))
         self._spellings: _Spellings | None = None
-        self._validators: dict[str, Validator] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -103,10 +106,6 @@ class Toolset:
     def get(self, name: str) -> FunctionTool | None:
         """The tool of exactly this name."""
         return self._tools.get(name)
-
-    def names(self) -> tuple[str, ...]:
-        """The tool names, in the order of the request."""
-        return tuple([tool.name for tool in self.ordered])
 
     def resolve_name(self, written: str) -> str:
         """The tool name that the model means: as written, without a namespace before it (`functions.get_time`), in
@@ -140,20 +139,13 @@ class Toolset:
         """Where the arguments do not fit the tool's schema; a tool without a schema takes any object."""
         if not isinstance(arguments, dict):
             return [Fault("$", f"expected an object, got {type(arguments).__name__}")]
-        validator = self._validators.get(name) or self._validator(name)
+        validator = compiled_schema(self._tools.get(name), self.bounds).validator
         return validator.faults(arguments) if validator is not None else []
 
     def unusable_schema(self, name: str) -> str:
         """Why no validator can read the tool's schema, so that nothing is checked; empty if one can."""
-        validator = self._validators.get(name) or self._validator(name)
+        validator = compiled_schema(self._tools.get(name), self.bounds).validator
         return validator.unread if validator is not None else ""
-
-    def _validator(self, name: str) -> Validator | None:
-        tool = self._tools.get(name)
-        if tool is None or not tool.parameters:
-            return None
-        found = self._validators[name] = validator_of(tool.parameters, self.bounds)
-        return found
 
     def fitting(self, arguments: object) -> list[str]:
         """The names of the tools that declare every key of `arguments` and accept them unchanged.

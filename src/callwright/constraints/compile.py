@@ -63,7 +63,9 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
     if choice == "none":
         tools = ()
     demanded = bool(tools) and (choice == "required" or isinstance(choice, NamedTool))
-    form = _form_of(conversation) if not demanded else None
+    wanted = conversation.response_format if not demanded else None
+    # What the request says about the text of the answer.
+    form = None if wanted is None else AnswerForm(wanted.schema if wanted.schema is not None else {"type": "object"})
     if prompt is None and not demanded:
         return None
     if form is None and not (demanded or (tools and all(tool.strict for tool in tools))):
@@ -74,12 +76,6 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
         return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message") if held else None
     prefill = prompt.prefill if demanded else ""
     return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill, form)
-
-
-def _form_of(conversation: Conversation) -> AnswerForm | None:
-    """What the request says about the text of the answer."""
-    wanted = conversation.response_format
-    return None if wanted is None else AnswerForm(wanted.schema if wanted.schema is not None else {"type": "object"})
 
 
 def constraint_key(constraint: Constraint) -> bytes:

@@ -6,7 +6,7 @@ announcement, such as `I'll look that up.` What is ambiguous is not guessed: it 
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -88,6 +88,11 @@ def verdict(found: Runs, *, demanded: bool = False, own: bool = False, names: Co
     return "certain" if own or announced or is_blank(found.before) else "ambiguous"
 
 
+@lru_cache(maxsize=64)
+def _words_of(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for name in names for word in _NAME_WORD.findall(name.lower()))
+
+
 def is_announcement(text: str, names: Collection[str] = ()) -> bool:
     """Whether a text is one clause that says that something is done now, perhaps behind an interjection (`Sure!`)."""
     if len(text) > _MAX_CLAUSE:
@@ -99,7 +104,7 @@ def is_announcement(text: str, names: Collection[str] = ()) -> bool:
     end = len(clause.rstrip(_ENDS))
     if not end:
         return waits is not None
-    words = {word for name in names for word in _NAME_WORD.findall(name.lower())}
+    words = _words_of(tuple(names))
     for language in LANGUAGES:
         opening = _pattern(language.opening).match(clause)
         if opening is None or _pattern(BREAKS).search(clause, opening.end(), end):

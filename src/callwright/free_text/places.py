@@ -76,10 +76,10 @@ def _is_quoted(lead: str, rest: str) -> bool:
         return True
     if '"' in rest and lead.count('"') % 2:
         return True
-    return any(
-        close in rest and any(lead.count(opener) > lead.count(close) for opener in openers)
-        for close, openers in _QUOTES.items()
-    )
+    for close, openers in _QUOTES.items():
+        if close in rest and lead.count(close) < max(map(lead.count, openers)):
+            return True
+    return False
 
 
 def _is_nested(lead: str, rest: str) -> bool:

@@ -91,7 +91,7 @@ def recover(text: str, tools: Toolset, *, before: str = "") -> list[Segment]:
     alone = is_blank(before)
     demanded = tools.choice == "required" or isinstance(tools.choice, NamedTool)
     candidates: list[_Candidate] = []
-    for place in json_places(text, whole=alone, names=tools.names()):
+    for place in json_places(text, whole=alone, names=tools.names):
         candidate = _candidate(place, tools, alone=alone and _is_all(text, place))
         if (candidate.calls or candidate.refused) and (demanded or not all(map(tools.is_text, place.texts))):
             candidates.append(candidate)
@@ -117,7 +117,7 @@ def recover_arguments(text: str, tools: Toolset) -> list[Segment]:
     pieces = recover(text, tools)
     if any(isinstance(piece, RecoveredCall) for piece in pieces):
         return pieces
-    for place in json_places(text, names=tools.names()):
+    for place in json_places(text, names=tools.names):
         inner = recover(text[place.begin : place.end], tools)
         if any(isinstance(piece, RecoveredCall) for piece in inner):
             return [TextSegment(text[: place.begin]), *inner, TextSegment(text[place.end :])]
@@ -304,7 +304,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Probl
     """A form as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
-        if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names()):
+        if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names):
             return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
         return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
     if not form.closed:

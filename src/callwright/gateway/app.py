@@ -44,7 +44,7 @@ from callwright.gateway.http import (
     json_response,
 )
 from callwright.gateway.observability.observability import Observability
-from callwright.gateway.request_context import RequestContextMiddleware, current
+from callwright.gateway.request_context import RequestContext, RequestContextMiddleware, current
 from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.server_tools.mcp_servers import McpServers
 from callwright.gateway.store.store import Store, StoreError
@@ -96,7 +96,7 @@ def create_app(
             known[shown] = f"{known[shown]} or {method} {shown}" if shown in known else f"{method} {shown}"
 
     async def no_route(request: Request, _: Exception) -> Response:
-        return _identified(error_response(_invalid_url(request, known)))
+        return _identified(error_response(_invalid_url(request, known)), current())
 
     app = Starlette(
         routes=[*routes, *sockets],
@@ -142,8 +142,8 @@ def _ends(asked: str, path: str) -> bool:
     return re.search(f"{pattern}$", asked) is not None
 
 
-def _identified(response: Response) -> Response:
-    if (context := current()) is not None:
+def _identified(response: Response, context: RequestContext | None) -> Response:
+    if context is not None:
         response.headers["x-request-id"] = context.id
         if context.api == "anthropic":
             response.headers["request-id"] = context.id
@@ -302,7 +302,7 @@ class _Gateway:
                 log.exception("%s failed", endpoint)
                 context.failed(OUR_FAULT)
                 response = error_response(OUR_FAULT)
-            return _identified(response)
+            return _identified(response, context)
 
         return answered
 

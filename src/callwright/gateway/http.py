@@ -155,7 +155,7 @@ class PeekedStream(Generic[T]):
     """Events of which the first is awaited before an answer begins: what fails until then is a plain error."""
 
     def __init__(self, events: AsyncGenerator[T, None]) -> None:
-        self._events = events
+        self.rest = events  # behind the first one nothing stands between who reads and the generator
         self._first: asyncio.Future[T | None] | None = asyncio.ensure_future(anext(events, None))
 
     async def begin(
@@ -178,24 +178,30 @@ class PeekedStream(Generic[T]):
         return self
 
     def __anext__(self) -> Awaitable[T]:
-        """The next event. Behind the first one nothing stands between who reads and the generator."""
-        return self._events.__anext__() if self._first is None else self._begun(self._first)
+        return self.rest.__anext__() if self._first is None else self._next()
 
-    async def _begun(self, first: "asyncio.Future[T | None]") -> T:
-        try:
-            event = await first
-        finally:
-            await cancel_quietly(first)
-            self._first = None
+    async def _next(self) -> T:
+        event = await self.first()
         if event is None:
             raise StopAsyncIteration
         return event
+
+    async def first(self) -> T | None:
+        """The first event; None where there is none."""
+        first = self._first
+        assert first is not None, "it was taken already"
+        try:
+            return await first
+        finally:
+            if not first.done():
+                await cancel_quietly(first)
+            self._first = None
 
     async def aclose(self) -> None:
         """Nothing more of it is wanted."""
         if self._first is not None:
             await cancel_quietly(self._first)
-        await self._events.aclose()
+        await self.rest.aclose()
 
 
 async def cancel_quietly(task: "asyncio.Future[Any]") -> None:

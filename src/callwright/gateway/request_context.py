@@ -125,7 +125,8 @@ class RequestContext(Struct, kw_only=True):
             counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
             self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
         self.calls += len(seen.calls)
-        self.problems.update(problem.kind for problem in seen.problems)
+        for problem in seen.problems:
+            self.problems[problem.kind] += 1
         self.retries += seen.retries
         if seen.ambiguous is not None:
             self.ambiguous[seen.ambiguous] += 1

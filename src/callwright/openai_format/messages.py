@@ -150,6 +150,8 @@ def _parts(content: Content, raw: Mapping[str, Any], role: str, path: str) -> tu
 
 
 def _extra(raw: Mapping[str, Any]) -> dict[str, Any]:
+    if raw.keys() <= _MESSAGE_FIELDS:
+        return {}
     return {key: value for key, value in raw.items() if key not in _MESSAGE_FIELDS and value is not None}
 
 

@@ -21,7 +21,7 @@ from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["NamespaceFields", "SearchWay", "ToolCatalog", "read_tool_catalog"]
+__all__ = ["NamespaceFields", "OfferedTools", "SearchWay", "ToolCatalog", "read_tool_catalog"]
 
 SearchWay = Literal["none", "client", "server"]
 # Of the description of a namespace each of its tools tells so much.
@@ -272,11 +272,41 @@ def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | No
     return "\n\n".join(filter(None, (tool.description, line)))
 
 
-def read_tool_catalog(given: Sequence[Any] | None, param: str = "tools") -> ToolCatalog:
-    """The tools of a library call: of either API, with any name and schema, all of them shown."""
-    offer = ToolCatalog(checks=False)
-    offer.add(given, param, shape="any")
-    return offer
+class OfferedTools(msgspec.Struct, frozen=True):
+    """The tools of a library call. `renamed`: the model knows some by another name than the caller."""
+
+    tools: tuple[FunctionTool, ...]
+    names: ToolNames
+    renamed: bool
+
+
+def read_tool_catalog(given: Sequence[Any] | None) -> OfferedTools:
+    """The tools of a library call: of either API, with any name and schema, all of them shown.
+
+    They come again with each call, so what was read of them is kept by their text. Something else may have that text,
+    as a value that is no JSON can be written as one: so what was read is compared with what is given.
+    """
+    given = list(given) if isinstance(given, tuple) else given
+    try:
+        read, offered = _kept(encode(given))
+        if read == given:
+            return offered
+    except (RequestError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        pass  # no JSON, or no tools: what is given says why
+    return _offered(given)
+
+
+@kept_by_text
+def _kept(text: bytes) -> tuple[object, OfferedTools]:
+    given = decode(text)
+    return given, _offered(given)
+
+
+def _offered(given: Sequence[Any] | None) -> OfferedTools:
+    catalog = ToolCatalog(checks=False)
+    catalog.add(given, shape="any")
+    tools, names = catalog.tools, catalog.names
+    return OfferedTools(tools, names, any(tool.name != names.client(tool.name).name for tool in tools))
 
 
 def _kind(given: object, at: str, shape: ApiShape, known: Sequence[str] = _KINDS) -> str:

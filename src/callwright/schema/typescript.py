@@ -19,7 +19,10 @@ __all__ = ["declaration"]
 
 def declaration(tool: FunctionTool) -> str:
     """One tool as comment lines and `type NAME = … => any;`, without a final line feed."""
-    return _declared(encode((tool.name, tool.description, tool.parameters)))
+    kept: str | None = tool.kept.get("typescript")
+    if kept is None:
+        kept = tool.kept["typescript"] = _declared(encode((tool.name, tool.description, tool.parameters)))
+    return kept
 
 
 @kept_by_text

@@ -1,13 +1,14 @@
 """Strict JSON: the one place that decodes and encodes it, over msgspec. Repairs nothing; see `reader` for that."""
 
 from functools import cache
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
-__all__ = ["NotJsonError", "decode", "encode", "same_json"]
+__all__ = ["UNDECODABLE", "NotJsonError", "decode", "decoder", "encode", "same_json"]
 
 T = TypeVar("T")
+UNDECODABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 
 class NotJsonError(ValueError):
@@ -24,13 +25,14 @@ def decode(text: str | bytes | bytearray | msgspec.Raw, kind: Any = Any) -> Any:
     Raises `NotJsonError`, also for texts nested too deeply and for lone surrogates.
     """
     try:
-        return _decoder(kind).decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        return decoder(kind).decode(text)
+    except UNDECODABLE as error:
         raise NotJsonError(str(error)) from error
 
 
 @cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """What decodes a type, for who reads many small texts: it raises what is in `UNDECODABLE`."""
     return msgspec.json.Decoder(kind)
 
 

@@ -150,13 +150,12 @@ class JsonReader:
             return Node("string", f'"{"".join(pieces)}"', closed=closed), False
         return (yield from self._word(where)), False
 
-    def next(self, container: Node, *, first: bool) -> Parse[Member | Item | None]:
+    def next(self, container: Node, *, first: bool) -> Parse[Member | None] | Parse[Item | None]:
         """Read up to the next value in an open container; None if the container ended: its `closed` says by whom."""
-        if container.kind == "object":
-            return (yield from self._member(container, first=first))
-        return (yield from self._item(container, first=first))
+        return self.member(container, first=first) if container.kind == "object" else self.item(container, first=first)
 
-    def _member(self, node: Node, *, first: bool) -> Parse[Member | None]:
+    def member(self, node: Node, *, first: bool) -> Parse[Member | None]:
+        """The same in an object."""
         lead = yield from self._separator(node, first=first)
         if lead is None:
             return None
@@ -193,7 +192,8 @@ class JsonReader:
             return None
         return Member(*lead, Node("missing", "", "null"), key, f"{before}:{after}", name_of(key))
 
-    def _item(self, node: Node, *, first: bool) -> Parse[Item | None]:
+    def item(self, node: Node, *, first: bool) -> Parse[Item | None]:
+        """The same in an array."""
         lead = yield from self._separator(node, first=first)
         return None if lead is None else Item(*lead, Node("missing", "", "null"))
 

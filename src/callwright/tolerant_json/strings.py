@@ -80,7 +80,7 @@ def closes_string(
     if len(closing) == 3:
         ahead = text[at : at + 3]
         return ahead == closing or (None if closing.startswith(ahead) and not ended else False)
-    if where == "top":
+    if where == "top" or (where == "key" and text.startswith(":", at + 1)):
         return True
     ahead = text[at + 1 : at + 1 + AHEAD]
     is_all = ended or len(ahead) == AHEAD

@@ -95,6 +95,8 @@ def _parts(node: Node) -> Iterator[str | Node]:
 
 def name_of(key: Node) -> str:
     """The decoded key; its JSON text if it cannot be decoded."""
+    if key.json.isascii() and key.json.isprintable() and "\\" not in key.json:  # most keys
+        return key.json[1:-1]
     try:
         return str(decode(key.json))
     except NotJsonError:

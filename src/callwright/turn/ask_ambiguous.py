@@ -48,7 +48,7 @@ from callwright.upstreams.base import (
     UnparsedCallDelta,
 )
 
-__all__ = ["AmbiguousCalls", "AmbiguousReply", "ask_ambiguous", "question"]
+__all__ = ["SILENT", "AmbiguousCalls", "AmbiguousReply", "ask_ambiguous", "question"]
 
 _QUESTION: Final = "Nothing was run. Should this be run now, or was it only shown? {call} Answer RUN or SHOWN."
 _RUN: Final = "RUN"
@@ -57,13 +57,20 @@ _SHOWN: Final = "SHOWN"
 _OF_THE_ANSWER: Final = frozenset(("response_format", "logprobs", "top_logprobs", "stop"))
 
 
+# Nothing of these is asked about, or needed for a question.
+SILENT: Final = frozenset((ReasoningDelta, ArgumentsDelta, Markup))
+
+
 class AmbiguousCalls:
-    """Holds the events of a turn from its first ambiguous candidate on, until it is known what the model meant."""
+    """Holds the events of a turn from its first ambiguous candidate on, until it is known what the model meant.
+
+    While nothing is `held`, events that are all `SILENT` need not be pushed.
+    """
 
     def __init__(self, conversation: Conversation, hints: ParameterAliases) -> None:
         self._conversation = conversation
         self._hints = hints
-        self._held: list[Event] = []
+        self.held: list[Event] = []
         self._said: list[str] = []
         self._has_called = False
 
@@ -77,14 +84,14 @@ class AmbiguousCalls:
                 self._has_called = True
             elif at is None and isinstance(event, Problem) and event.candidate is not None:
                 at = number
-        if self._held:
-            self._held += events
+        if self.held:
+            self.held += events
             return []
         if at is None:
             return events
         while at and isinstance(events[at - 1], ContentDelta | Markup | Problem):
             at -= 1
-        self._held += events[at:]
+        self.held += events[at:]
         return events[:at]
 
     @property
@@ -97,8 +104,8 @@ class AmbiguousCalls:
         """The calls to ask about, in order; none where a certain call is there, or the answer was cut. One where only
         one may be made.
         """
-        is_cut = any(isinstance(event, Finished) and event.reason in CUT for event in self._held)
-        return [] if self._has_called or is_cut else [call for _, call in self._asked(self._held)]
+        is_cut = any(isinstance(event, Finished) and event.reason in CUT for event in self.held)
+        return [] if self._has_called or is_cut else [call for _, call in self._asked(self.held)]
 
     def _asked(self, held: Sequence[Event]) -> list[tuple[Problem, Call]]:
         """The problems with their candidates."""
@@ -113,7 +120,7 @@ class AmbiguousCalls:
 
     def release(self, *, run: bool) -> list[Event]:
         """What was held: as text, or `run`, with the candidates as calls in the places where they stood."""
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         asked = self._asked(held) if run else []
         if not asked:
             return held

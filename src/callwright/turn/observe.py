@@ -11,6 +11,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
 
@@ -47,13 +48,14 @@ from callwright.upstreams.base import (
 )
 from callwright.upstreams.timings import RequestTimings
 
-__all__ = ["AmbiguousOutcome", "Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
+__all__ = ["FLOWING", "AmbiguousOutcome", "Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
 
 log = logging.getLogger("callwright")
 E = TypeVar("E", bound=BaseException)
 
 # Events that are text, of which nothing is noted.
-_TEXT: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta, Markup)
+# What flows by, of which nothing is noted but that it came.
+FLOWING: Final = frozenset((ContentDelta, ReasoningDelta, ArgumentsDelta, Markup))
 
 
 # What became of the calls of an answer that the model was asked about: run, left as text because they were `shown`, or
@@ -95,7 +97,7 @@ class Raw(Struct):
         self.events += events
 
 
-class RequestedTurn(Struct):
+class RequestedTurn(Struct, dict=True):
     """One attempt: a generation that was requested.
 
     `again` is the problem that caused this retry; None for the first attempt, and for one in another mode after a
@@ -108,7 +110,7 @@ class RequestedTurn(Struct):
     again: ProblemKind | None = None
     failure: UpstreamError | RequestError | None = None
 
-    @property
+    @cached_property
     def mode(self) -> Literal["native", "prompt", "raw"]:
         """The mode of this attempt: who renders and parses."""
         if self.generation.dialect is None:
@@ -210,7 +212,7 @@ class Observation(Struct):
         if self.first_s is None and batch:
             self.first_s = time.monotonic()
         for event in batch:
-            if not isinstance(event, _TEXT):
+            if type(event) not in FLOWING:
                 self._note(event)
 
     def _note(self, event: Event | Usage) -> None:

@@ -35,53 +35,7 @@ from callwright.upstreams.base import (
     UnparsedCallDelta,
 )
 
-__all__ = ["GenerationReader", "ObservedAttempt", "unread_call"]
-
-
-class ObservedAttempt:
-    """Reads one attempt with a `GenerationReader`, and notes its times and raw output."""
-
-    def __init__(self, model: Model, generation: GenerationRequest, raw: Raw | None) -> None:
-        self._reader = GenerationReader(model, generation)
-        self._timings = self._waiting = generation.timings
-        self._raw = raw
-
-    @property
-    def usage(self) -> Usage | None:
-        return self._reader.usage
-
-    def take_metadata(self) -> list[Event]:
-        """What the server has said of its answer since the last time. It goes out with events, never alone."""
-        metadata, self._reader.metadata = self._reader.metadata, None
-        return [metadata] if metadata is not None else []
-
-    def read(self, batch: Sequence[Delta]) -> list[Event]:
-        """The events of a batch of deltas."""
-        if self._waiting is not None:
-            self._waiting.first_s, self._waiting = time.monotonic(), None
-        events: list[Event] = []
-        for delta in batch:
-            read = self._reader.read(delta)
-            if self._raw is not None:
-                self._raw.add(delta, read)
-            events += read
-        return events
-
-    def finish(self) -> list[Event]:
-        """The last events: the upstream's stream is over."""
-        if self._timings is not None:
-            self._timings.ended_s = time.monotonic()
-        events = self._reader.finish()
-        if self._raw is not None:
-            self._raw.end("whole", events)
-        return events
-
-    def abandoned(self) -> list[Event]:
-        """The text that was held back when the upstream failed."""
-        events = self._reader.abandoned()
-        if self._raw is not None:
-            self._raw.end("failed", events)
-        return events
+__all__ = ["GenerationReader", "RecordedReader", "unread_call"]
 
 
 def unread_call(batch: Sequence[Event]) -> Problem | None:
@@ -106,7 +60,7 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
 
 
 class GenerationReader:
-    """Turns the deltas of one generation into checked events, as soon as they are certain."""
+    """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times."""
 
     def __init__(self, model: Model, generation: GenerationRequest) -> None:
         conversation = generation.conversation
@@ -121,6 +75,7 @@ class GenerationReader:
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
+        self._timings = self._waiting = generation.timings
         self._has_text = False
         self._check = Check(tools)
         self._reason: FinishReason = "stop"
@@ -150,34 +105,40 @@ class GenerationReader:
             self._native_calls = NativeCalls(self._check, self._tools)
         return self._native_calls
 
-    def read(self, delta: Delta) -> list[Event]:
-        """Read a delta; answers the events that are certain."""
-        if self._early:
-            early, self._early = self._early, []
-            return early + self.read(delta)
-        match delta:
-            case TextDelta(text, logprobs):
-                self._has_text = True
-                if self._may_print:
-                    self._read_printed()
-                return self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
-            case ToolCallDelta():
-                return self._native.call(delta)
-            case ReasoningTextDelta(text):
-                return self._native.reasoning(text)
-            case RefusalDelta() | AnnotationsDelta():
-                return [delta]
-            case AnswerMetadata():
-                self.metadata = self.metadata.updated(delta) if self.metadata else delta
-            case UnparsedCallDelta(text, told):
-                return self._salvaged(text, told)
-            case FinishDelta(reason):
-                self._reason = reason
-            case Usage():
-                self.usage = delta
-            case _:
-                assert_never(delta)
-        return []
+    def read(self, batch: Sequence[Delta]) -> list[Event]:
+        """Read deltas that came together; answers the events that are certain."""
+        if self._waiting is not None:
+            self._waiting.first_s, self._waiting = time.monotonic(), None
+        out, self._early = self._early, []
+        for delta in batch:
+            match delta:
+                case TextDelta(text, logprobs):
+                    self._has_text = True
+                    if self._may_print:
+                        self._read_printed()
+                    out += self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
+                case ToolCallDelta():
+                    out += self._native.call(delta)
+                case ReasoningTextDelta(text):
+                    out += self._native.reasoning(text)
+                case RefusalDelta() | AnnotationsDelta():
+                    out.append(delta)
+                case AnswerMetadata():
+                    self.metadata = self.metadata.updated(delta) if self.metadata else delta
+                case UnparsedCallDelta(text, told):
+                    out += self._salvaged(text, told)
+                case FinishDelta(reason):
+                    self._reason = reason
+                case Usage():
+                    self.usage = delta
+                case _:
+                    assert_never(delta)
+        return out
+
+    def take_metadata(self) -> list[Event]:
+        """What the server has said of its answer since the last time. It goes out with events, never alone."""
+        metadata, self.metadata = self.metadata, None
+        return [metadata] if metadata is not None else []
 
     def _read_printed(self) -> None:
         """Start to look for calls in the text: servers whose own parser fails leave them there."""
@@ -216,10 +177,15 @@ class GenerationReader:
         if not self._has_text:
             return []
         self._reason = "length"
-        return [event for event in self.finish() if isinstance(event, ContentDelta | ReasoningDelta)]
+        return [event for event in self._rest() if isinstance(event, ContentDelta | ReasoningDelta)]
 
     def finish(self) -> list[Event]:
         """The upstream's stream is over; answers the remaining events, `Finished` last."""
+        if self._timings is not None:
+            self._timings.ended_s = time.monotonic()
+        return self._rest()
+
+    def _rest(self) -> list[Event]:
         out, self._early = self._early, []
         if self._native_calls is not None:
             out += self._native_calls.end(cut=self._reason == "length")
@@ -227,3 +193,32 @@ class GenerationReader:
             return out + self._parser.finish(self._reason)
         self._check.finish(self._reason, out)
         return out
+
+
+class RecordedReader(GenerationReader):
+    """The same for a turn that is recorded: keeps what the upstream sends, with what becomes of it."""
+
+    def __init__(self, model: Model, generation: GenerationRequest, raw: Raw) -> None:
+        super().__init__(model, generation)
+        self._raw = raw
+
+    def read(self, batch: Sequence[Delta]) -> list[Event]:
+        """See `GenerationReader`."""
+        out: list[Event] = []
+        for delta in batch:
+            events = super().read((delta,))
+            self._raw.add(delta, events)
+            out += events
+        return out
+
+    def abandoned(self) -> list[Event]:
+        """See `GenerationReader`."""
+        events = super().abandoned()
+        self._raw.end("failed", events)
+        return events
+
+    def finish(self) -> list[Event]:
+        """See `GenerationReader`."""
+        events = super().finish()
+        self._raw.end("whole", events)
+        return events

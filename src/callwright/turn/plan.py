@@ -39,7 +39,7 @@ def is_large(conversation: Conversation) -> bool:
 def _characters(item: Item) -> int:
     match item:
         case Message(parts=parts) | CallOutput(parts=parts):
-            return sum(len(part.text) for part in parts if isinstance(part, TextPart))
+            return sum([len(part.text) for part in parts if isinstance(part, TextPart)])
         case Call():
             return len(item.arguments)
         case _:

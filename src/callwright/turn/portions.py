@@ -3,32 +3,17 @@
 An answer that comes whole, or in a burst, would be read at once: a megabyte of calls takes seconds.
 """
 
-import asyncio
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from callwright.upstreams.base import Delta, TextDelta
 
-__all__ = ["Pause", "portions"]
+__all__ = ["PAUSE_S", "portions"]
 
 # Characters of text that are read at once: some 20 ms of the slowest dialect.
 _PORTION: Final = 8_192
-# After so long without a pause the event loop goes round.
-_PAUSE_S: Final = 0.01
-
-
-class Pause:
-    """Lets the event loop go round, where it has not for a while."""
-
-    def __init__(self) -> None:
-        self._since_s = time.monotonic()
-
-    async def maybe(self) -> None:
-        """Pause, if it is time."""
-        if (now_s := time.monotonic()) - self._since_s > _PAUSE_S:
-            await asyncio.sleep(0)
-            self._since_s = now_s
+# After so long a time of reading the event loop goes round.
+PAUSE_S: Final = 0.01
 
 
 def portions(batch: Sequence[Delta]) -> Iterable[Sequence[Delta]]:

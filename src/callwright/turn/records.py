@@ -264,7 +264,7 @@ def _reread(
     reader = GenerationReader(model, generation)
     now: list[Event] = []
     for _, delta in attempt.deltas:
-        now += reader.read(_made(delta, _DELTAS))
+        now += reader.read([_made(delta, _DELTAS)])
     if attempt.ended != "left":
         now += reader.finish() if attempt.ended == "whole" else reader.abandoned()
     return Reread(collect([_made(event, _EVENTS) for event in attempt.events]), collect(now))

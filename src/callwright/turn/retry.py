@@ -48,8 +48,8 @@ class RetryPolicy:
     """Takes the events of each attempt, and says whether to ask the model again, and with what.
 
     `retries`: how many retries at most. `streamed`: what need not be held is sent as it comes. `holds`: whether the
-    policy has anything to do; if not, the caller can pass events on by itself. `bounds`: how large the schema of an
-    answer may be.
+    policy has anything to do; if not, the caller can pass events on by itself. `needs_form`: the text has to have a
+    form, so it matters what the server makes of it. `bounds`: how large the schema of an answer may be.
     """
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool, bounds: Bounds = _BOUNDS) -> None:
@@ -61,6 +61,7 @@ class RetryPolicy:
         form = conversation.response_format
         self._form = StructuredAnswer(form, bounds) if form is not None and not self._demands else None
         self.holds = self._holds_calls or self._form is not None
+        self.needs_form = self._form is not None and self._form.is_demanded
         self._conversation = conversation
         self._retries = retries
         self._streamed = streamed
@@ -70,11 +71,6 @@ class RetryPolicy:
         self._retried: list[Problem] = []
         self.again_for: ProblemKind | None = None  # the first problem of the attempt before, which caused this one
         self._told: list[str] = []
-
-    @property
-    def needs_form(self) -> bool:
-        """Whether the text has to have a form, so that it matters what the server makes of it."""
-        return self._form is not None and self._form.is_demanded
 
     def push(self, batch: Sequence[Event], *, is_constrained: bool = False) -> Sequence[Event]:
         """Take events of the current attempt; answers those that may go out now.

@@ -56,7 +56,7 @@ def _user(text: str) -> Message:
 def _calls_in(conversation: Conversation, text: str) -> list[tuple[str, str]]:
     """The calls in a text, as name and arguments, as they were written."""
     tools = Toolset(conversation.tools)
-    nodes = [node for place in json_places(text, names=tools.names()) for node in place.nodes]
+    nodes = [node for place in json_places(text, names=tools.names) for node in place.nodes]
     forms = [form for node in nodes for form in find_json_calls(node, tools) or ()]
     return [(form.name, form.arguments.text() if form.arguments else "{}") for form in forms if form.explicit]
 

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Usage
-from callwright.turn.ask_ambiguous import AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
+from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
 from callwright.turn.model import Model
-from callwright.turn.observe import Observation, Raw
-from callwright.turn.output import ObservedAttempt, unread_call
+from callwright.turn.observe import FLOWING, Observation, Raw
+from callwright.turn.output import GenerationReader, RecordedReader, unread_call
 from callwright.turn.plan import build_generation_request, is_large
-from callwright.turn.portions import Pause, portions
+from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
@@ -63,11 +63,11 @@ async def run_turn(
             certain = events
             if retry.holds:
                 certain = retry.push(events, is_constrained=retry.needs_form and _is_constrained(model, generation))
-            if ambiguous is not None:
+            if ambiguous is not None and (ambiguous.held or not SILENT.issuperset(map(type, certain))):
                 certain = ambiguous.push(certain)
-            if certain and (told := attempt.take_metadata()):
-                certain = [*told, *certain]
-            if certain and seen is not None:
+            if certain and attempt.metadata is not None:
+                certain = [*attempt.take_metadata(), *certain]
+            if certain and seen is not None and (seen.first_s is None or not FLOWING.issuperset(map(type, certain))):
                 seen.events(certain)
             return certain
 
@@ -79,20 +79,24 @@ async def run_turn(
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)
-            attempt = ObservedAttempt(model, generation, raw)
+            attempt = GenerationReader(model, generation) if raw is None else RecordedReader(model, generation, raw)
             try:
                 async with aclosing(model.upstream.stream(generation)) as batches:
-                    pause = Pause()
+                    reading_s = 0.0  # since the last pause; nobody waits while the server is waited for
                     async for batch in batches:
                         for portion in portions(batch):
+                            begun_s = time.monotonic()
                             events = attempt.read(portion)
+                            reading_s += time.monotonic() - begun_s
                             if mode_selector is not None and (unread := unread_call(events)):
                                 # this answer is salvaged here, the next request goes out in the new mode
                                 await mode_selector.instead(model, unread)
                             if events and (certain := passed(events)):
                                 has_sent = True
                                 yield certain
-                            await pause.maybe()
+                            if reading_s > PAUSE_S:
+                                await asyncio.sleep(0)
+                                reading_s = 0.0
                 if certain := passed(attempt.finish()):
                     has_sent = True
                     yield certain
@@ -111,14 +115,15 @@ async def run_turn(
                 if not retry.fall_back():
                     raise
                 break
-            more = retry.next_attempt(in_time=time.monotonic() < deadline)
+            more = retry.next_attempt(in_time=time.monotonic() < deadline) if retry.holds else None
         unmet: DemandNotMet | None = None
         try:
-            left: Sequence[Event] = retry.finish()
+            left: Sequence[Event] = retry.finish() if retry.holds else ()
         except DemandNotMet as error:
             left, unmet = (), error
         if ambiguous is not None:
             left = ambiguous.push(left)
+        if ambiguous is not None and ambiguous.held:
             reply = AmbiguousReply()
             in_time_s = deadline - time.monotonic()
             if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):

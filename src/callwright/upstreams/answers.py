@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
 
 __all__ = ["HalfCharacters", "UnreadableError", "read_json"]
 
@@ -36,10 +36,11 @@ def read_json(data: bytes | bytearray, kind: type[T], most_values: int) -> T:
             "small ones)"
         )
     try:
-        return decode(data, kind)
-    except NotJsonError:
+        read: msgspec.json.Decoder[T] = decoder(kind)  # type: ignore[arg-type]  # a type is hashable
+        return read.decode(data)
+    except UNDECODABLE as error:
         if not _SURROGATE_ESCAPE.search(data):
-            raise
+            raise NotJsonError(str(error)) from error
     try:
         return msgspec.convert(_with_halves(json.loads(data)), kind)
     except (ValueError, RecursionError) as error:
@@ -68,24 +69,29 @@ def _is_first_half(char: str) -> bool:
 
 
 class HalfCharacters:
-    """Puts characters together again whose halves came in two texts that follow each other, of one `key`."""
+    """Puts characters together again whose halves came in two texts that follow each other, of one `key`.
+
+    While nothing is in `first_halves`, ASCII needs no look.
+    """
 
     def __init__(self) -> None:
-        self._first_halves: dict[Hashable, str] = {}
+        self.first_halves: dict[Hashable, str] = {}
 
     def joined(self, key: Hashable, text: str) -> str:
         """The text to pass on: what was held goes before it, a first half at its end is held."""
-        first = self._first_halves.pop(key, "") if self._first_halves and text else ""
-        if not (first or (text and (_is_first_half(text[-1]) or "\udc00" <= text[0] <= "\udfff"))):
+        first = self.first_halves.pop(key, "") if self.first_halves and text else ""
+        if not (first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff"))):
             return text
         text = first + text
         if _is_first_half(text[-1]):
-            self._first_halves[key] = text[-1]
+            self.first_halves[key] = text[-1]
             text = text[:-1]
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def left(self) -> list[tuple[Hashable, str]]:
         """What stands for each half whose other never came, by its key."""
-        left = [(key, _REPLACEMENT) for key in self._first_halves]
-        self._first_halves.clear()
+        if not self.first_halves:
+            return []
+        left = [(key, _REPLACEMENT) for key in self.first_halves]
+        self.first_halves.clear()
         return left

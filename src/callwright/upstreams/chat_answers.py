@@ -41,7 +41,7 @@ class OddForms:
     def __init__(self, name: str) -> None:
         self._name = name
         self._told: set[str] = set()
-        self._answer: int | None = None
+        self.answer: int | None = None  # the index of the choice that is read
 
     def tell(self, what: str, value: object) -> None:
         """Name what was left out, or read as something else."""
@@ -51,10 +51,10 @@ class OddForms:
 
     def is_answer(self, index: int | None) -> bool:
         """Whether a choice of this index is the answer, which is the first that comes: one was asked for."""
-        if index is None or index == self._answer:
+        if index is None or index == self.answer:
             return True
-        if self._answer is None:
-            self._answer = index
+        if self.answer is None:
+            self.answer = index
             return True
         self.tell("a further answer, which is left out; its index", index)
         return False
@@ -207,7 +207,7 @@ class ChatAnswer:
         if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
             self._of_answer.read(event, deltas)
         for choice in event.choices or ():
-            if choice.index is not None and not self._odd.is_answer(choice.index):
+            if choice.index != self._odd.answer and not self._odd.is_answer(choice.index):
                 continue
             if delta := choice.delta or choice.message:
                 self._read_message(delta, choice.logprobs, deltas)

@@ -6,7 +6,7 @@ rendered.
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -14,11 +14,11 @@ from msgspec import Struct
 from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
-from callwright.prompt import Prompt
 from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.chat import streaming
 from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, SaidOnce, finish_of, text_pieces
+from callwright.upstreams.connection import AT_ONCE
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
@@ -82,19 +82,27 @@ class CompletionAnswer:
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
         """See `EventReader`."""
-        if isinstance(event, AnswerFields):
+        if isinstance(event, AnswerFields) and (event.system_fingerprint, event.service_tier) != self._of_answer.said:
             self._of_answer.read(event, deltas)
-        for delta in self._way.read(event, self._odd, self._own_stops):
-            match delta:
-                case TextDelta(text):
-                    pieces = text_pieces(self._halves.joined("", text))
-                    deltas += [delta] if pieces[0] is text else [TextDelta(piece) for piece in pieces if piece]
-                case FinishDelta():
+        read: list[Delta] = []
+        try:
+            self._way.read(event, self._odd, self._own_stops, read)
+        finally:  # what stands before something unreadable is passed on
+            for delta in read:
+                if isinstance(delta, TextDelta):
+                    text = delta.text
+                    if self._halves.first_halves or not text.isascii():
+                        text = self._halves.joined("", text)
+                    if text is delta.text and len(text) <= AT_ONCE:
+                        deltas.append(delta)
+                    else:
+                        deltas += [TextDelta(piece) for piece in text_pieces(text) if piece]
+                    continue
+                if isinstance(delta, FinishDelta):
                     self.has_stopped = True
-                    deltas += [TextDelta(text) for _, text in self._halves.left()]
-                    deltas.append(delta)
-                case _:
-                    deltas.append(delta)
+                    for _, text in self._halves.left():
+                        deltas.append(TextDelta(text))
+                deltas.append(delta)
 
 
 def _own_stops(generation: GenerationRequest) -> list[str]:
@@ -105,43 +113,41 @@ def _own_stops(generation: GenerationRequest) -> list[str]:
 
 def _fields(generation: GenerationRequest) -> dict[str, Any]:
     """The request fields that a completion endpoint takes, with the client's and the dialect's stop strings."""
-    fields = {key: value for key, value in generation.fields.items() if key not in CHAT_ONLY}
+    fields = dict(generation.fields)
+    for name in CHAT_ONLY.intersection(fields):
+        del fields[name]
     if (limit := fields.pop("max_completion_tokens", None)) is not None:
         fields["max_tokens"] = limit
     stops = _own_stops(generation)
-    stops += [stop for stop in generation.stops if stop not in stops]
+    for stop in generation.stops:
+        if stop not in stops:
+            stops.append(stop)
     if stops:
         fields["stop"] = stops
     return fields
 
 
-def _prompt(generation: GenerationRequest) -> Prompt:
-    assert generation.prompt is not None, "a completion endpoint needs a rendered prompt"
-    return generation.prompt
+_NO_PROMPT: Final = "a completion endpoint needs a rendered prompt"
 
 
 def _openai_body(generation: GenerationRequest) -> dict[str, Any]:
+    assert generation.prompt is not None, _NO_PROMPT
     return {
         **_fields(generation),
         "model": generation.model,
-        "prompt": _prompt(generation).wire_text,
+        "prompt": generation.prompt.wire_text,
         **streaming(generation),
     }
 
 
-def _shows_stops(generation: GenerationRequest) -> bool:
-    """Whether to keep the stop string in the output, where it helps the parser. Not if the client has its own stop
-    strings, which must not show up in its answer.
-    """
-    return not _own_stops(generation)
-
-
+# The stop string stays in the output, where it helps the parser; not if the client has its own stop strings, which must
+# not show up in its answer.
 def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
     body = _openai_body(generation) | {
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
         "add_special_tokens": False,
-        "include_stop_str_in_output": _shows_stops(generation),
+        "include_stop_str_in_output": not generation.fields.get("stop"),
     }
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
@@ -149,7 +155,7 @@ def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
 
 
 def _sglang_body(generation: GenerationRequest) -> dict[str, Any]:
-    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": _shows_stops(generation)}
+    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": not generation.fields.get("stop")}
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
     return body
@@ -159,7 +165,8 @@ def _llamacpp_body(generation: GenerationRequest) -> dict[str, Any]:
     fields = _fields(generation)
     if (limit := fields.pop("max_tokens", None)) is not None:
         fields["n_predict"] = limit
-    prompt = _prompt(generation)
+    prompt = generation.prompt
+    assert prompt is not None, _NO_PROMPT
     # Without preserved_tokens llama.cpp leaves control tokens out of the text, and never stops at them.
     return {
         **fields,
@@ -187,17 +194,18 @@ class _Chunk(AnswerFields, kw_only=True):
     usage: CountedTokens | None = None
 
 
-def _read_openai(chunk: _Chunk, odd: OddForms, _: Sequence[str]) -> Iterator[Delta]:
-    """The deltas of a chunk."""
+def _read_openai(chunk: _Chunk, odd: OddForms, _: Sequence[str], read: list[Delta]) -> None:
+    """Append the deltas of a chunk."""
     for choice in chunk.choices or ():
-        if not odd.is_answer(choice.index):  # a server's own field may ask for several answers
+        # A server's own field may ask for several answers.
+        if choice.index != odd.answer and not odd.is_answer(choice.index):
             continue
         if choice.text:
-            yield TextDelta(choice.text)
+            read.append(TextDelta(choice.text))
         if choice.finish_reason:
-            yield FinishDelta("length" if finish_of(choice.finish_reason, odd) == "length" else "stop")
+            read.append(FinishDelta("length" if finish_of(choice.finish_reason, odd) == "length" else "stop"))
     if chunk.usage:
-        yield chunk.usage.usage(odd)
+        read.append(chunk.usage.usage(odd))
 
 
 class _LlamaTimings(Struct):
@@ -215,20 +223,19 @@ class _LlamaChunk(Struct):
     timings: _LlamaTimings | None = None
 
 
-def _read_llamacpp(chunk: _LlamaChunk, odd: OddForms, own_stops: Sequence[str]) -> Iterator[Delta]:
+def _read_llamacpp(chunk: _LlamaChunk, odd: OddForms, own_stops: Sequence[str], read: list[Delta]) -> None:
     """The same for llama.cpp's own endpoint."""
     if not odd.is_answer(chunk.index):
         return
     if chunk.content:
-        yield TextDelta(chunk.content)
+        read.append(TextDelta(chunk.content))
     if chunk.stop:
         # It leaves the stop out of the text, which may be all that ends a call.
         if chunk.stopping_word and chunk.stopping_word not in own_stops:
-            yield TextDelta(chunk.stopping_word)
+            read.append(TextDelta(chunk.stopping_word))
         cached = chunk.timings.cache_n if chunk.timings else None
         counts = CountedTokens(chunk.tokens_evaluated, chunk.tokens_predicted, CountedTokens.Prompt(cached))
-        yield counts.usage(odd)
-        yield FinishDelta("length" if chunk.stop_type == "limit" else "stop")
+        read += (counts.usage(odd), FinishDelta("length" if chunk.stop_type == "limit" else "stop"))
 
 
 class _Way(Struct, frozen=True):
@@ -237,7 +244,7 @@ class _Way(Struct, frozen=True):
     path: str
     body: Callable[[GenerationRequest], dict[str, Any]]
     chunk: type[Any]
-    read: Callable[[Any, OddForms, Sequence[str]], Iterator[Delta]]
+    read: Callable[[Any, OddForms, Sequence[str], list[Delta]], None]
     spelling: ConstraintEncoding | None = None
 
 

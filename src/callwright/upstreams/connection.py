@@ -6,8 +6,7 @@ Knows HTTP and nothing of what is sent. What goes wrong is raised as aiohttp has
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
@@ -16,7 +15,7 @@ from typing import Final
 import aiohttp
 from msgspec import Struct
 
-__all__ = ["AT_ONCE", "Connections", "Timeouts", "TooLargeError", "TooSlowError", "pieces", "whole"]
+__all__ = ["AT_ONCE", "Connections", "Timeouts", "TooLargeError", "TooSlowError", "whole"]
 
 # Bytes of an answer that are read before the event loop gets its turn: aiohttp hands over up to 512 KB at once, and
 # what was compressed comes without any pause.
@@ -154,34 +153,22 @@ class Connections:
             raise
 
 
-async def pieces(response: aiohttp.ClientResponse, most: int) -> AsyncGenerator[bytes, None]:
-    """The body as it comes, decompressed, in pieces that leave others their turn. Raises `TooLargeError`.
-
-    aiohttp decompresses up to 256 KB at once, as long as nobody calls `read`, which lifts that.
-    """
-    taken = 0
-    async for chunk in response.content.iter_any():
-        taken += len(chunk)
-        if taken > most:
-            response.close()
-            raise TooLargeError(most)
-        if len(chunk) <= AT_ONCE:
-            yield chunk
-            continue
-        for begin in range(0, len(chunk), AT_ONCE):
-            yield chunk[begin : begin + AT_ONCE]
-            await asyncio.sleep(0)
-
-
 async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *, cut: bool = False) -> bytearray:
     """All of the body. `cut`: what is more than `most` is left out, else it raises `TooLargeError`. Raises
     `TooSlowError` if the end does not come in time.
+
+    aiohttp decompresses up to 256 KB at once, as long as nobody calls `read`, which lifts that.
     """
     body = bytearray()
     try:
-        async with asyncio.timeout(within_s) as limit, aclosing(pieces(response, most)) as read:
-            async for piece in read:
-                body += piece
+        async with asyncio.timeout(within_s) as limit:
+            async for chunk in response.content.iter_any():
+                if len(body) + len(chunk) > most:
+                    response.close()
+                    raise TooLargeError(most)
+                body += chunk
+                if len(chunk) > AT_ONCE:
+                    await asyncio.sleep(0)
     except BaseException as error:
         if cut and isinstance(error, TooLargeError):
             return body

@@ -9,7 +9,7 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
@@ -21,7 +21,7 @@ from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, read_json
-from callwright.upstreams.connection import AT_ONCE, Connections, Timeouts, TooLargeError, TooSlowError, pieces, whole
+from callwright.upstreams.connection import AT_ONCE, Connections, Timeouts, TooLargeError, TooSlowError, whole
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
 __all__ = [
@@ -176,62 +176,64 @@ class HttpUpstream:
             async with sent as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
-                if response.content_type == "text/event-stream":
-                    async with aclosing(self._streamed(response, reader, silent_s)) as batches:
-                        async for batch in batches:
-                            yield batch
-                elif response.content_type == "application/json":
-                    answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
-                    read: list[D] = []
-                    reader.read(await _beside(len(answer), self._decoded, answer, reader.kind), read)
-                    del answer
-                    async for batch in _in_turns(read):
+                if response.content_type != "text/event-stream":
+                    async for batch in _in_turns(await self._whole(response, reader, silent_s)):
                         yield batch
                     if not reader.has_stopped:
                         raise self._failed(
                             "answered without saying why its model stopped (no `finish_reason`)", "protocol"
                         )
-                else:
-                    what = f"answered {response.content_type} instead of events"
-                    raise self._lied(what, await self._error_body(response))
+                    return
+                lines = SseLines(self._bounds.max_event_bytes)
+                taken, now, begun_s = 0, asyncio.get_running_loop().time, 0.0
+                async for chunk in response.content.iter_any():
+                    taken += len(chunk)
+                    if taken > self._bounds.max_answer_bytes:
+                        response.close()
+                        raise TooLargeError(self._bounds.max_answer_bytes)
+                    for at in range(0, len(chunk), AT_ONCE):
+                        is_large = lines.held > AT_ONCE
+                        part = chunk[at : at + AT_ONCE]
+                        if lines.held > _LARGE:
+                            read, failure = await asyncio.to_thread(self._read, lines, part, reader)
+                        else:
+                            read, failure = self._read(lines, part, reader)
+                        if read and not is_large:
+                            yield read
+                        elif read:
+                            async for batch in _in_turns(read):
+                                yield batch
+                        if failure is not None:
+                            raise failure
+                        if not lines.held:
+                            begun_s = 0.0
+                        elif not begun_s:
+                            begun_s = now()
+                        elif now() - begun_s > silent_s:
+                            raise TooSlowError
+                        if len(chunk) > AT_ONCE:
+                            await asyncio.sleep(0)
+                    if lines.is_over:
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                        break
+                for data in lines.finish():
+                    last: list[D] = []
+                    reader.read(await _beside(len(data), self._decoded, data, reader.kind), last)
+                    async for batch in _in_turns(last):
+                        yield batch
         if not reader.has_stopped:
             raise self.cut()
 
-    async def _streamed(
-        self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float
-    ) -> AsyncGenerator[list[D], None]:
-        """What `reader` makes of a stream of events."""
-        lines = SseLines(self._bounds.max_event_bytes)
-        now, begun_s = asyncio.get_running_loop().time, 0.0
-        async with aclosing(pieces(response, self._bounds.max_answer_bytes)) as chunks:
-            async for chunk in chunks:
-                is_large = lines.held > AT_ONCE
-                if lines.held > _LARGE:
-                    read, failure = await asyncio.to_thread(self._read, lines, chunk, reader)
-                else:
-                    read, failure = self._read(lines, chunk, reader)
-                if is_large:
-                    async for batch in _in_turns(read):
-                        yield batch
-                elif read:
-                    yield read
-                if failure is not None:
-                    raise failure
-                if lines.is_over:
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(response.content.readany(), _CLOSING_S)
-                    return
-                if not lines.held:
-                    begun_s = 0.0
-                elif not begun_s:
-                    begun_s = now()
-                elif now() - begun_s > silent_s:
-                    raise TooSlowError
-        for data in lines.finish():
-            last: list[D] = []
-            reader.read(await _beside(len(data), self._decoded, data, reader.kind), last)
-            async for batch in _in_turns(last):
-                yield batch
+    async def _whole(self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float) -> list[D]:
+        """What `reader` makes of an answer that is not streamed."""
+        if response.content_type != "application/json":
+            what = f"answered {response.content_type} instead of events"
+            raise self._lied(what, await self._error_body(response))
+        answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
+        read: list[D] = []
+        reader.read(await _beside(len(answer), self._decoded, answer, reader.kind), read)
+        return read
 
     async def _error_body(self, response: aiohttp.ClientResponse) -> bytearray:
         """The body of an error, as far as anybody reads it."""
@@ -270,10 +272,13 @@ class HttpUpstream:
     def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
-        kind = reader.kind
+        kind, most = reader.kind, self._bounds.max_answer_values
         try:
             for data in lines.feed(chunk):
-                reader.read(self._decoded(data, kind), read)
+                may_fail = b'"error"' in data or isinstance(data, ErrorData)
+                reader.read(self._decoded(data, kind) if may_fail else read_json(data, kind, most), read)
+        except NotJsonError as error:
+            return read, self._unknown(error, data)
         except UnreadableError as error:
             return read, self._failed(str(error), "protocol")
         except TooLongLineError as error:
@@ -294,7 +299,7 @@ class HttpUpstream:
             if not failure:
                 return read_json(data, kind, most)
         except NotJsonError as error:
-            raise self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD]) from error
+            raise self._unknown(error, data) from error
         told = self._told(failure)
         if too_long := maybe_too_long(told):
             raise too_long
@@ -344,6 +349,11 @@ class HttpUpstream:
         for secret in self._secrets:
             words = words.replace(secret, "…")
         return words
+
+    def _unknown(self, error: NotJsonError, data: bytes | bytearray) -> UpstreamError:
+        unknown = self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD])
+        unknown.__cause__ = error
+        return unknown
 
     def _lied(self, what: str, shown: bytes | bytearray) -> UpstreamError:
         return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")

@@ -29,22 +29,19 @@ class TooLongLineError(Exception):
 
 
 class SseLines:
-    """Feed it bytes. `is_over` once `[DONE]` has come; what follows is ignored. `most`: bytes of one event."""
+    """Feed it bytes. `is_over` once `[DONE]` has come; what follows is ignored. `most`: bytes of one event; `held`: of
+    one that has begun and not come to its end.
+    """
 
     def __init__(self, most: int = _MAX_EVENT_BYTES) -> None:
         self.is_over = False
+        self.held = 0
         self._most = most
         self._begun: list[bytes] = []  # pieces of an unfinished line, joined once it ends
-        self._size = 0  # of these and of the event's data
         self._data: bytes | bytearray = b""  # of the event, so far
         self._is_error = False
         self._is_first = True  # no line has come
         self._after_cr = False
-
-    @property
-    def held(self) -> int:
-        """Bytes of an event that has begun and not come to its end."""
-        return self._size
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that are complete. Raises `TooLongLineError`."""
@@ -54,8 +51,9 @@ class SseLines:
             chunk = self._with_line_feeds(chunk)
         self._begun.append(chunk)
         if b"\n" not in chunk:
-            self._size += len(chunk)
-            self._check()
+            self.held += len(chunk)
+            if self.held > self._most:
+                raise self._too_long()
             return []
         *lines, rest = b"".join(self._begun).split(b"\n")
         if self._is_first:
@@ -63,36 +61,27 @@ class SseLines:
         self._begun = [rest]
         batch: list[bytes] = []
         for line in lines:
-            if not line:
-                self._end(batch)
-            elif line.startswith(b"data:"):
-                data = line[5:].strip()
-                if data == DONE:
-                    self._end(batch)
-                    self.is_over = True
-                    break
-                # No JSON has that: it is another event.
-                if data[:1] == b"{" and self._data[-1:] == b"}":
-                    self._end(batch)
+            data = line[5:].strip() if line.startswith(b"data:") else None
+            # What no JSON has, a brace behind the last one, begins another event.
+            if not line or data == DONE or (data is not None and data[:1] == b"{" and self._data[-1:] == b"}"):
+                if self._data:
+                    batch.append(ErrorData(self._data) if self._is_error else bytes(self._data))
+                self._data, self._is_error = b"", False
+            if data == DONE:
+                self.is_over = True
+                break
+            if data is not None:
                 self._data = self._joined(data) if self._data else data
             elif line.startswith(b"event:"):
                 self._is_error = line[6:].strip() == b"error"
-        self._size = len(rest) + len(self._data)
-        self._check()
+        self.held = len(rest) + len(self._data)
+        if self.held > self._most:
+            raise self._too_long()
         return batch
 
     def finish(self) -> list[bytes]:
         """The stream is over: the data of a last event without an empty line behind it."""
-        batch = [] if self.is_over else self.feed(b"\n")
-        if not self.is_over:
-            self._end(batch)
-        return batch
-
-    def _end(self, batch: list[bytes]) -> None:
-        if self._data:
-            batch.append(ErrorData(self._data) if self._is_error else bytes(self._data))
-            self._data = b""
-        self._is_error = False
+        return self.feed(b"\n\n")
 
     def _joined(self, line: bytes) -> bytearray:
         data = self._data if isinstance(self._data, bytearray) else bytearray(self._data)
@@ -106,8 +95,7 @@ class SseLines:
         self._after_cr = self._after_cr or chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _check(self) -> None:
-        if self._size > self._most:
-            shown = bytes(self._data[:_SHOWN]) or b"".join(self._begun[:2])[:_SHOWN]
-            self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
-            raise TooLongLineError(shown, self._most)
+    def _too_long(self) -> TooLongLineError:
+        shown = bytes(self._data[:_SHOWN]) or b"".join(self._begun[:2])[:_SHOWN]
+        self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
+        return TooLongLineError(shown, self._most)

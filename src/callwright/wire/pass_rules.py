@@ -7,6 +7,7 @@ compile a pattern, and each version brings others. So the rule is a list of what
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -62,7 +63,7 @@ _SHOWN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,63}")
 _MAX_SHOWN: Final = 16
 
 
-class PassRules(Struct, frozen=True):
+class PassRules(Struct, frozen=True, dict=True):
     """What one model's server gets. `only_known`: of the fields of a chat request, those that are known, and `fields`;
     `*` among these is any. `media_urls`: the schemes of media, None for any place.
     """
@@ -82,7 +83,7 @@ class PassRules(Struct, frozen=True):
         passed = {name: value for name, value in fields.items() if name in KNOWN_FIELDS or name in self.fields}
         return passed, frozenset(fields.keys() - passed.keys())
 
-    @property
+    @cached_property
     def _limits(self) -> bool:
         return self.only_known and _ANY not in self.fields
 

@@ -1,7 +1,7 @@
 """The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,7 @@ from callwright.events import (
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
 from callwright.tolerant_json.wrappers import without
@@ -37,6 +37,7 @@ BODY_END = Markers(START, *STOPS)
 MAX_BODY = 4_194_304
 _JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS))
 _BRACE_OR_END = Markers("{", START, *STOPS)
+_MAKERS: Final[Mapping[str, type[ContentDelta] | type[ReasoningDelta]]] = {"analysis": ReasoningDelta}
 # Look-ahead for the first key of arguments, and for what stands before the arguments of one call of several.
 _MAX_FIRST_KEY = 200
 _MAX_USE = 400
@@ -88,7 +89,7 @@ class Bodies:
 
     def say(self, channel: str, text: str) -> None:
         """The first text of a message; a second message of its kind begins on a new line."""
-        make = _maker(channel)
+        make = _MAKERS.get(channel, ContentDelta)
         if text:
             self.emit(make("\n" + text if make in self._begun else text))
             self._begun.add(make)
@@ -127,26 +128,18 @@ class Bodies:
 
     def more_text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Go on with a text that `say` began."""
-        return emit_until(self.source, end, _maker(channel))
-
-    def blanks(self) -> Parse[str]:
-        """Take white space, up to something else or the end."""
-        pieces: list[str] = []
-        while True:
-            pieces.append(self.source.blanks())
-            if self.source.at < len(self.source.text) or self.source.ended:
-                return "".join(pieces)
-            yield
+        return emit_until(self.source, end, _MAKERS.get(channel, ContentDelta))
 
     # --- calls ---
 
     def call(self, name: str, *, certain: bool = True) -> Parse[str]:
         """Read the body of a call and answer the token that ended it. Not `certain`: nobody knows whose call it is."""
-        self.markup((yield from self.blanks()))
+        self.markup((yield from read_blanks(self.source)))
         several = self.next_call(name) is None
-        tool = self.tools.get(name)
-        if not several and self.peek() not in ("{", "[") and tool is not None and tool.custom is None:
-            yield from self._words_before(name)
+        if not several and self.peek() not in ("{", "["):
+            tool = self.tools.get(name)
+            if tool is not None and tool.custom is None:
+                yield from self._words_before(name)
         if several:
             token = yield from self.several()
         elif self.peek() in ("{", "["):
@@ -366,7 +359,3 @@ class Bodies:
         self.emit(CallStarted(self.calls, name))
         self.calls += 1
         return self.calls - 1
-
-
-def _maker(channel: str) -> type[ContentDelta] | type[ReasoningDelta]:
-    return ReasoningDelta if channel == "analysis" else ContentDelta

@@ -124,7 +124,7 @@ def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, Probl
         if exact in tools:
             return exact, None
     rest = tail.removeprefix("functions.")
-    with_blanks = [name for name in tools.names() if " " in name and rest.startswith(name)]
+    with_blanks = [name for name in tools.names if " " in name and rest.startswith(name)]
     if with_blanks:
         return max(with_blanks, key=len), "recipient_sanitized"
     if bare == PARALLEL or len(bare) > _MAX_NAME:
@@ -143,7 +143,7 @@ def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, Probl
 
 def _glued(text: str, tools: Toolset) -> str:
     """The longest offered name that `text` begins with, if what follows cannot belong to a name."""
-    names = (*tools.names(), PARALLEL)
+    names = (*tools.names, PARALLEL)
     fitting = [name for name in names if text.startswith(name) and _GLUED.match(text[len(name) :])]
     return max(fitting, key=len, default="")
 

@@ -18,7 +18,7 @@ from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
 from callwright.events import Markup, Problem, ProblemKind
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 
 __all__ = ["parse"]
 
@@ -88,7 +88,8 @@ class _Reader:
         while not (self.source.ended and self.source.done) and not self.bodies.calls:
             place = yield from self._one(place)
             self.opening = False
-        self._settle(followed=False)
+        if self.pending is not None:
+            self._settle(self.pending, followed=False)
         if self.bodies.calls:
             yield from self._after_call(place)
 
@@ -109,7 +110,10 @@ class _Reader:
             self.bodies.replay(lead, lambda: read_stripped(self.bodies))
             return "boundary"
         if token in (CHANNEL, CONSTRAIN, MESSAGE):
-            return (yield from self._headed(lead, token, place))
+            header, written, token = yield from self._header(lead, token, place)
+            if header is None:
+                return (yield from self._without_message_token(written, token, has_role=place != "assistant"))
+            return (yield from self._message(header, written))
         if token == START:
             if place == "start":
                 self.emit(Problem("malformed_header", f"{START} twice", text=lead))
@@ -124,8 +128,10 @@ class _Reader:
         yield from self._headless(lead, token, place)
         return "boundary"
 
-    def _headed(self, lead: str, token: str, place: Place) -> Parse[Place]:
-        """A message whose header goes on with `token`."""
+    def _header(self, lead: str, token: str, place: Place) -> Parse[tuple[Header | None, str, str]]:
+        """A header that goes on with `token`, as it was written; None for one without its `<|message|>`, and with it
+        the token that came instead.
+        """
         if place == "boundary" and not self.opening:
             self.emit(Problem("missing_start", f"a message began without {START}"))
         written = lead + token
@@ -135,18 +141,19 @@ class _Reader:
         if token != MESSAGE:
             rest, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
             written += rest + token
-        self._settle(followed=True)
-        has_role = place != "assistant"
+        if self.pending is not None:
+            self._settle(self.pending, followed=True)
         if token != MESSAGE:
-            return (yield from self._without_message_token(written.removesuffix(token), token, has_role=has_role))
-        header = read_header(written.removesuffix(MESSAGE), self.tools, has_role=has_role)
+            return None, written.removesuffix(token), token
+        header = read_header(written.removesuffix(MESSAGE), self.tools, has_role=place != "assistant")
         self.emit(Markup(written))
-        return (yield from self._message(header, written))
+        return header, written, token
 
     def _headless(self, lead: str, token: str, place: Place) -> Parse[None]:
         """The message ended, or the output did, before a header came."""
         if place == "start" or (place == "assistant" and lead.strip() and _HEADER_LIKE.match(lead)):
-            self._settle(followed=True)
+            if self.pending is not None:
+                self._settle(self.pending, followed=True)
             if not token:
                 self.emit(Problem("incomplete_header", "the output was cut in a header", text=lead))
             else:
@@ -158,7 +165,8 @@ class _Reader:
         elif (place == "assistant" or self.opening) and token:
             self.pending = _Pending(lead, "missing_header", if_followed="analysis", if_last="final")
         else:
-            self._settle(followed=True)
+            if self.pending is not None:
+                self._settle(self.pending, followed=True)
             self.emit(Problem("missing_header", "text without a header, read as the answer"))
             self.bodies.say("final", lead)
             if not token and not self.source.done:
@@ -175,11 +183,9 @@ class _Reader:
         else:
             self.emit(Problem("stray_text", "text between two messages", text=text))
 
-    def _settle(self, *, followed: bool) -> None:
+    def _settle(self, pending: _Pending, *, followed: bool) -> None:
         """Say what a pending text was, now that it is known."""
-        pending, self.pending = self.pending, None
-        if pending is None:
-            return
+        self.pending = None
         channel = pending.if_followed if followed else pending.if_last
         if channel is None:
             self.emit(Problem("malformed_header", "a message that was begun and dropped", text=pending.text))
@@ -190,7 +196,9 @@ class _Reader:
     def _message(self, header: Header, written: str) -> Parse[Place]:
         """Read the body behind a header."""
         self.bodies.spaced = self.bodies.spaced or header.spaced
-        header, blanks = yield from self._addressed(header)
+        blanks = ""
+        if header.hidden:
+            header, blanks = yield from self._addressed(header)
         for kind in header.problems:
             call = self.bodies.next_call(header.name) if header.name and not header.role else None
             self.emit(Problem(kind, f"header {written!r}", call=call))
@@ -202,18 +210,17 @@ class _Reader:
         if blanks:
             self.bodies.say(header.channel or "final", blanks)
             return self._close((yield from self.bodies.more_text(header.channel or "final")))
-        yield from self._skip_one_space()
-        if len(self.tools) and (yield from self._may_be_call()):
+        if self.bodies.spaced:
+            yield from self._skip_one_space()
+        if self.tools.ordered and (yield from self._may_be_call()):
             return (yield from self._guess(header))
         return self._close((yield from self.bodies.text(header.channel or "final")))
 
     def _addressed(self, header: Header) -> Parse[tuple[Header, str]]:
-        """The header, and the white space that was read behind it: a name in the wrong place makes a call only of
-        arguments.
+        """A header with a name in the wrong place, which makes a call only of arguments; and the white space that was
+        read behind it.
         """
-        if not header.hidden:
-            return header, ""
-        blanks = yield from self.bodies.blanks()
+        blanks = yield from read_blanks(self.source)
         if self.bodies.peek() not in ("{", "[", "<", ""):
             header = msgspec.structs.replace(header, name="", problems=("unknown_channel",))
         return header, blanks
@@ -226,8 +233,6 @@ class _Reader:
 
     def _skip_one_space(self) -> Parse[None]:
         """LLM-jp's detokeniser puts a space behind every control token."""
-        if not self.bodies.spaced:
-            return
         while self.source.more(1):
             yield
         if self.source.text.startswith(" ", self.source.at):
@@ -249,7 +254,7 @@ class _Reader:
 
     def _guess(self, header: Header) -> Parse[Place]:
         """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
-        blanks = yield from self.bodies.blanks()
+        blanks = yield from read_blanks(self.source)
         body, token = yield from self.bodies.held_object(_MAX_GUESSED)
         channel = header.channel or "final"
         value = json_value(body)
@@ -271,7 +276,7 @@ class _Reader:
 
     def _foreign(self, header: Header, blanks: str) -> Parse[Place]:
         """A message in another's name: a call if its role is a tool and it is closed as one, else imagined."""
-        blanks += yield from self.bodies.blanks()
+        blanks += yield from read_blanks(self.source)
         body, token = (
             (yield from self.bodies.held_object(MAX_BODY))
             if self.bodies.peek() == "{"
@@ -340,7 +345,7 @@ class _Reader:
             has_role = not bare or self._names_role(written)
             header = read_header(head.group() if head else written, self.tools, has_role=has_role)
             blanks = ""
-            if token == MESSAGE:
+            if token == MESSAGE and header.hidden:
                 header, blanks = yield from self._addressed(header)
             if header.name and not header.role and (token == MESSAGE or (head and not header.noise)):
                 if bare:
@@ -396,13 +401,14 @@ class _Reader:
             self.emit(Markup(written + token + blanks))
         for kind in header.problems:
             self.emit(Problem(kind, f"header {written!r}", call=self.bodies.next_call(header.name)))
-        yield from self._skip_one_space()
+        if self.bodies.spaced:
+            yield from self._skip_one_space()
         return _place((yield from self._call(header)))
 
     def _call(self, header: Header) -> Parse[str]:
         """Read the body of a call. Where words stand beside a name that is no tool's, nobody knows who was meant."""
-        known = header.name in self.tools or self.bodies.next_call(header.name) is None
-        return (yield from self.bodies.call(header.name, certain=known or not header.noise))
+        known = not header.noise or header.name in self.tools or self.bodies.next_call(header.name) is None
+        return self.bodies.call(header.name, certain=known)
 
 
 def _place(token: str) -> Place:

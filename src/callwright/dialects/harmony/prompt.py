@@ -111,7 +111,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         _history(out, turns, own, options)
     prefill = ""
     if options.add_generation_prompt:
-        out.control(START).text("assistant")
+        out.add((Control, START), (Text, "assistant"))
         prefill = _prefill(out, conversation)
     return Prompt(pieces=out.pieces(), controls=CONTROLS, prefill=prefill)
 
@@ -223,11 +223,8 @@ def _address(name: str, own: Collection[str]) -> tuple[str, str]:
 
 
 def _message(out: PromptBuilder, role: str, body: str, channel: str = "", end: str = END) -> None:
-    if channel:
-        out.add((Control, START), (Text, role), (Control, CHANNEL), (Text, channel))
-    else:
-        out.add((Control, START), (Text, role))
-    out.add((Control, MESSAGE), (Text, body), (Control, end))
+    of_channel = ((Control, CHANNEL), (Text, channel)) if channel else ()
+    out.add((Control, START), (Text, role), *of_channel, (Control, MESSAGE), (Text, body), (Control, end))
 
 
 def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], own: Collection[str], options: Options) -> None:

@@ -5,6 +5,7 @@ a call of an offered tool, by its exact name, with arguments that hold as they s
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -82,7 +83,8 @@ _HEADERS: Final = ("{}<|", "to={}<|", "to=functions.{}<|")
 FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
 
 
-def headers(names: Iterable[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=64)
+def headers(names: tuple[str, ...]) -> tuple[str, ...]:
     """How an answer may begin with the header of a call of one of these tools."""
     return tuple(header.format(name) for name in names for header in _HEADERS)
 

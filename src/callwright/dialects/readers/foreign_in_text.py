@@ -37,7 +37,7 @@ class ForeignInText:
         while source.more(_MAX_NAME_AHEAD):
             yield
         ahead = source.ahead(_MAX_NAME_AHEAD)
-        if not self.left or not any(name in ahead for name in tools.names()):
+        if not self.left or not any(name in ahead for name in tools.names):
             return False
         self.left -= 1
         held, _ = yield from read_until(source, _EVERYTHING, _MAX_HELD)
@@ -47,7 +47,7 @@ class ForeignInText:
             source.unread(held)
             return False
         runs = find_runs(written, [(0, len(written) - len(found.behind))], text.before, tools.is_text)
-        meant = verdict(runs, demanded=tools.choice != "auto", names=tools.names())
+        meant = verdict(runs, demanded=tools.choice != "auto", names=tools.names)
         if meant != "certain":
             text.show(opening + held)
             for problem in doubts(found.events, tools) if meant == "ambiguous" else ():

@@ -289,12 +289,12 @@ class MarkedJson:
         call.
         """
         self._doubt = ""
-        place = next(json_places(block, names=self._tools.names()), None)
+        place = next(json_places(block, names=self._tools.names), None)
         if place and place.doubt:
             self._doubt = place.doubt
             bare, words = without_words(block)
             if words:
-                place = next(json_places(bare, names=self._tools.names()), None)
+                place = next(json_places(bare, names=self._tools.names), None)
         if place is None or place.cut or place.place not in ("whole", "fence"):
             return None
         if block[place.end :].strip() and not self._doubt:

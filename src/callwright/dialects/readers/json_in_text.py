@@ -5,6 +5,7 @@ Where one may begin, the rest of the answer is held, and `callwright.free_text.r
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Protocol, assert_never
 
 import msgspec
@@ -85,6 +86,13 @@ class TextLoop(Protocol):
     def value(self, lead: str) -> Parse[None]: ...
 
 
+@lru_cache(maxsize=64)
+def _beginnings(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """With what an answer may begin that is held, and the first characters of that."""
+    beginnings = (*_ENCODED, *[f"{name}{{" for name in names], *others)
+    return beginnings, frozenset(word[0] for word in beginnings)
+
+
 class JsonInText:
     """Reads what may be a call in JSON, in the text that a `TextLoop` reads."""
 
@@ -96,8 +104,7 @@ class JsonInText:
         """With what the answer begins: with JSON inside a JSON string, a tool's name glued to its arguments (`f{"a":
         1}`), or one of `others`; `""` for neither.
         """
-        beginnings = (*_ENCODED, *[f"{name}{{" for name in self._text.tools.names()], *others)
-        firsts = {word[0] for word in beginnings}
+        beginnings, firsts = _beginnings(self._text.tools.names, tuple(others))
         while True:
             begin = self._text.source.ahead(_MAX_PEEK).lstrip()
             if begin.startswith(beginnings):

@@ -17,7 +17,7 @@ from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.marks import Marks
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["CallMarks", "MarkedReader"]
@@ -177,7 +177,7 @@ class MarkedReader(ProseReader):
         """Whether a token of a section stands behind a call; or opens it, before a call or at the end of the output."""
         if self._apart or tag not in self._form.layout.open + self._form.layout.begin:
             return self._apart
-        inner = yield from self.held_blanks()
+        inner = yield from read_blanks(self.source)
         follows = yield from self._next_of(*self._form.opens, *self._form.around)
         rest = self.source.text[self.source.at :]
         self.source.unread(inner)
@@ -187,7 +187,7 @@ class MarkedReader(ProseReader):
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
         starts_line = self.at_line_start(blanks)
-        inner = yield from self.held_blanks()
+        inner = yield from read_blanks(self.source)
         follows = yield from self._next_of(*self._form.opens, *self._form.closes)
         fence = yield from self._fence_begin()
         opening = blanks + tag + inner + fence
@@ -242,7 +242,7 @@ class MarkedReader(ProseReader):
     def _shown(self) -> Parse[None]:
         """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
-        blanks = yield from self.held_blanks()
+        blanks = yield from read_blanks(self.source)
         if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
             self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
         self.source.unread(blanks)

@@ -94,8 +94,8 @@ class ProseReader:
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        if len(self.tools) and not (self.before or self._shows):
-            others = headers(self.tools.names()) if self.foreign.left else ()
+        if self.tools.ordered and not (self.before or self._shows):
+            others = headers(self.tools.names) if self.foreign.left else ()
             begin = yield from self.in_json.begins_held(others)
             if begin in others:
                 yield from self.foreign.calls("", HEADED)
@@ -129,7 +129,7 @@ class ProseReader:
         elif marker in FOREIGN:
             if (yield from self.foreign.calls(blanks + marker, OPENINGS.get(marker, ()))):
                 return
-            behind = yield from self.held_blanks()
+            behind = yield from read_blanks(self.source)
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
                 yield from self.in_json.held(blanks + marker + behind)
             else:  # the marker is only mentioned
@@ -139,7 +139,7 @@ class ProseReader:
 
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
-        behind = yield from self.held_blanks()
+        behind = yield from read_blanks(self.source)
         mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
         self.emit(self.say(token + behind) if mentioned else Markup(token + behind))
 
@@ -178,7 +178,7 @@ class ProseReader:
 
     def _is_foreign(self, blanks: str, tag: str) -> Parse[bool]:
         """Whether an own tag goes on as another family's that looks the same; then its calls are read."""
-        inner = yield from self.held_blanks()
+        inner = yield from read_blanks(self.source)
         own = yield from self._may_begin_call(tag)
         self.source.unread(inner)
         return not own and (yield from self.foreign.calls(blanks + tag, OPENINGS[tag]))
@@ -192,7 +192,7 @@ class ProseReader:
             or self.tools.choice != "auto"
             or (own and self._control)
             or not self.before.strip()
-            or is_announcement(self.before + blanks, self.tools.names())
+            or is_announcement(self.before + blanks, self.tools.names)
         )
 
     def _doubtful(self, opening: str, *, own: bool) -> Parse[None]:
@@ -267,7 +267,7 @@ class ProseReader:
         self._apart, self._apart_by = True, ""
 
     def skip_blanks(self) -> Parse[None]:
-        self.markup((yield from self.held_blanks()))
+        self.markup((yield from read_blanks(self.source)))
 
     def held_blanks(self) -> Parse[str]:
         """Read white space, up to something else or the end."""
@@ -344,7 +344,7 @@ class ProseReader:
         self.leave_gap(blanks)
         self.markup(blanks)
         self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=token))
-        behind = yield from self.held_blanks()
+        behind = yield from read_blanks(self.source)
         self.leave_gap(behind)
         self.markup(behind)
 
@@ -391,7 +391,7 @@ class ProseReader:
         self._make, self._code, self.before = ContentDelta, code, before
         self._apart = apart or self._apart
         self._apart_by = "" if self._apart else gap
-        behind = yield from self.held_blanks()
+        behind = yield from read_blanks(self.source)
         self.leave_gap(behind)
         self.markup(behind)
 
@@ -407,7 +407,7 @@ class ProseReader:
                 self.emit(self.say(opening + self.source.take(self.source.at + 1)))
                 return False
         elif marker in self.tags:
-            opening += yield from self.held_blanks()
+            opening += yield from read_blanks(self.source)
             if not (yield from self._may_begin_call(marker)):
                 self.emit(self.say(opening))
                 return False

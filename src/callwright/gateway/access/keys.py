@@ -71,7 +71,7 @@ class _Bucket:
 
 
 class ApiKey:
-    """A client with its key; requests run on its behalf."""
+    """A client with its key; requests run on its behalf. `is_limited`: it has rate limits."""
 
     def __init__(
         self,
@@ -94,11 +94,7 @@ class ApiKey:
             for number, (kind, most) in enumerate(limits)
             if most is not None
         }
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether the key has rate limits."""
-        return bool(self._buckets)
+        self.is_limited = bool(self._buckets)
 
     def may_use(self, model: str) -> bool:
         """Whether the key may use a model of this name."""

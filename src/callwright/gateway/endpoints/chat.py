@@ -12,7 +12,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.aio import AsyncStream
 from callwright.bounds import Bounds
 from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
@@ -121,7 +120,7 @@ def _passed(chat: ChatRequest, passes: PassRules) -> ChatRequest:
 
 
 async def _stream(
-    chunks: ChatChunks, events: AsyncStream[Sequence[Event | Usage]]
+    chunks: ChatChunks, events: PeekedStream[Sequence[Event | Usage]]
 ) -> AsyncGenerator[list[bytes], None]:
     """The chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
 
@@ -132,7 +131,8 @@ async def _stream(
     failure = b""
     try:
         async with aclosing(events):
-            async for batch in events:
+            batch = await events.first()
+            while batch is not None:
                 written: list[bytes] = []
                 for event in batch:
                     if isinstance(event, Usage):
@@ -143,6 +143,7 @@ async def _stream(
                     elif not isinstance(event, Markup):
                         written.append(chunks.event(event))
                 yield written
+                batch = await anext(events.rest, None)
     except (RequestError, UpstreamError) as error:
         log.debug("stream failed: %.500r", str(error))
         failure = data(encode(error_body(error)))

@@ -263,8 +263,10 @@ class Metrics:
             self._of[self._ambiguous, model, seen.ambiguous].inc()
         for number, asked in enumerate(seen.asked):
             self._count_asked(model, asked, is_first=number == 0)
-        for failure in _failures(seen):
-            self._of[self._upstream_errors, model, failure.fault].inc()
+        # Also failures that an earlier answer made up for.
+        for failure in (*[asked.failure for asked in seen.asked], seen.error if _is_unmet(seen.error) else None):
+            if isinstance(failure, UpstreamError):
+                self._of[self._upstream_errors, model, failure.fault].inc()
         self._count_calls(model, seen)
 
     def _count_pace(self, model: str, seen: Observation) -> None:
@@ -322,12 +324,6 @@ def _reason(seen: Observation) -> str:
     if seen.error is None:
         return "stop"
     return "failed" if isinstance(seen.error, Exception) else "left"
-
-
-def _failures(seen: Observation) -> list[UpstreamError]:
-    """The upstream's failures in a turn, also those that an earlier answer made up for."""
-    failures = [asked.failure for asked in seen.asked if isinstance(asked.failure, UpstreamError)]
-    return failures + [error for error in (seen.error,) if isinstance(error, UpstreamError) and _is_unmet(error)]
 
 
 def _is_unmet(error: BaseException | None) -> bool:

@@ -191,6 +191,7 @@ class ChatChunks:
         )
         self._reasoning_choice = _REASONING.get(reasoning)
         self._call_choices: dict[int, bytes] = {}  # how each call goes on, by its index
+        self._arguments: dict[int, list[bytes]] = {}  # the same, around the places of the text
         self._lay_out()
         self._call_id = call_id
         self._legacy = legacy
@@ -201,7 +202,8 @@ class ChatChunks:
         self._head, self._tail = data(encode(self._empty)).split(_SPLIT)
         self._content = self._around(_CONTENT)
         self._reasoning = self._around(self._reasoning_choice) if self._reasoning_choice else None
-        self._arguments = {index: self._around(choice) for index, choice in self._call_choices.items()}
+        for index, choice in self._call_choices.items():
+            self._arguments[index] = self._around(choice)
 
     def heartbeat(self) -> bytes:
         """A chunk without news; before any other it says who speaks."""
@@ -279,4 +281,4 @@ class ChatChunks:
 
     def _around(self, choice: bytes) -> list[bytes]:
         """What stands around the places of the text in a chunk."""
-        return self._chunk(choice).split(_SPLIT)
+        return (self._head + choice + self._tail).split(_SPLIT)

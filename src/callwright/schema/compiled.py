@@ -1,0 +1,112 @@
+"""A tool's schema with what every call of the tool asks of it, made once: the same tool comes with each request.
+
+Knows no call: what a model wrote is read in `callwright.calls`.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from msgspec import Struct
+
+from callwright.bounds import Bounds
+from callwright.conversation import FunctionTool
+from callwright.schema.keywords import properties, required
+from callwright.schema.resolve import Schema, branches, merged, root_properties, wanted
+from callwright.schema.validate import Validator, validator_of
+
+__all__ = ["CompiledSchema", "Members", "Place", "compiled_schema", "members_of", "place_of"]
+
+_EMPTY: Final[Schema] = {}
+# Of a tool with more parameters the places are found out as calls need them.
+_MAX_KEPT: Final = 256
+
+
+class Place(Struct, frozen=True):
+    """What may stand at one place: the branches of its schema, and those of them that an object or an array may be."""
+
+    choices: list[Schema]
+    objects: list[Schema]
+    arrays: list[Schema]
+    takes_any_text: bool  # one of the branches does
+    takes_only_text: bool  # all of them do
+
+
+class Members(Struct, frozen=True):
+    """What an object may hold that may be any of some branches: their schema as one, its members, those that must be
+    there.
+    """
+
+    schema: Schema
+    declared: Mapping[str, Any]
+    needed: frozenset[str]
+
+
+def place_of(schema: object, root: Schema) -> Place:
+    """What may stand where `schema` is said, a part of `root`."""
+    choices = branches(schema, root)
+    kinds = [wanted(choice) for choice in choices]
+    texts = [
+        kind in ("", "string") and "enum" not in choice and "const" not in choice
+        for choice, kind in zip(choices, kinds, strict=True)
+    ]
+    return Place(
+        choices,
+        [choice for choice, kind in zip(choices, kinds, strict=True) if kind in ("", "object")],
+        [choice for choice, kind in zip(choices, kinds, strict=True) if kind in ("", "array")],
+        any(texts),
+        all(texts),
+    )
+
+
+def members_of(choices: Sequence[Schema]) -> Members:
+    """What an object may hold that may be any of these."""
+    schema = merged(choices)
+    return Members(schema, properties(schema), frozenset(required(schema)))
+
+
+class CompiledSchema:
+    """The schema of a tool's arguments; an empty one where it has none. `bounds`: how large it may be."""
+
+    def __init__(self, schema: Schema | None, bounds: Bounds) -> None:
+        self.schema = schema or _EMPTY
+        self.bounds = bounds
+
+    @cached_property
+    def validator(self) -> Validator | None:
+        """None where anything fits."""
+        return validator_of(self.schema, self.bounds) if self.schema else None
+
+    @cached_property
+    def properties(self) -> Mapping[str, Any]:
+        """The members that it declares, in whatever branch."""
+        return root_properties(self.schema)
+
+    @cached_property
+    def objects(self) -> list[Schema]:
+        """The objects that the arguments may be."""
+        return place_of(self.schema, self.schema).objects or [_EMPTY]
+
+    @cached_property
+    def members(self) -> Members:
+        """What these may hold."""
+        return members_of(self.objects)
+
+    @cached_property
+    def places(self) -> Mapping[int, Place]:
+        """What may stand at each member, by the `id()` of its schema, which lives as long as this."""
+        declared = self.members.declared.values()
+        return {id(part): place_of(part, self.schema) for part in declared} if len(declared) <= _MAX_KEPT else {}
+
+
+def compiled_schema(tool: FunctionTool | None, bounds: Bounds) -> CompiledSchema:
+    """The schema of a tool, kept with it; an empty one for none."""
+    if tool is None:
+        return _NOTHING
+    found: CompiledSchema | None = tool.kept.get("schema")
+    if found is None or (found.bounds is not bounds and found.bounds != bounds):
+        found = tool.kept["schema"] = CompiledSchema(tool.parameters, bounds)
+    return found
+
+
+_NOTHING: Final = CompiledSchema(None, Bounds())
