@@ -94,7 +94,7 @@ class TextBlock(Struct, tag_field="type", tag="text"):
     """Text for the user."""
 
     text: str = ""
-    citations: None = None
+    citations: tuple[()] = ()  # no null: the AI SDK refuses it
 
 
 class ThinkingBlock(Struct, tag_field="type", tag="thinking"):
