@@ -15,7 +15,7 @@ import pytest
 
 from callwright.gateway.config.config import ModelConfig
 from tests import conftest
-from tests.clients.claude_code import ClaudeCode, Ran, installed
+from tests.clients.claude_code import ClaudeCode, Ran, installed, settings
 from tests.conftest import Served
 from tests.support.servers import Answer, ModelServer, whole
 from tests.support.turns import repeated, shown, wrote
@@ -341,15 +341,43 @@ def test_so_it_is_where_the_server_says_so_late(claude: ClaudeCode, model: Model
     assert len(model.asked) == 5
 
 
+def counted(answer: Answer, tokens: int) -> Answer:
+    """An answer to a prompt of so many tokens."""
+    few, many = b'"prompt_tokens": 11', f'"prompt_tokens": {tokens}'.encode()
+    steps = tuple(step.replace(few, many) for step in answer.steps if isinstance(step, bytes))
+    assert many in b"".join(steps)
+    return Answer(steps)
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        (("--context-window", "8192", "--simple"), 5_120),
+        (("--context-window", "16384", "--simple"), 10_240),
+        (("--context-window", "32768"), 20_480),
+        (("--context-window", "65536"), 40_960),
+        (("--context-window", "131072"), 98_072),
+    ],
+)
+def test_it_sums_up_where_its_page_says(
+    claude: ClaudeCode, model: ModelServer, options: tuple[str, ...], tokens: int
+) -> None:
+    told = settings("--url", claude.url, "--model", "native", *options)
+    for share, sums in ((0.95, False), (1.05, True)):
+        # Behind the first call it is not so careful yet.
+        works = counted(wrote("native", "", [("Bash", {"command": "true"})]), round(tokens * share))
+        model.plays(works, works, *[wrote("native", SUMMARY)] * 2)
+        assert claude.run("Say hi.", **told).exit_code == 0
+        assert len(model.asked) == (4 if sums else 3)
+        assert ("TEXT ONLY" in read(model)[2]) == sums
+
+
 @ways
 def test_a_conversation_is_summed_up_when_the_window_is_nearly_full(
     claude: ClaudeCode, model: ModelServer, way: str
 ) -> None:
-    answer = wrote(way, "", [("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})])
-    few, many = b'"prompt_tokens": 11', b'"prompt_tokens": 95000'
-    steps = tuple(step.replace(few, many) for step in answer.steps if isinstance(step, bytes))
-    assert many in b"".join(steps)
-    model.plays(Answer(steps), wrote(way, SUMMARY), wrote(way, "Done."))
+    call = ("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})
+    model.plays(counted(wrote(way, "", [call]), 95_000), wrote(way, SUMMARY), wrote(way, "Done."))
     succeeded(claude.run("Say hi.", model=way, CLAUDE_CODE_MAX_CONTEXT_TOKENS="100000"), "Done.")
     _, summing, last = read(model)
     assert "wave-42" in summing
