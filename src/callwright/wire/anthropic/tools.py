@@ -21,13 +21,16 @@ from callwright.schema.strict import MAX_LEVELS, levels, schema_problems
 from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
-__all__ = ["add_tools", "find_tool", "read_choice", "read_servers"]
+__all__ = ["NO_WEB_SEARCH", "add_tools", "find_tool", "read_choice", "read_servers"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
 _PASSING: Final = "cache_control"
 _SHOWN: Final = 100
 _TOOLSET: Final = "mcp_toolset"
+# Claude Code asks for a search in a request of its own, and shows what is answered in text.
+_WEB_SEARCH: Final = "web_search_"
+NO_WEB_SEARCH: Final = "The web cannot be searched here. Say so, and answer from what you know."
 _CHOICES: Final = ("auto", "any", "tool", "none")
 
 
@@ -64,12 +67,14 @@ class _Toolset(msgspec.Struct):
     configs: dict[str, _Loading] | None = None
 
 
-def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> None:
-    """Take the tools of a request into a catalogue. Raises `RequestError` that names the field.
+def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> set[str]:
+    """Take the tools of a request into a catalogue; answers the types of those that are left out. Raises `RequestError`
+    that names the field.
 
     `eager`: the input of every tool streams as it is written; otherwise that of a tool that does not ask for it is held
     until it is known to fit.
     """
+    left_out: set[str] = set()
     for number, tool in enumerate(given or ()):
         path = f"tools[{number}]"
         kind = tool.get("type")
@@ -77,11 +82,14 @@ def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *
             raise wrong_type(f"{path}.type", "str", kind)
         if kind == _TOOLSET:
             continue  # told by `read_servers`
-        if kind is not None and kind.startswith(SEARCH_KINDS):
+        if kind is not None and kind.startswith(_WEB_SEARCH):
+            left_out.add(kind)
+        elif kind is not None and kind.startswith(SEARCH_KINDS):
             catalog.offer_search(path)
         else:
             read, defers = find_tool(tool, path, eager=eager)
             catalog.offer_tool(read, tool, path, is_deferred=defers)
+    return left_out
 
 
 def find_tool(given: Mapping[str, Any], path: str, *, eager: bool = False) -> tuple[FunctionTool, bool]:
