@@ -167,6 +167,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"tools": [{"name": "bad name", "input_schema": {"type": "object"}}]}, "tools[0].name"),
     ({"tools": [{"name": "a"}]}, "tools[0].input_schema"),
+    ({"tools": [{"type": "bash_20250124", "name": ["bash"]}]}, "tools[0].name"),
     ({"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}, "code_execution_20250825"),
     ({"tools": [{"type": "computer_20250124", "name": "computer"}]}, "computer_20250124"),
     ({"tools": [TOOLS[0], TOOLS[0]]}, "get_weather"),

@@ -112,7 +112,10 @@ def _read_kept(text: bytes, eager: bool) -> tuple[FunctionTool, bool]:
 def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionTool, bool]:
     kind = given.get("type")
     if kind not in (None, "custom"):
-        known = typed_tool(kind, given.get("name"))
+        name = given.get("name")
+        if name is not None:
+            _check_name(name, f"{path}.name")
+        known = typed_tool(kind, name)
         if known is None:
             raise RequestError(
                 f"Unsupported tool type '{kind}' at '{path}': this gateway has no such tool. Send tools with an "
@@ -126,13 +129,7 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         tool = msgspec.convert(given, _Tool)
     except msgspec.ValidationError as error:
         raise type_error(error, path) from error
-    if not _NAME.fullmatch(tool.name):
-        raise RequestError(
-            f"Invalid '{path}.name': expected a string that matches the pattern '^{_NAME.pattern}$', got "
-            f"'{tool.name[:_SHOWN]}'.",
-            param=f"{path}.name",
-            code="invalid_value",
-        )
+    _check_name(tool.name, f"{path}.name")
     if tool.input_schema is None:
         raise missing(f"{path}.input_schema")
     _check_schema(tool, f"{path}.input_schema")
@@ -145,6 +142,18 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         retry_invalid=not is_live,
     )
     return read, bool(tool.defer_loading)
+
+
+def _check_name(name: object, param: str) -> None:
+    if not isinstance(name, str):
+        raise wrong_type(param, "str", name)
+    if not _NAME.fullmatch(name):
+        raise RequestError(
+            f"Invalid '{param}': expected a string that matches the pattern '^{_NAME.pattern}$', got "
+            f"'{name[:_SHOWN]}'.",
+            param=param,
+            code="invalid_value",
+        )
 
 
 def _check_schema(tool: _Tool, param: str) -> None:
