@@ -4,11 +4,13 @@
 """
 
 import json
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from callwright.gateway.config.config import ModelConfig
@@ -199,6 +201,8 @@ def test_an_answer_that_breaks_off_is_asked_for_again_whole(claude: ClaudeCode, 
     succeeded(claude.run("Do it.", model=way), text)
     first, again = read(model)
     assert again == first
+    if way == "native":
+        assert [asked.body.get("stream", False) for asked in model.asked] == [True, False]
 
 
 @ways
@@ -317,6 +321,24 @@ def test_a_conversation_that_is_too_long_is_summed_up(claude: ClaudeCode, model:
     assert "SUMMARY-7" in last
     assert "wave-42" not in last
     assert len(model.asked) == 4
+
+
+def test_so_it_is_where_the_server_says_so_late(claude: ClaudeCode, model: ModelServer) -> None:
+    gate = model.gate()
+    refused = whole({"error": TOO_LONG}, 400)
+    model.plays(
+        wrote("native", "", [("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})]),
+        msgspec.structs.replace(refused, steps=(gate, *refused.steps)),  # to an answer that has begun
+        refused,  # to the whole one that it then asks for
+        wrote("native", SUMMARY),
+        wrote("native", "Done."),
+    )
+    timer = threading.Timer(1.5, gate.open)  # several heartbeats
+    timer.start()
+    ran = claude.run("Say hi.")
+    timer.join()
+    succeeded(ran, "Done.")
+    assert len(model.asked) == 5
 
 
 @ways
