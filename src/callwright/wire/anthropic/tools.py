@@ -21,13 +21,16 @@ from callwright.schema.strict import MAX_LEVELS, levels, schema_problems
 from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
-__all__ = ["add_tools", "find_tool", "read_choice", "read_servers"]
+__all__ = ["NO_WEB_SEARCH", "add_tools", "find_tool", "read_choice", "read_servers"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
 _PASSING: Final = "cache_control"
 _SHOWN: Final = 100
 _TOOLSET: Final = "mcp_toolset"
+# Claude Code asks for a search in a request of its own, and shows what is answered in text.
+_WEB_SEARCH: Final = "web_search_"
+NO_WEB_SEARCH: Final = "The web cannot be searched here. Say so, and answer from what you know."
 _CHOICES: Final = ("auto", "any", "tool", "none")
 
 
@@ -64,12 +67,14 @@ class _Toolset(msgspec.Struct):
     configs: dict[str, _Loading] | None = None
 
 
-def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> None:
-    """Take the tools of a request into a catalogue. Raises `RequestError` that names the field.
+def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> set[str]:
+    """Take the tools of a request into a catalogue; answers the types of those that are left out. Raises `RequestError`
+    that names the field.
 
     `eager`: the input of every tool streams as it is written; otherwise that of a tool that does not ask for it is held
     until it is known to fit.
     """
+    left_out: set[str] = set()
     for number, tool in enumerate(given or ()):
         path = f"tools[{number}]"
         kind = tool.get("type")
@@ -77,11 +82,14 @@ def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *
             raise wrong_type(f"{path}.type", "str", kind)
         if kind == _TOOLSET:
             continue  # told by `read_servers`
-        if kind is not None and kind.startswith(SEARCH_KINDS):
+        if kind is not None and kind.startswith(_WEB_SEARCH):
+            left_out.add(kind)
+        elif kind is not None and kind.startswith(SEARCH_KINDS):
             catalog.offer_search(path)
         else:
             read, defers = find_tool(tool, path, eager=eager)
             catalog.offer_tool(read, tool, path, is_deferred=defers)
+    return left_out
 
 
 def find_tool(given: Mapping[str, Any], path: str, *, eager: bool = False) -> tuple[FunctionTool, bool]:
@@ -104,7 +112,10 @@ def _read_kept(text: bytes, eager: bool) -> tuple[FunctionTool, bool]:
 def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionTool, bool]:
     kind = given.get("type")
     if kind not in (None, "custom"):
-        known = typed_tool(kind, given.get("name"))
+        name = given.get("name")
+        if name is not None:
+            _check_name(name, f"{path}.name")
+        known = typed_tool(kind, name)
         if known is None:
             raise RequestError(
                 f"Unsupported tool type '{kind}' at '{path}': this gateway has no such tool. Send tools with an "
@@ -118,13 +129,7 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         tool = msgspec.convert(given, _Tool)
     except msgspec.ValidationError as error:
         raise type_error(error, path) from error
-    if not _NAME.fullmatch(tool.name):
-        raise RequestError(
-            f"Invalid '{path}.name': expected a string that matches the pattern '^{_NAME.pattern}$', got "
-            f"'{tool.name[:_SHOWN]}'.",
-            param=f"{path}.name",
-            code="invalid_value",
-        )
+    _check_name(tool.name, f"{path}.name")
     if tool.input_schema is None:
         raise missing(f"{path}.input_schema")
     _check_schema(tool, f"{path}.input_schema")
@@ -137,6 +142,18 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         retry_invalid=not is_live,
     )
     return read, bool(tool.defer_loading)
+
+
+def _check_name(name: object, param: str) -> None:
+    if not isinstance(name, str):
+        raise wrong_type(param, "str", name)
+    if not _NAME.fullmatch(name):
+        raise RequestError(
+            f"Invalid '{param}': expected a string that matches the pattern '^{_NAME.pattern}$', got "
+            f"'{name[:_SHOWN]}'.",
+            param=param,
+            code="invalid_value",
+        )
 
 
 def _check_schema(tool: _Tool, param: str) -> None:
