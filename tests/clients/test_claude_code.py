@@ -229,16 +229,20 @@ def test_a_request_that_the_server_refuses_is_named(claude: ClaudeCode, model: M
     assert "API Error: 400 no such engine" in ran.result["result"]
 
 
-def test_a_search_of_the_web_that_nobody_makes_is_told_to_the_model(claude: ClaudeCode, model: ModelServer) -> None:
+def test_a_search_of_the_web_that_nobody_makes_is_answered_in_words(claude: ClaudeCode, model: ModelServer) -> None:
     model.plays(
         wrote("native", "", [("ToolSearch", {"query": "select:WebSearch", "max_results": 5})]),
         wrote("native", "", [("WebSearch", {"query": "tulips"})]),
+        wrote("native", "There is no search here."),
         wrote("native", "Nobody searches."),
     )
     ran = claude.run("Search.")
     succeeded(ran, "Nobody searches.")
-    assert "web_search_20250305" in ran.results[-1]
-    assert "web_search_20250305" in read(model)[-1]
+    assert "There is no search here." in ran.results[-1]
+    _, _, searching, last = read(model)
+    assert "tulips" in searching
+    assert "cannot be searched" in searching
+    assert "There is no search here." in last
 
 
 def test_an_unknown_model_is_named(claude: ClaudeCode) -> None:
