@@ -31,7 +31,9 @@ class McpApproval(Struct, frozen=True):
 
 
 class AskedServer(Struct, frozen=True):
-    """A server as a request names it. `param` is the path at which it stood."""
+    """A server as a request names it. `param` is the path at which it stood, `label_field` and `url_field` are what its
+    API calls the two, for errors.
+    """
 
     server_label: str
     server_url: str | None = None
@@ -45,6 +47,8 @@ class AskedServer(Struct, frozen=True):
     defer_loading: bool | None = None
     param: str = ""
     denied_tools: tuple[str, ...] = ()
+    label_field: str = "server_label"
+    url_field: str = "server_url"
 
     def allows(self, tool: "McpTool") -> bool:
         """Whether the request lets the model see a tool."""

@@ -105,7 +105,9 @@ class ToolCatalog:
         return flat
 
     def offer_search(self, at: str) -> None:
-        """Take a search that the server runs: it finds what is deferred."""
+        """Take a search that the server runs: it finds what is deferred. Another one is the same."""
+        if self.search == "server":
+            return
         self.search = "server"
         self._show("tool_search", SEARCH_TOOL, at, set())
 

@@ -49,6 +49,10 @@ class ToolNames:
         """Whether the request offers this tool."""
         return (namespace or None, name) in self._flat
 
+    def knows(self, flat: str) -> bool:
+        """Whether this is the flat name of a tool of the request."""
+        return flat in self._clients
+
     def flat(self, name: str, namespace: str | None = None) -> str:
         """The flat name of a tool, also of one that the request does not offer any more.
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from callwright.aio import AsyncStream
 from callwright.bounds import Bounds
 from callwright.collector import settled
+from callwright.conversation import Message, TextPart
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.config.config import ServerConfig
@@ -34,15 +35,14 @@ from callwright.gateway.request_context import current, note_dropped
 from callwright.gateway.server_tools.mcp_calls import McpCalls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
+from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.turn.model import Model
-from callwright.turn.run import run_turn
 from callwright.wire.anthropic.context_edits import estimated_tokens
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
 from callwright.wire.anthropic.response import MessageWriter
 from callwright.wire.anthropic.tools import read_servers
 from callwright.wire.anthropic.types import MessagesRequest, TokenCount
 from callwright.wire.body import decoded
-from callwright.wire.context_window import read_overflow
 from callwright.wire.server_events import TurnEvent, TurnEvents
 from callwright.wire.sse import comment
 
@@ -67,7 +67,8 @@ class _Prepared(msgspec.Struct):
     def input_tokens(self) -> int:
         """About how many tokens the prompt has."""
         conversation = self.parsed.asked.conversation
-        return estimated_tokens(conversation.items, conversation.tools)
+        begun = (Message("assistant", (TextPart(conversation.prefill),)),) if conversation.prefill else ()
+        return estimated_tokens((*conversation.items, *begun), conversation.tools)
 
 
 class MessagesEndpoint:
@@ -87,12 +88,12 @@ class MessagesEndpoint:
         parsed = prepared.parsed
         # a stop sequence ends the turn before the model does, so there must be something to break off
         streams = parsed.stream or bool(parsed.stop_sequences)
-        events = _clamped(prepared, streamed=streams)
-        writer = _writer(prepared)
+        events = _events(prepared, streamed=streams)
         if not parsed.stream:
-            return await cancel_on_disconnect(request.receive, _whole(writer, events))
+            return await cancel_on_disconnect(request.receive, _whole(prepared, events))
         peeked = PeekedStream(events)
         await peeked.begin(request.receive, self._server.heartbeat_s)
+        writer = _writer(prepared)
         return EventStream(_stream(writer, peeked), writer.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 
     async def count_tokens(self, request: Request) -> Response:
@@ -111,7 +112,7 @@ class MessagesEndpoint:
         opened = await self._servers.opened(read_servers(message.mcp_servers, message.tools))
         known = {name: one.server for name, one in opened.items()}
         betas = request.headers.get(_BETAS, "")
-        parsed = await off_loop(lambda: read_request(message, given, known, betas), slow=slow)
+        parsed = await off_loop(lambda: read_request(message, given, known, betas, counts=counts), slow=slow)
         return _Prepared(message, _passed(parsed, model, request.headers.get(_SESSION)), model, opened)
 
 
@@ -145,39 +146,8 @@ def _writer(prepared: _Prepared) -> MessageWriter:
     )
 
 
-async def _clamped(prepared: _Prepared, *, streamed: bool) -> TurnEvents:
-    """The events of the turn. Where the prompt fits and the answer may not be as long as the request allows, it may be
-    as long as the window: clients ask for more than any local model has.
-    """
-    try:
-        async with aclosing(_events(prepared, prepared.parsed, streamed=streamed)) as events:
-            async for batch in events:
-                yield batch
-        return
-    except RequestError as error:
-        clamped = _with_room(prepared.parsed, error)
-        if clamped is None:
-            raise
-    async with aclosing(_events(prepared, clamped, streamed=streamed)) as events:
-        async for batch in events:
-            yield batch
-
-
-def _with_room(parsed: ParsedMessages, error: RequestError) -> ParsedMessages | None:
-    """The request with an answer as long as the window allows; None if that is not what was wrong."""
-    if error.code != "context_length_exceeded":
-        return None
-    found = read_overflow(error.message)
-    room = found.room() if found is not None else None
-    asked = parsed.asked
-    if room is None or room >= asked.fields.get("max_tokens", 0):
-        return None
-    fields = {**asked.fields, "max_tokens": room}
-    return msgspec.structs.replace(parsed, asked=msgspec.structs.replace(asked, fields=fields))
-
-
-def _events(prepared: _Prepared, parsed: ParsedMessages, *, streamed: bool) -> TurnEvents:
-    asked, today = parsed.asked, date.today().isoformat()
+def _events(prepared: _Prepared, *, streamed: bool) -> TurnEvents:
+    asked, today = prepared.parsed.asked, date.today().isoformat()
     if prepared.servers or asked.offer.search == "server":
         mcp = McpCalls(asked, prepared.servers, None)
         return run_server_tools(
@@ -188,11 +158,24 @@ def _events(prepared: _Prepared, parsed: ParsedMessages, *, streamed: bool) -> T
             today=today,
             streamed=streamed,
             truncates=False,
+            clamps=True,
         )
-    return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed)
+    return with_truncation(
+        prepared.model,
+        asked.conversation,
+        asked.fields,
+        today=today,
+        streamed=streamed,
+        truncates=False,
+        clamps=True,
+    )
 
 
-async def _whole(writer: MessageWriter, events: TurnEvents) -> Response:
+async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
+    """The answer when the turn is over, or when a stop sequence has come: what the model says behind it is not waited
+    for.
+    """
+    probe = _writer(prepared) if prepared.parsed.stop_sequences else None
     kept: list[TurnEvent] = []
     usage: Usage | None = None
     problems: list[Problem] = []
@@ -201,8 +184,15 @@ async def _whole(writer: MessageWriter, events: TurnEvents) -> Response:
             for event in batch:
                 if isinstance(event, Usage):
                     usage = event
-                else:
-                    kept.append(event)
+                    continue
+                kept.append(event)
+                if probe is not None:
+                    probe.event(event)
+                    if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+                        probe = _writer(prepared)  # what came before it is not searched
+            if probe is not None and probe.hit is not None:
+                break
+    writer = _writer(prepared)
     for event in settled(kept):
         if isinstance(event, Problem):
             problems.append(event)

@@ -136,12 +136,12 @@ class McpServers:
         if asked.server_url is None:
             if asked.server_label in self._targets:
                 return self._targets[asked.server_label]
-            field, said, near = "server_label", asked.server_label, did_you_mean(asked.server_label, self._targets)
+            field, said, near = asked.label_field, asked.server_label, did_you_mean(asked.server_label, self._targets)
         else:
             for config, target in self._targets.values():
                 if isinstance(target, Url) and target.url.rstrip("/") == asked.server_url.rstrip("/"):
                     return config, target
-            field, said = "server_url", without_credentials(asked.server_url)
+            field, said = asked.url_field, without_credentials(asked.server_url)
             near = ""  # addresses in the configuration are not revealed
         known = f"They are: {', '.join(self._targets)}." if self._targets else "There are none."
         raise RequestError(

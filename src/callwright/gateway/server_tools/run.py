@@ -49,8 +49,10 @@ async def run_server_tools(
     today: str,
     streamed: bool,
     truncates: bool,
+    clamps: bool = False,
 ) -> TurnEvents:
-    """The events of a turn. `new_id` makes the ids of the calls that are run here.
+    """The events of a turn. `new_id` makes the ids of the calls that are run here. `truncates` and `clamps` are told to
+    `with_truncation` each time that the model is asked.
 
     If the model calls a tool of the client, or a call needs approval, its other calls are run all the same, and the
     turn ends.
@@ -73,7 +75,9 @@ async def run_server_tools(
         turn = _ModelRound(asked, mcp, new_id)
         ended = Finished("stop")
         shown = _barred(conversation, asked, mcp) if is_last else conversation
-        events = with_truncation(model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates)
+        events = with_truncation(
+            model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates, clamps=clamps
+        )
         async with aclosing(events):
             async for batch in events:
                 now: list[_Now] = []

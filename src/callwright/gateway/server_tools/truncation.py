@@ -1,6 +1,6 @@
-"""`truncation: auto`: a conversation that exceeds the context window is cut at its start.
+"""What exceeds the context window: a conversation is cut at its start (`truncation: auto`), or the answer at its end.
 
-Knows no token counts: it cuts until the server accepts.
+Knows no token counts: it cuts until the server accepts, and goes by what the server says of the room that is left.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from callwright.conversation import Call, CallOutput, Conversation, Item, Messag
 from callwright.errors import RequestError
 from callwright.turn.model import Model
 from callwright.turn.run import Events, run_turn
+from callwright.wire.context_window import read_overflow
 
 __all__ = ["with_truncation", "without_oldest"]
 
@@ -27,8 +28,13 @@ async def with_truncation(
     today: str,
     streamed: bool,
     truncates: bool,
+    clamps: bool = False,
 ) -> Events:
-    """The events of a turn. While the server says that the conversation is too long, its oldest part is left out."""
+    """The events of a turn. While the server says that the conversation is too long, its oldest part is left out.
+
+    `clamps`: where the prompt fits and the answer may not be as long as the request allows, it may be as long as the
+    window: clients ask for more than any local model has.
+    """
     for cuts in range(_MAX_CUTS + 1):
         begun = False
         try:
@@ -38,13 +44,24 @@ async def with_truncation(
                     yield batch
             return
         except RequestError as error:
-            shorter = without_oldest(conversation) if truncates and not begun and cuts < _MAX_CUTS else None
+            again = not begun and cuts < _MAX_CUTS
+            if clamps and again and (room := _room(error, fields)) is not None:
+                fields = {**fields, "max_tokens": room}
+                continue
+            shorter = without_oldest(conversation) if truncates and again else None
             if error.code != "context_length_exceeded":
                 raise
             if shorter is None:
                 error.param = "input"
                 raise
             conversation = shorter
+
+
+def _room(error: RequestError, fields: Mapping[str, Any]) -> int | None:
+    """How many tokens the answer may have, if that it might have more is what was wrong."""
+    found = read_overflow(error.message) if error.code == "context_length_exceeded" else None
+    room = found.room() if found is not None else None
+    return room if room is not None and room < fields.get("max_tokens", 0) else None
 
 
 def without_oldest(conversation: Conversation) -> Conversation | None:

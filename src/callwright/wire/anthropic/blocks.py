@@ -5,13 +5,25 @@ ids, later. Each message reads the same whatever follows it, so that the prompt 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
-from callwright.calls.tool_search import SEARCH_TOOL, found_schemas, found_text, search_id
-from callwright.conversation import Call, CallOutput, FunctionTool, Item, MediaPart, Message, Part, Reasoning, TextPart
+from callwright.calls.tool_search import SEARCH_TOOL, found_schemas, found_text, found_words, search_id
+from callwright.conversation import (
+    Call,
+    CallOutput,
+    FunctionTool,
+    Item,
+    MediaPart,
+    Message,
+    Part,
+    Reasoning,
+    Role,
+    TextPart,
+)
 from callwright.openai_format.errors import missing, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
-from callwright.tolerant_json.codec import encode
+from callwright.wire.anthropic.inputs import read_input
 from callwright.wire.anthropic.media import document_parts, image_part, search_result_parts, text_of
 from callwright.wire.anthropic.tools import find_tool
 from callwright.wire.anthropic.types import MessageParam
@@ -21,11 +33,9 @@ from callwright.wire.server_words import call_words, tool_failure
 
 __all__ = ["MessageReader"]
 
-# With it Claude Code's first system block begins. It differs from conversation to conversation, and would part prompts
-# that are the same otherwise.
+# With it Claude Code's first system block begins. The line differs from conversation to conversation, and would part
+# prompts that are the same otherwise.
 _BILLING: Final = "x-anthropic-billing-header:"
-# How Claude Code sends back an input that was no JSON.
-_UNPARSED: Final = "__unparsedToolInput"
 _ERROR: Final = "Error: "
 _UNTIL_USER: Final = "next_user_message"
 
@@ -50,7 +60,7 @@ class MessageReader:
             texts = [given]
         else:
             texts = [text_of(block, f"system[{number}]") for number, block in enumerate(given or ())]
-        told = _joined([TextPart(text) for text in texts if not text.startswith(_BILLING)])
+        told = _joined([TextPart(_unbilled(text)) for text in texts])
         if told:
             self.found.append(Found(Message("system", told), "system"))
 
@@ -83,21 +93,13 @@ class MessageReader:
                 self._add(CallOutput(id_, self._result(block, at)), at)
             else:
                 parts += self._parts(block, at)
-        said = _joined(parts)
-        if not said:
-            return
-        last = self.found[-1].item if self.found else None
-        if isinstance(last, Message) and last.role == "user":  # messages of one role that follow each other are one
-            self.found[-1] = Found(Message("user", _joined([*last.parts, *said])), self.found[-1].path)
-        else:
-            self._add(Message("user", said), path)
+        self._say("user", parts, path)
 
     def _assistant(self, blocks: Sequence[Mapping[str, Any]], path: str) -> None:
         texts: list[Part] = []
 
         def say() -> None:
-            if parts := _joined(texts):
-                self._add(Message("assistant", parts), path)
+            self._say("assistant", texts, path)
             texts.clear()
 
         for number, block in enumerate(blocks):
@@ -163,9 +165,9 @@ class MessageReader:
             case "image":
                 return [image_part(block, at)]
             case "document":
-                return document_parts(block, at)
+                return document_parts(block, at, self.dropped)
             case "search_result":
-                return search_result_parts(block, at)
+                return search_result_parts(block, at, self.dropped)
             case "tool_reference":
                 return self._reference(block, at)
             case _:
@@ -178,7 +180,14 @@ class MessageReader:
         if content is None or isinstance(content, str):
             parts: list[Part] = [TextPart(content)] if content else []
         elif isinstance(content, list):
-            parts = [part for n, one in enumerate(content) for part in self._parts(one, f"{at}.content[{n}]")]
+            parts = []
+            for is_found, blocks in groupby(enumerate(content), lambda one: _is_reference(one[1])):
+                if is_found:  # side by side, as one search has found them
+                    tools = [self._referred(one, f"{at}.content[{n}]") for n, one in blocks]
+                    offered = [tool for tool in tools if tool is not None]
+                    parts.append(TextPart(found_schemas(offered) if offered else found_words(())))
+                else:
+                    parts += [part for n, one in blocks for part in self._parts(one, f"{at}.content[{n}]")]
         else:
             raise wrong_type(f"{at}.content", "str | array", content)
         parts = list(_joined(parts))
@@ -196,7 +205,10 @@ class MessageReader:
                 self.dropped.add("thinking")
                 return
             text = text or packed
-        if text:
+        last = self.found[-1].item if self.found else None
+        if text and isinstance(last, Reasoning):  # what stood between them is not shown
+            self.found[-1] = Found(Reasoning(f"{last.text}\n{text}"), "")
+        elif text:
             self._add(Reasoning(text), "")
 
     def _reference(self, block: object, at: str) -> list[Part]:
@@ -253,8 +265,21 @@ class MessageReader:
                 self.dropped.add(str(kind))
                 return []
 
+    def _say(self, role: Role, parts: Sequence[Part], path: str) -> None:
+        """Text and media of a role: messages of one role that follow each other are one."""
+        said = _joined(parts)
+        last = self.found[-1].item if self.found else None
+        if said and isinstance(last, Message) and last.role == role:
+            self.found[-1] = Found(Message(role, _joined([*last.parts, *said])), self.found[-1].path)
+        elif said:
+            self._add(Message(role, said), path)
+
     def _add(self, item: Item, path: str) -> None:
         self.found.append(Found(item, path))
+
+
+def _unbilled(text: str) -> str:
+    return text.partition("\n")[2] if text.startswith(_BILLING) else text
 
 
 def _blocks(message: MessageParam) -> Sequence[Mapping[str, Any]]:
@@ -273,6 +298,10 @@ def _kind(block: object, at: str) -> str:
     return kind
 
 
+def _is_reference(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_reference"
+
+
 def _tool_object(given: object, at: str) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise missing(at) if given is None else wrong_type(at, "object", given)
@@ -285,10 +314,7 @@ def _arguments(block: Mapping[str, Any], at: str) -> str:
         return "{}"
     if not isinstance(given, Mapping):
         raise wrong_type(f"{at}.input", "object", given)
-    unparsed = given.get(_UNPARSED)
-    if given.keys() == {_UNPARSED} and isinstance(unparsed, Mapping) and isinstance(unparsed.get("raw"), str):
-        return str(unparsed["raw"])
-    return encode(given).decode()
+    return read_input(given)
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:

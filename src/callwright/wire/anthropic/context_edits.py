@@ -13,16 +13,18 @@ from callwright.conversation import Call, CallOutput, FunctionTool, Item, Messag
 from callwright.errors import RequestError
 from callwright.openai_format.errors import type_error
 from callwright.openai_format.tool_names import ToolNames
-from callwright.tolerant_json.codec import encode
 
 __all__ = ["AppliedEdit", "apply_edits", "estimated_tokens"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
+# What Anthropic counts for the largest image that it takes; here for any image or file, whatever its bytes are.
+_MEDIA_CHARACTERS: Final = 1_600 * _CHARACTERS_PER_TOKEN
 _CLEARED: Final = "[Old tool result content cleared]"
 _TOOL_USES: Final = "clear_tool_uses_"
 _THINKING: Final = "clear_thinking_"
 _DEFAULT_TRIGGER: Final = 100_000
 _DEFAULT_KEEP: Final = 3
+_DEFAULT_TURNS: Final = 1
 
 
 class _Amount(Struct):
@@ -48,7 +50,7 @@ class AppliedEdit(Struct):
 
 
 def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) -> int:
-    """About how many tokens these have: a quarter of their characters."""
+    """About how many tokens these have: a quarter of their characters, and so many for each image or file."""
     characters = sum(map(_size, items)) + sum(len(tool.openai_json) for tool in tools)
     return max(1, characters // _CHARACTERS_PER_TOKEN)
 
@@ -113,9 +115,9 @@ def _without_results(
 
 def _without_thinking(items: tuple[Item, ...], keep: object) -> tuple[Item, ...]:
     """The items with the reasoning of so many of the assistant's last turns only."""
-    if not isinstance(keep, Mapping):
+    if keep == "all" or (isinstance(keep, Mapping) and keep.get("type") == "all"):
         return items
-    turns = keep.get("value")
+    turns = _DEFAULT_TURNS if keep is None else keep.get("value") if isinstance(keep, Mapping) else None
     if not isinstance(turns, int):
         raise RequestError(
             'Invalid \'context_management.edits\': expected \'all\' or {"type": "thinking_turns", "value": N} for '
@@ -143,4 +145,4 @@ def _size(item: Item) -> int:
         case Reasoning(text):
             return len(text)
         case _:
-            return sum(len(part.text) if isinstance(part, TextPart) else len(encode(part.value)) for part in item.parts)
+            return sum(len(part.text) if isinstance(part, TextPart) else _MEDIA_CHARACTERS for part in item.parts)

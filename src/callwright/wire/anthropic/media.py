@@ -26,56 +26,70 @@ def text_of(given: Mapping[str, Any], path: str, field: str = "text") -> str:
 
 def image_part(given: Mapping[str, Any], path: str) -> Part:
     """An image, in the request itself or at an address."""
-    source = _source(given, path)
+    source, at = _source(given, path), f"{path}.source"
     match source.get("type"):
         case "base64":
-            url = f"data:{text_of(source, path, 'media_type')};base64,{text_of(source, path, 'data')}"
+            url = f"data:{text_of(source, at, 'media_type')};base64,{text_of(source, at, 'data')}"
         case "url":
-            url = text_of(source, path, "url")
+            url = text_of(source, at, "url")
         case other:
-            raise _unsupported(path, other, "'base64' or 'url'")
+            raise _unsupported(at, other, "'base64' or 'url'")
     return MediaPart({"type": "image_url", "image_url": {"url": url}}, f"{path}.source")
 
 
-def document_parts(given: Mapping[str, Any], path: str) -> list[Part]:
-    """A document: its text under its title, or a PDF as a file."""
-    source = _source(given, path)
+def document_parts(given: Mapping[str, Any], path: str, dropped: set[str]) -> list[Part]:
+    """A document: its text under its title, or a PDF as a file. `dropped` takes the types of what is left out of it."""
+    source, at = _source(given, path), f"{path}.source"
     title, context = (value if isinstance(value := given.get(name), str) else "" for name in ("title", "context"))
     head = "\n".join(filter(None, (f"Document: {title}" if title else "", context)))
     lead: list[Part] = [TextPart(head + "\n")] if head else []
     match source.get("type"):
         case "text":
-            return [*lead, TextPart(text_of(source, path, "data"))]
+            return [*lead, TextPart(text_of(source, at, "data"))]
         case "content":
             content = source.get("content")
             if isinstance(content, str):
                 return [*lead, TextPart(content)]
             if not isinstance(content, list):
-                raise wrong_type(f"{path}.source.content", "str | array", content)
-            return [*lead, *(_inner(part, f"{path}.source.content[{n}]") for n, part in enumerate(content))]
-        case "base64" if source.get("media_type", _PDF) == _PDF:
-            data = f"data:{_PDF};base64,{text_of(source, path, 'data')}"
+                raise wrong_type(f"{at}.content", "str | array", content)
+            return lead + [one for n, part in enumerate(content) for one in _inner(part, f"{at}.content[{n}]", dropped)]
+        case "base64":
+            if (kind := source.get("media_type", _PDF)) != _PDF:
+                raise RequestError(
+                    f"Unsupported value: '{at}.media_type' does not support '{kind}'. Send '{_PDF}', or what the "
+                    "document says as a source of type 'text'.",
+                    param=f"{at}.media_type",
+                    code="unsupported_value",
+                )
+            data = f"data:{_PDF};base64,{text_of(source, at, 'data')}"
             return [*lead, _file(title, data, path)]
         case other:
-            raise _unsupported(path, other, "'text', 'content', or 'base64' with media type application/pdf")
+            raise _unsupported(at, other, f"'text', 'content', or 'base64' with media type {_PDF}")
 
 
-def search_result_parts(given: Mapping[str, Any], path: str) -> list[Part]:
-    """A search result of the client: its title and source, and what it says."""
-    content = given.get("content")
-    texts = [
-        text_of(part, f"{path}.content[{number}]")
-        for number, part in enumerate(content if isinstance(content, list) else ())
-        if isinstance(part, Mapping) and part.get("type") == "text"
-    ]
+def search_result_parts(given: Mapping[str, Any], path: str, dropped: set[str]) -> list[Part]:
+    """A search result of the client: its title and source, and what it says. `dropped` is that of `document_parts`."""
+    content = given.get("content") or ()
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list | tuple):
+        raise wrong_type(f"{path}.content", "array", content)
+    parts = [one for n, part in enumerate(content) for one in _inner(part, f"{path}.content[{n}]", dropped)]
     head = " ".join(str(given[name]) for name in ("title", "source") if given.get(name))
-    return [TextPart("\n".join([f"Search result: {head}", *texts]))]
+    return [TextPart(f"Search result: {head}"), *parts]
 
 
-def _inner(part: object, path: str) -> Part:
+def _inner(part: object, path: str, dropped: set[str]) -> list[Part]:
     if not isinstance(part, Mapping):
         raise wrong_type(path, "object", part)
-    return image_part(part, path) if part.get("type") == "image" else TextPart(text_of(part, path))
+    match part.get("type"):
+        case "text":
+            return [TextPart(text_of(part, path))]
+        case "image":
+            return [image_part(part, path)]
+        case kind:
+            dropped.add(str(kind))
+            return []
 
 
 def _file(title: str, data: str, path: str) -> MediaPart:
@@ -95,8 +109,8 @@ def _source(given: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 def _unsupported(path: str, kind: object, known: str) -> RequestError:
     return RequestError(
-        f"Unsupported value: '{path}.source.type' does not support '{kind}' here: this gateway keeps no files. Send "
-        f"{known}.",
-        param=f"{path}.source.type",
+        f"Unsupported value: '{path}.type' does not support '{kind}' here: this gateway keeps no files, and fetches no "
+        f"documents. Send {known}.",
+        param=f"{path}.type",
         code="unsupported_value",
     )

@@ -23,6 +23,8 @@ class WithoutPrefill:
         return held.removeprefix(left)
 
     def flush(self) -> str:
-        """No more text follows; answers what was held."""
-        held, self._held, self._left = self._held, "", ""
+        """Something else follows; answers what was held. The begin of the answer may come yet if no text has."""
+        held, self._held = self._held, ""
+        if held:
+            self._left = ""
         return held

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.calls.history import drop_unreadable_calls
-from callwright.conversation import Conversation, Message, ResponseFormat
+from callwright.conversation import Conversation, Item, Message, Reasoning, ResponseFormat
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
@@ -36,6 +36,8 @@ _EFFORTS: Final = {"xhigh": "high", "max": "high"}
 _HANDED_ON: Final = ("temperature", "top_p", "top_k")
 # Fields of model servers that this API has not, and no field of its own with another meaning.
 _SAMPLING: Final = SAMPLING_FIELDS - {"thinking"}
+# What says nothing of the answer: clients send it as a matter of course.
+_TAKEN: Final = ("cache_control", "metadata")
 # With this beta every tool's input streams as it is written.
 _EAGER: Final = "fine-grained-tool-streaming-2025-05-14"
 
@@ -63,7 +65,7 @@ def decode_request(given: object, *, counts: bool = False) -> MessagesRequest:
         raise missing("max_tokens", " It is the most tokens that the answer may have.")
     if not request.messages:
         raise RequestError("Invalid 'messages': expected at least one message, got an empty array.", param="messages")
-    if request.thread is not None:
+    if request.thread not in (None, False):
         raise thread_unsupported()
     if request.compaction is not None:
         raise RequestError(
@@ -80,27 +82,32 @@ def read_request(
     given: Mapping[str, Any],
     servers: Mapping[str, McpServer],
     betas: str = "",
+    *,
+    counts: bool = False,
 ) -> ParsedMessages:
     """What a request means. `given` is its decoded body, `servers` are the MCP servers that it offers, by their names,
-    `betas` is its header `anthropic-beta`. Raises `RequestError`.
+    `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. Raises `RequestError`.
     """
     catalog = ToolCatalog(servers, checks=False)
     left_out = add_tools(catalog, request.tools, eager=_EAGER in betas)
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
-    choice, parallel = read_choice(request.tool_choice, catalog)
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
     if left_out:
         reader.tell(NO_WEB_SEARCH)
     reader.read(request.messages)
+    found = catalog.tools
+    choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
+    listed += tuple(tool for tool in catalog.tools if tool not in found)  # the one that is chosen, if nothing named it
     items = drop_unreadable_calls(paired(reader.found, mend=True))
+    if not (items or counts):
+        raise RequestError(
+            "Invalid 'messages': expected a message with something in it, got blank ones only.", param="messages"
+        )
     edits = request.context_management.edits if request.context_management else []
     items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
-    last = items[-1] if items else None
-    prefill = ""
-    if isinstance(last, Message) and last.role == "assistant" and request.messages[-1].role == "assistant":
-        prefill, items = last.text.rstrip(), items[:-1]
+    items, prefill = _prefill(request, items, reader.dropped)
     tools = tuple(tool for tool in catalog.tools if tool.name not in reader.removed)
     conversation = Conversation(
         items=items,
@@ -124,6 +131,26 @@ def read_request(
     )
 
 
+def _prefill(request: MessagesRequest, items: tuple[Item, ...], dropped: set[str]) -> tuple[tuple[Item, ...], str]:
+    """The items before the begin of the answer, and that begin. Raises `RequestError` where it must be another one."""
+    last = items[-1] if items else None
+    if not (isinstance(last, Message) and last.role == "assistant" and request.messages[-1].role == "assistant"):
+        return items, ""
+    forced = request.tool_choice is not None and request.tool_choice.get("type") in ("any", "tool")
+    bars = "tool_choice" if forced else "output_config.format" if _format(request) is not None else None
+    if bars is not None:
+        raise RequestError(
+            f"Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and '{bars}' asks "
+            "for another one. Leave out one of them.",
+            param="messages",
+        )
+    before = items[:-1]
+    while before and isinstance(before[-1], Reasoning):  # an answer that has begun thinks no more
+        before = before[:-1]
+        dropped.add("thinking")
+    return before, last.text.rstrip()
+
+
 def _thinking(given: Mapping[str, Any] | None) -> Thinking:
     """How reasoning is shown. A client that does not ask for it expects the text first."""
     if given is None or given.get("type") == "disabled":
@@ -140,7 +167,9 @@ def _format(request: MessagesRequest) -> ResponseFormat | None:
     if given is None:
         return None
     schema = given.get("schema")
-    if given.get("type") != "json_schema":
+    if given.get("type") is None:
+        raise missing(f"{path}.type")
+    if given["type"] != "json_schema":
         raise RequestError(
             f"Invalid value: '{given.get('type')}'. Supported values are: 'json_schema'.",
             param=f"{path}.type",
@@ -167,5 +196,5 @@ def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[st
         own = template if isinstance(template, Mapping) else {}
         fields["chat_template_kwargs"] = {**own, "enable_thinking": False, "thinking": False}
         fields.pop("reasoning_effort", None)
-    known = {*MessagesRequest.__struct_fields__, *_SAMPLING}
-    return fields, {name for name in given if name not in known and given[name] is not None and name != "cache_control"}
+    known = {*MessagesRequest.__struct_fields__, *_SAMPLING, *_TAKEN}
+    return fields, {name for name in given if name not in known and given[name] is not None}

@@ -28,7 +28,7 @@ from callwright.events import (
     Usage,
 )
 from callwright.openai_format.tool_names import ToolNames
-from callwright.tolerant_json.codec import decode, encode
+from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.context_edits import AppliedEdit
 from callwright.wire.anthropic.errors import anthropic_error
 from callwright.wire.anthropic.event_types import (
@@ -47,6 +47,7 @@ from callwright.wire.anthropic.event_types import (
     TextDelta,
     ThinkingDelta,
 )
+from callwright.wire.anthropic.inputs import input_of, written_input
 from callwright.wire.anthropic.prefill import WithoutPrefill
 from callwright.wire.anthropic.request import Thinking
 from callwright.wire.anthropic.stop_sequences import StopSequences
@@ -129,6 +130,8 @@ class MessageWriter:
         self._later: list[Event | ServerEvent] = []  # what came while a call was open
         self._call: int | None = None  # the index of the open call
         self._calls: dict[int, str] = {}  # ids of calls that run here, by index
+        self._is_offered = False  # the tool of the open call
+        self._input: str | None = None  # of the open call, as far as it is held
         self._left_out = 0  # blocks that only the stream holds
         self._reason: FinishReason = "stop"
         self._written = 0  # characters
@@ -145,8 +148,7 @@ class MessageWriter:
 
     def event(self, event: Event | ServerEvent) -> list[bytes]:
         """The events for an event of the turn."""
-        if not self._is_silent:
-            self._write(event)
+        self._write(event)
         return self._taken()
 
     def finish(self, usage: Usage | None) -> list[bytes]:
@@ -156,12 +158,12 @@ class MessageWriter:
         self._flush()
         self._close()
         message = self.message
-        if self.hit is not None:
+        if self.hit is not None and not any(isinstance(block, ToolUseBlock) for block in message.content):
             message.stop_reason, message.stop_sequence = "stop_sequence", self.hit
         elif self._is_silent:
             message.stop_reason = "max_tokens"
-        else:
-            message.stop_reason = _STOP_REASONS[self._reason]
+        else:  # clients run a call for no other reason than its own
+            message.stop_reason = "tool_use" if self.hit is not None else _STOP_REASONS[self._reason]
         if usage is not None:
             message.usage = _usage(usage)
         else:
@@ -186,6 +188,8 @@ class MessageWriter:
     # --- events of the turn ---
 
     def _write(self, event: Event | ServerEvent) -> None:
+        if self._is_silent or self.hit is not None:
+            return
         match event:
             case ContentDelta() | ReasoningDelta() | RefusalDelta() if self._call is not None:
                 self._later.append(event)  # blocks do not interleave
@@ -194,14 +198,15 @@ class MessageWriter:
             case ReasoningDelta(text):
                 self._think(text)
             case CallStarted(index, name):
+                self._is_offered = self._names.knows(name)
                 self._begin_call(index, ToolUseBlock(id=self._new_id("toolu"), name=self._names.client(name).name))
             case McpStarted(index, _, name):
-                tool = self._names.client(name)
+                tool, self._is_offered = self._names.client(name), True
                 id_ = self._calls[index] = self._new_id("mcptoolu")
                 self._begin_call(index, McpToolUseBlock(id=id_, name=tool.name, server_name=tool.namespace or ""))
             case ArgumentsDelta(index, text):
                 if index == self._call and text:
-                    self._add(text)
+                    self._add_input(text)
             case CallEnded(index, complete):
                 if index == self._call:
                     self._end_call(complete=complete)
@@ -239,6 +244,7 @@ class MessageWriter:
         if not isinstance(self._open, ThinkingBlock):
             if not text.strip():
                 return
+            self._flush()
             self._start(ThinkingBlock())
         self._written += len(text)
         if self._thinking == "shown":
@@ -249,9 +255,24 @@ class MessageWriter:
     def _begin_call(self, index: int, block: _OpenCall) -> None:
         self._flush()
         self._start(block)
-        self._call = index
+        self._call, self._input = index, ""
+
+    def _add_input(self, text: str) -> None:
+        """More of the input of the open call. Until it is known to be an object it is held, and that of a call that is
+        not offered to its end: nobody has checked it.
+        """
+        if self._input is not None:
+            text = self._input + text
+            self._input = text
+            if not (self._is_offered and text.lstrip().startswith("{")):
+                return
+            self._input = None
+        self._add(text)
 
     def _end_call(self, *, complete: bool) -> None:
+        if self._input and (complete or self._input.lstrip().startswith("{")):
+            self._add(written_input(self._input) if complete else self._input)
+        self._input = None
         self._close(is_whole=complete)
         self._call = None
         self._catch_up()
@@ -264,6 +285,7 @@ class MessageWriter:
     def _searched(self, query: str, names: Sequence[str]) -> None:
         """A search for tools that ran here, and what it has found."""
         id_ = self._new_id("srvtoolu")
+        self._flush()
         self._start(ServerToolUseBlock(id=id_, name="tool_search_tool_bm25"))
         self._add(encode({"query": query}).decode())
         self._close()
@@ -317,7 +339,7 @@ class MessageWriter:
                 block.signature = sealed(text)
                 self._emit(ContentBlockDeltaEvent(index, SignatureDelta(block.signature)))
             case ToolUseBlock() | McpToolUseBlock() | ServerToolUseBlock():
-                block.input = decode(text or "{}") if is_whole else {}
+                block.input = input_of(text) if is_whole else {}
             case _:
                 pass
         self._emit(ContentBlockStopEvent(index))

@@ -6,7 +6,7 @@ reference in the conversation names them.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +27,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
 _PASSING: Final = "cache_control"
 _SHOWN: Final = 100
+_DIRECT: Final = "direct"
 _TOOLSET: Final = "mcp_toolset"
 # Claude Code asks for a search in a request of its own, and shows what is answered in text.
 _WEB_SEARCH: Final = "web_search_"
@@ -88,6 +89,9 @@ def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *
             catalog.offer_search(path)
         else:
             read, defers = find_tool(tool, path, eager=eager)
+            callers = tool.get("allowed_callers")
+            if callers and _DIRECT not in callers:
+                continue  # for programs that the model writes, which nobody runs here
             catalog.offer_tool(read, tool, path, is_deferred=defers)
     return left_out
 
@@ -111,11 +115,9 @@ def _read_kept(text: bytes, eager: bool) -> tuple[FunctionTool, bool]:
 
 def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionTool, bool]:
     kind = given.get("type")
+    known: FunctionTool | None = None
     if kind not in (None, "custom"):
-        name = given.get("name")
-        if name is not None:
-            _check_name(name, f"{path}.name")
-        known = typed_tool(kind, name)
+        known = typed_tool(kind)
         if known is None:
             raise RequestError(
                 f"Unsupported tool type '{kind}' at '{path}': this gateway has no such tool. Send tools with an "
@@ -124,7 +126,8 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
                 param=f"{path}.type",
                 code="unsupported_value",
             )
-        return known, bool(given.get("defer_loading"))
+        fields = {name: value for name, value in given.items() if value is not None}
+        given = {"name": known.name, "description": known.description, **fields, "input_schema": known.parameters}
     try:
         tool = msgspec.convert(given, _Tool)
     except msgspec.ValidationError as error:
@@ -207,6 +210,8 @@ def read_servers(
             authorization=fields.authorization_token,
             require_approval="never",
             param=path,
+            label_field="name",
+            url_field="url",
         )
         selected = _of_configuration(asked, fields.tool_configuration) if wanted is None else _of_set(asked, wanted)
         if selected is not None:
@@ -256,11 +261,17 @@ def _of_set(asked: AskedServer, wanted: _Toolset) -> AskedServer | None:
 # --- the choice ---
 
 
-def read_choice(given: Mapping[str, Any] | None, catalog: ToolCatalog) -> tuple[ToolChoice, bool]:
-    """The choice among the tools, and whether several may be called at once. Raises `RequestError`."""
+def read_choice(
+    given: Mapping[str, Any] | None, catalog: ToolCatalog, removed: Collection[str] = ()
+) -> tuple[ToolChoice, bool]:
+    """The choice among the tools, and whether several may be called at once. `removed` are the flat names of those that
+    may not be called any more. Raises `RequestError`.
+    """
     if given is None:
         return "auto", True
     kind = given.get("type")
+    if kind is None:
+        raise missing("tool_choice.type")
     if kind not in _CHOICES:
         raise RequestError(
             f"Invalid value: '{kind}'. Supported values are: {listed(_CHOICES)}.",
@@ -275,15 +286,15 @@ def read_choice(given: Mapping[str, Any] | None, catalog: ToolCatalog) -> tuple[
         flat = catalog.names.flat(name)
         if flat in {tool.name for tool in catalog.deferred}:
             catalog.show(flat)
-        if flat not in {tool.name for tool in catalog.tools}:
+        offered = [tool.name for tool in catalog.tools if tool.name not in removed]
+        if flat not in offered:
             raise RequestError(
-                f"Tool '{name}' not found in provided tools."
-                f"{did_you_mean(name, [tool.name for tool in catalog.tools])}",
+                f"Tool '{name}' not found in provided tools.{did_you_mean(name, offered)}",
                 param="tool_choice.name",
                 code="invalid_value",
             )
         return NamedTool(flat), parallel
-    if kind == "any" and not catalog.tools:
+    if kind == "any" and all(tool.name in removed for tool in catalog.tools):
         raise RequestError("tool_choice 'any' may only be specified while providing tools.", param="tool_choice")
     if kind == "any":
         return "required", parallel

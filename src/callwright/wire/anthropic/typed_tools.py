@@ -80,9 +80,6 @@ _CLIENT_TOOLS: Final[Mapping[str, FunctionTool]] = {
 SEARCH_KINDS: Final = ("tool_search_tool_regex", "tool_search_tool_bm25")
 
 
-def typed_tool(kind: str, name: str | None) -> FunctionTool | None:
-    """The tool of a type, under its usual name or the one that the request gives it; None for an unknown type."""
-    tool = _CLIENT_TOOLS.get(kind)
-    if tool is None or name in (None, tool.name):
-        return tool
-    return FunctionTool(name, tool.description, tool.parameters)
+def typed_tool(kind: str) -> FunctionTool | None:
+    """The tool of a type, under its usual name; None for an unknown type."""
+    return _CLIENT_TOOLS.get(kind)
