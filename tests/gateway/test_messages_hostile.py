@@ -138,6 +138,30 @@ def test_such_an_input_comes_back_to_the_model_as_it_was_written(gateway: str, m
     assert json.loads(model.body["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"city": "Oslo"}
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_reasoning_behind_a_call_stays_where_another_call_was_cut_off(
+    gateway: str, model: ModelServer, stream: bool
+) -> None:
+    whole_one = call_deltas("send_mail", '{"to":"a","text":"b"}', index=0, id_="a")
+    cut = call_deltas("get_weather", '{"city":"Ber', index=1, id_="b")
+    model.plays(chat(*whole_one, {"reasoning_content": "And the weather."}, *cut, finish="length"))
+    body = {"model": "native", "messages": [user("Hi.")], "tools": [{**tool, "strict": True} for tool in TOOLS]}
+    message = message_of(gateway, {**body, **THINKS}, stream=stream)
+    assert ("thinking", "And the weather.") in map(bare, message["content"])
+    assert [block["name"] for block in message["content"] if block["type"] == "tool_use"] == ["send_mail"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_call_that_was_cut_off_is_not_to_be_run_because_another_is_there(
+    gateway: str, model: ModelServer, stream: bool
+) -> None:
+    whole_one, cut = call_deltas(*TO_BERGEN), call_deltas("fly_home", '{"by":"tr', index=1, id_="b")
+    model.plays(chat(*whole_one, *cut, {"content": "HALT"}, finish="length"))
+    reply = asked(gateway, {"tools": TOOLS, **STOPS, "stream": stream})
+    ended = named_events(reply)[-2][1]["delta"] if stream else reply.json
+    assert ended["stop_reason"] != "tool_use"
+
+
 # --- requests ---
 
 KNOWN: Final = [

@@ -230,10 +230,10 @@ class RetryPolicy:
         if not self._streamed:
             return [*reasoning, *content]
         first = (self._earlier or [self._attempt])[0]
-        if first.reasoning:
-            reasoning = []
         if content is first.content:
-            return [*reasoning, *first.held_text]
+            return [*([] if first.reasoning else reasoning), *first.held_text]
+        if first.reasoning:  # of which some may wait behind a call
+            reasoning = [event for event in first.held if isinstance(event, ReasoningDelta)]
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
         return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
 

@@ -158,12 +158,13 @@ class MessageWriter:
         self._flush()
         self._close()
         message = self.message
-        if self.hit is not None and not any(isinstance(block, ToolUseBlock) for block in message.content):
+        runs = not self._left_out and any(isinstance(block, ToolUseBlock) for block in message.content)
+        if self.hit is not None and not runs:
             message.stop_reason, message.stop_sequence = "stop_sequence", self.hit
-        elif self._is_silent:
-            message.stop_reason = "max_tokens"
-        else:  # clients run a call for no other reason than its own
-            message.stop_reason = "tool_use" if self.hit is not None else _STOP_REASONS[self._reason]
+        elif self.hit is not None:  # clients run calls for no other reason, and one that was cut off for none
+            message.stop_reason = "tool_use"
+        else:
+            message.stop_reason = "max_tokens" if self._is_silent else _STOP_REASONS[self._reason]
         if usage is not None:
             message.usage = _usage(usage)
         else:
