@@ -152,6 +152,19 @@ def test_reasoning_behind_a_call_stays_where_another_call_was_cut_off(
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_text_and_reasoning_keep_their_order_where_a_call_is_left_out(
+    gateway: str, model: ModelServer, stream: bool
+) -> None:
+    whole_one, cut = call_deltas("send_mail", '{"to":"a","text":"b"}'), call_deltas("get_weather", '{"ci', index=1)
+    said_ = ({"content": "First."}, {"reasoning_content": "Second."}, {"content": "Third."})
+    model.plays(chat(*said_, *whole_one, *cut, finish="length"))
+    body = {"model": "native", "messages": [user("Hi.")], "tools": [{**tool, "strict": True} for tool in TOOLS]}
+    message = message_of(gateway, {**body, **THINKS}, stream=stream)
+    told = [bare(block) for block in message["content"] if block["type"] != "tool_use"]
+    assert told == [("text", "First."), ("thinking", "Second."), ("text", "Third.")]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_call_that_was_cut_off_is_not_to_be_run_because_another_is_there(
     gateway: str, model: ModelServer, stream: bool
 ) -> None:

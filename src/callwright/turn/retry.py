@@ -228,7 +228,9 @@ class RetryPolicy:
         spoke = [attempt for attempt in attempts if attempt.content and not (attempt.doubts and self._kept)]
         content = spoke[0].content if spoke else []
         if not self._streamed:
-            return [*reasoning, *content]
+            both = (each for each in attempts if each.content is content and each.reasoning is reasoning)
+            one = next(both, None)
+            return one.held_text if one is not None else [*reasoning, *content]  # in the order in which they came
         first = (self._earlier or [self._attempt])[0]
         if content is first.content:
             return [*([] if first.reasoning else reasoning), *first.held_text]
