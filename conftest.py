@@ -1,8 +1,9 @@
 """Which tests run, and by which of several processes.
 
-    scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs
-    scripts/test --all      everything, with every example of what is sampled
-    scripts/test --quick    the core: some cases of each test and dialect; nothing of the gateway, no processes
+    scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs; of tests with
+                            many cases some, at equal distances
+    scripts/test --all      everything, with every case and every example of what is sampled
+    scripts/test --quick    the core: few cases of each test and dialect; nothing of the gateway, no processes
     scripts/test PATH…      what is named, nothing left out
 
 The last lines of a run tell what was left out, and how to run it.
@@ -22,20 +23,21 @@ from xdist.scheduler import LoadScopeScheduling
 
 # Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried.
 settings.register_profile("all", max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("brief", settings.get_profile("all"), max_examples=6, derandomize=True)
-settings.register_profile("quick", settings.get_profile("brief"), max_examples=5)
+settings.register_profile("brief", settings.get_profile("all"), max_examples=4, derandomize=True)
+settings.register_profile("quick", settings.get_profile("brief"), max_examples=4)
 
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
 _NOT_QUICK: Final = ("tests/clients", "tests/gateway")
-_CASES: Final = 2  # of each test and dialect, in a quick run
+# So many cases at most: of each test and dialect, and of a test that names no dialect.
+_CASES: Final[Mapping[str, tuple[int, int]]] = {"quick": (2, 2), "brief": (4, 30)}
 _TOGETHER: Final = 150  # so many tests of a module go to a worker at once
 _HOW: Final[Mapping[str, str]] = {
     "slow": "slow (scripts/test --all)",
     "clients": "with clients and databases (CALLWRIGHT_CLIENTS=1 scripts/test)",
     "processes": "that start processes (scripts/test)",
     "servers": "that share servers (scripts/test)",
-    "cases": "further cases (scripts/test)",
+    "cases": "further cases (scripts/test --all)",
 }
 _left_out: Final = pytest.StashKey[dict[str, int]]()
 
@@ -69,10 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selection = _selection(config)
     if selection in ("brief", "quick"):
         why = {item: _why_not(item, selection) for item in items}
-        if selection == "quick":
-            kept = [item for item in items if not why[item]]
-            sample = set(_sample(kept))
-            why |= {item: "cases" for item in kept if item not in sample}
+        kept = [item for item in items if not why[item]]
+        sample = set(_sample(kept, *_CASES[selection]))
+        why |= {item: "cases" for item in kept if item not in sample}
         config.stash[_left_out] = dict(Counter(filter(None, why.values())))
         items[:] = [item for item in items if not why[item]]
     if hasattr(config, "workeroutput"):
@@ -96,13 +97,13 @@ def _is_marked(item: pytest.Item, *names: str) -> bool:
     return any(item.get_closest_marker(name) for name in names)
 
 
-def _sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Of each test so many cases of each dialect, at equal distances: the same ones in every run."""
+def _sample(items: list[pytest.Item], of_dialect: int, of_test: int) -> Iterator[pytest.Item]:
+    """Of each test so many cases of each dialect, or in all, at equal distances: the same ones in every run."""
     rows: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         rows[item.nodeid.partition("[")[0], _dialect(item)].append(item)
-    for row in rows.values():
-        yield from row[:: -(-len(row) // _CASES)]
+    for (_, dialect), row in rows.items():
+        yield from row[:: -(-len(row) // (of_dialect if dialect else of_test))]
 
 
 def _dialect(item: pytest.Item) -> str:

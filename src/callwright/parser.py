@@ -83,6 +83,11 @@ class OutputParser:
         self._before = ""  # what was written last, as far as it matters to `_repeats`
         self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
 
+    @property
+    def size(self) -> int:
+        """How many characters were fed."""
+        return self._source.pushed
+
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
         if self._recorder is not None:

@@ -2,13 +2,17 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from click.testing import CliRunner
 from msgspec import Struct
+
+from callwright.cli import main
 
 MCP_SERVER: Final = Path(__file__).parent / "codex_mcp_demo.py"
 _PATIENCE_S: Final = 90
@@ -27,6 +31,14 @@ def installed() -> str | None:
     given = Path(os.environ.get("CALLWRIGHT_CLAUDE_CODE") or "/nowhere")
     found = [path for path in (*given.glob("@anthropic-ai/claude-code-*/claude"), given) if path.is_file()]
     return str(found[0].absolute()) if found else None
+
+
+def settings(*options: str) -> dict[str, str]:
+    """The variables that `callwright claude` prints."""
+    done = CliRunner().invoke(main, ["claude", *options])
+    assert done.exit_code == 0, done.output
+    lines = [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("export ")]
+    return dict(line[1].split("=", 1) for line in lines)
 
 
 class Ran(Struct):
@@ -74,7 +86,7 @@ class ClaudeCode:
         binary = installed()
         assert binary is not None
         self._binary = binary
-        self._url = url
+        self.url = url
         self.home = folder / "home"
         self.work = folder / "work"
         self.home.mkdir()
@@ -99,7 +111,7 @@ class ClaudeCode:
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.home),
-                "ANTHROPIC_BASE_URL": self._url,
+                "ANTHROPIC_BASE_URL": self.url,
                 **_ENVIRONMENT,
                 **environment,
             },

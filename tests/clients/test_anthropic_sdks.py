@@ -1,9 +1,11 @@
 """Anthropic's packages for Python and JavaScript against a started gateway, whole and streamed."""
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from callwright.gateway.access.keys import hash_of
@@ -44,12 +46,21 @@ def url(serve: Served, model: ModelServer) -> str:
 
 
 @pytest.fixture(params=NAMES)
-def sdk(request: pytest.FixtureRequest, _opened: dict[tuple[str, str], Sdk], url: str) -> Sdk:
+def sdk_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def sdk(sdk_name: str, url: str, _opened: dict[tuple[str, str], Sdk]) -> Sdk:
     """A package at a gateway before the scripted model server."""
-    key = (request.param, url)
-    if key not in _opened:
-        _opened[key] = opened(*key)
-    return _opened[key]
+    return found(_opened, sdk_name, url)
+
+
+def found(known: dict[tuple[str, str], Sdk], name: str, url: str) -> Sdk:
+    """The package at this gateway, opened once."""
+    if (name, url) not in known:
+        known[name, url] = opened(name, url)
+    return known[name, url]
 
 
 def asked(way: str, *messages: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -227,6 +238,33 @@ def test_an_error_in_the_middle(sdk: Sdk, model: ModelServer, way: str, stream: 
     assert raised.value.type == "api_error"
     if not stream:
         assert raised.value.status == 500
+
+
+@pytest.fixture
+def slow(sdk_name: str, serve: Served, model: ModelServer, _opened: dict[tuple[str, str], Sdk]) -> Sdk:
+    """A package at a gateway with a quick heart."""
+    return found(_opened, sdk_name, serve(*conftest.scripted_models(model.url), heartbeat_s=0.05))
+
+
+def late(model: ModelServer, answer: Answer) -> Answer:
+    """An answer that begins when several heartbeats have gone out."""
+    gate = model.gate()
+    threading.Timer(0.3, gate.open).start()
+    return msgspec.structs.replace(answer, steps=(gate, *answer.steps))
+
+
+@both
+def test_a_model_that_is_slow_is_waited_for(slow: Sdk, model: ModelServer, stream: bool) -> None:
+    model.plays(late(model, wrote("native", "Warm.", [PARIS])))
+    assert said(slow.do("ask", asked("native", tools=[WEATHER]), stream=stream)) == [text("Warm."), *calls(PARIS)]
+
+
+@both
+def test_an_error_behind_heartbeats(slow: Sdk, model: ModelServer, stream: bool) -> None:
+    model.plays(late(model, FIRE))
+    with pytest.raises(SdkError, match="the engine is on fire") as raised:
+        slow.do("ask", asked("native"), stream=stream)
+    assert raised.value.type == "api_error"
 
 
 def test_an_unknown_model(sdk: Sdk) -> None:

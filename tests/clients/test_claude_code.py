@@ -4,16 +4,18 @@
 """
 
 import json
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from callwright.gateway.config.config import ModelConfig
 from tests import conftest
-from tests.clients.claude_code import ClaudeCode, Ran, installed
+from tests.clients.claude_code import ClaudeCode, Ran, installed, settings
 from tests.conftest import Served
 from tests.support.servers import Answer, ModelServer, whole
 from tests.support.turns import repeated, shown, wrote
@@ -199,6 +201,8 @@ def test_an_answer_that_breaks_off_is_asked_for_again_whole(claude: ClaudeCode, 
     succeeded(claude.run("Do it.", model=way), text)
     first, again = read(model)
     assert again == first
+    if way == "native":
+        assert [asked.body.get("stream", False) for asked in model.asked] == [True, False]
 
 
 @ways
@@ -225,16 +229,20 @@ def test_a_request_that_the_server_refuses_is_named(claude: ClaudeCode, model: M
     assert "API Error: 400 no such engine" in ran.result["result"]
 
 
-def test_a_search_of_the_web_that_nobody_makes_is_told_to_the_model(claude: ClaudeCode, model: ModelServer) -> None:
+def test_a_search_of_the_web_that_nobody_makes_is_answered_in_words(claude: ClaudeCode, model: ModelServer) -> None:
     model.plays(
         wrote("native", "", [("ToolSearch", {"query": "select:WebSearch", "max_results": 5})]),
         wrote("native", "", [("WebSearch", {"query": "tulips"})]),
+        wrote("native", "There is no search here."),
         wrote("native", "Nobody searches."),
     )
     ran = claude.run("Search.")
     succeeded(ran, "Nobody searches.")
-    assert "web_search_20250305" in ran.results[-1]
-    assert "web_search_20250305" in read(model)[-1]
+    assert "There is no search here." in ran.results[-1]
+    _, _, searching, last = read(model)
+    assert "tulips" in searching
+    assert "cannot be searched" in searching
+    assert "There is no search here." in last
 
 
 def test_an_unknown_model_is_named(claude: ClaudeCode) -> None:
@@ -319,15 +327,61 @@ def test_a_conversation_that_is_too_long_is_summed_up(claude: ClaudeCode, model:
     assert len(model.asked) == 4
 
 
+def test_so_it_is_where_the_server_says_so_late(claude: ClaudeCode, model: ModelServer) -> None:
+    gate = model.gate()
+    refused = whole({"error": TOO_LONG}, 400)
+    model.plays(
+        wrote("native", "", [("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})]),
+        msgspec.structs.replace(refused, steps=(gate, *refused.steps)),  # to an answer that has begun
+        refused,  # to the whole one that it then asks for
+        wrote("native", SUMMARY),
+        wrote("native", "Done."),
+    )
+    timer = threading.Timer(1.5, gate.open)  # several heartbeats
+    timer.start()
+    ran = claude.run("Say hi.")
+    timer.join()
+    succeeded(ran, "Done.")
+    assert len(model.asked) == 5
+
+
+def counted(answer: Answer, tokens: int) -> Answer:
+    """An answer to a prompt of so many tokens."""
+    few, many = b'"prompt_tokens": 11', f'"prompt_tokens": {tokens}'.encode()
+    steps = tuple(step.replace(few, many) for step in answer.steps if isinstance(step, bytes))
+    assert many in b"".join(steps)
+    return Answer(steps)
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        (("--context-window", "8192", "--simple"), 5_120),
+        (("--context-window", "16384", "--simple"), 10_240),
+        (("--context-window", "32768"), 20_480),
+        (("--context-window", "65536"), 40_960),
+        (("--context-window", "131072"), 98_072),
+    ],
+)
+def test_it_sums_up_where_its_page_says(
+    claude: ClaudeCode, model: ModelServer, options: tuple[str, ...], tokens: int
+) -> None:
+    told = settings("--url", claude.url, "--model", "native", *options)
+    for share, sums in ((0.95, False), (1.05, True)):
+        # Behind the first call it is not so careful yet.
+        works = counted(wrote("native", "", [("Bash", {"command": "true"})]), round(tokens * share))
+        model.plays(works, works, *[wrote("native", SUMMARY)] * 2)
+        assert claude.run("Say hi.", **told).exit_code == 0
+        assert len(model.asked) == (4 if sums else 3)
+        assert ("TEXT ONLY" in read(model)[2]) == sums
+
+
 @ways
 def test_a_conversation_is_summed_up_when_the_window_is_nearly_full(
     claude: ClaudeCode, model: ModelServer, way: str
 ) -> None:
-    answer = wrote(way, "", [("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})])
-    few, many = b'"prompt_tokens": 11', b'"prompt_tokens": 95000'
-    steps = tuple(step.replace(few, many) for step in answer.steps if isinstance(step, bytes))
-    assert many in b"".join(steps)
-    model.plays(Answer(steps), wrote(way, SUMMARY), wrote(way, "Done."))
+    call = ("Bash", {"command": "echo wave-$((6 * 7))", "description": "Print"})
+    model.plays(counted(wrote(way, "", [call]), 95_000), wrote(way, SUMMARY), wrote(way, "Done."))
     succeeded(claude.run("Say hi.", model=way, CLAUDE_CODE_MAX_CONTEXT_TOKENS="100000"), "Done.")
     _, summing, last = read(model)
     assert "wave-42" in summing

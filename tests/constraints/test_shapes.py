@@ -141,7 +141,6 @@ def test_what_the_grammar_allows_is_read_as_calls_that_fit(name: str) -> None:
         repeated = {problem.call for problem in turn.problems if problem.kind == "argument_repeated"}
         for index, made in enumerate(turn.calls):
             assert made.name in tools, text
-            assert made.complete == (index not in repeated), text
             if index in repeated:  # a grammar may give a name twice, with two values: nobody knows which counts
                 continue
             assert name in ENVELOPES or not tools.faults(made.name, json.loads(made.arguments)), text

@@ -157,9 +157,9 @@ def test_a_body_at_the_limit_is_not_refused(gateway: str, model: ModelServer) ->
 
 
 EVERY = (
-    "This gateway serves POST /v1/chat/completions, POST /v1/responses, POST /v1/responses/compact, "
-    "POST /v1/responses/input_tokens, POST /v1/conversations, GET /v1/models, GET /healthz, GET /openapi.json, "
-    "GET /metrics."
+    "This gateway serves POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens, "
+    "POST /v1/responses, POST /v1/responses/compact, POST /v1/responses/input_tokens, POST /v1/conversations, "
+    "GET /v1/models, GET /healthz, GET /openapi.json, GET /metrics."
 )
 WRONG_URLS = {
     "/": EVERY,

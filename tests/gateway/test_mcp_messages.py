@@ -51,7 +51,7 @@ def test_a_tool_is_run_and_the_answer_shows_call_and_result(url: str, model: Mod
     assert (result["type"], result["tool_use_id"]) == ("mcp_tool_result", use["id"])
     assert (result["is_error"], result["content"]) == (
         False,
-        [{"type": "text", "text": '{"sum":3}', "citations": None}],
+        [{"type": "text", "text": '{"sum":3}', "citations": []}],
     )
     assert (text["text"], message["stop_reason"]) == ("It is 3.", "end_turn")
     # and in the next turn the model sees both again

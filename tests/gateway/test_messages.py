@@ -167,7 +167,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"tools": [{"name": "bad name", "input_schema": {"type": "object"}}]}, "tools[0].name"),
     ({"tools": [{"name": "a"}]}, "tools[0].input_schema"),
-    ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search_20250305"),
+    ({"tools": [{"type": "bash_20250124", "name": ["bash"]}]}, "tools[0].name"),
+    ({"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}, "code_execution_20250825"),
     ({"tools": [{"type": "computer_20250124", "name": "computer"}]}, "computer_20250124"),
     ({"tools": [TOOLS[0], TOOLS[0]]}, "get_weather"),
     ({"tool_choice": {"type": "tool", "name": "get_wether"}}, "get_weather"),
@@ -448,3 +449,14 @@ def test_a_cache_is_warmed_without_an_answer(gateway: str, model: ModelServer, s
     answer = assembled(named_events(reply)) if stream else reply.json
     assert (answer["content"], answer["stop_reason"]) == ([], "max_tokens")
     assert model.body["max_tokens"] == 1
+
+
+def test_a_search_of_the_web_is_answered_in_text_and_named(gateway: str, model: ModelServer) -> None:
+    model.plays(said("I cannot search the web here."))
+    tools = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 8}]
+    body = {"model": "native", "max_tokens": 50, "messages": [user("Perform a web search for: tea")], "tools": tools}
+    reply = request(gateway + MESSAGES, {**body, "tool_choice": {"type": "auto"}})
+    assert reply.json["stop_reason"] == "end_turn"
+    assert reply.headers["x-callwright-dropped-fields"] == "web_search_20250305"
+    assert model.body["messages"][0]["content"].startswith("The web cannot be searched here.")
+    assert "tools" not in model.body

@@ -57,6 +57,7 @@ def gateway(model: ModelServer) -> Iterator[str]:
     ways: dict[str, dict[str, Any]] = {
         "native": {},
         "hermes": {"mode": "raw", "dialect": "hermes", "server": "vllm", "retries": 1},
+        "caching": {"mode": "raw", "dialect": "hermes", "server": "llamacpp"},
         "*": {"retries": 0},
     }
     models = tuple(ModelConfig(name=name, upstream=model.url, **how) for name, how in ways.items())
@@ -118,6 +119,16 @@ def test_a_call_that_may_not_leave_is_refused(gateway: str, model: ModelServer) 
     assert value(samples, "upstream_errors_total", model="*", fault="unmet") == 1
     assert value(samples, "choices_total", choice="none", kept="yes") == 1
     assert value(samples, "choices_total", choice="required", kept="no") == 1
+
+
+def test_what_of_a_prompt_is_read_again_is_counted(gateway: str, model: ModelServer) -> None:
+    model.plays(*(completion("Hi<|im_end|>", "llamacpp") for _ in range(3)))
+    name = "caching"
+    for words in ("one", "two", "one"):  # 11 tokens each, of which 4 were in the cache
+        assert request(gateway + CHAT, {"model": name, "messages": [{"role": "user", "content": words}]}).status == 200
+    samples = settled(gateway)
+    assert value(samples, "repeated_tokens_total", model=name, kind="all") == 11
+    assert value(samples, "repeated_tokens_total", model=name, kind="read_again") == 7
 
 
 @pytest.mark.parametrize("kind", PROBLEM_KINDS)

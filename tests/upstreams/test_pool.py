@@ -339,6 +339,18 @@ def test_a_server_more_moves_only_the_conversations_that_it_takes() -> None:
     asyncio.run(story())
 
 
+def test_requests_of_one_session_go_to_one_server() -> None:
+    async def story() -> None:
+        pool = Pool([Server(name) for name in NAMES])
+        talks = [conversation(first) for first in TALKS]
+        asked = [replace(one, conversation=replace(one.conversation, session_id="s-7")) for one in talks]
+        assert len({await served(pool, one) for one in asked}) == 1
+        assert len({await served(pool, one) for one in talks}) > 1
+        await pool.close()
+
+    asyncio.run(story())
+
+
 def test_requests_with_the_same_cache_key_go_to_one_server() -> None:
     async def story() -> None:
         pool = Pool([Server(name) for name in NAMES])

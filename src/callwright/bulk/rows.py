@@ -169,7 +169,10 @@ def _problem(name: str, arguments: object, tools: Toolset) -> Problem | None:
     if name not in tools:
         return Problem("unknown_tool", f"no tool is called {name!r}")
     text = arguments if isinstance(arguments, str) else encode(arguments).decode()
-    return arguments_problem(name, text, tools) or unchecked_problem(name, tools)
+    if (wrong := arguments_problem(name, text, tools)) is not None:
+        return wrong
+    unread = tools.unusable_schema(name)
+    return unchecked_problem(name, unread) if unread else None
 
 
 def _convert(work: Work, row: Row) -> Row:

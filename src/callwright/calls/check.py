@@ -191,8 +191,8 @@ class Check:
         elif call.started.kind == "function":
             if wrong := arguments_problem(name, arguments, self._tools, ours):
                 out.append(wrong)
-            elif unchecked := unchecked_problem(name, self._tools, ours):
-                out.append(unchecked)
+            elif unread := self._tools.unusable_schema(name):
+                out.append(unchecked_problem(name, unread, ours))
 
     def _refusal(self, name: str) -> str:
         if self._choice == "none":
@@ -217,9 +217,6 @@ def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | Non
     return Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}", call=call)
 
 
-def unchecked_problem(name: str, tools: Toolset, call: int | None = None) -> Problem | None:
-    """Why nothing can be said of a call's arguments: no validator reads the tool's schema; else None."""
-    unread = tools.unusable_schema(name)
-    if not unread:
-        return None
+def unchecked_problem(name: str, unread: str, call: int | None = None) -> Problem:
+    """That nothing can be said of a call's arguments: no validator reads the tool's schema, for the reason `unread`."""
     return Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=call)

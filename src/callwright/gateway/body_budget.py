@@ -74,8 +74,9 @@ class BodyRoom:
 
     def clear(self) -> None:
         """Give it back."""
-        self._budget.change(self._client, -self._size)
-        self._size = 0
+        if self._size:
+            self._budget.change(self._client, -self._size)
+            self._size = 0
 
 
 _room: ContextVar[BodyRoom | None] = ContextVar("callwright_body_room", default=None)

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
-from callwright.gateway.body_budget import LARGE, body_room
+from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.request_context import current
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
@@ -80,13 +80,15 @@ async def read_body(request: Request, limit: int) -> bytes:
     """
     pieces: list[bytes] = []
     size = 0
-    room, full = body_room(), None
+    room: BodyRoom | None = None
+    full: RequestError | None = None
     try:
         async for piece in request.stream():
             size += len(piece)
             if size <= limit and full is None:
                 pieces.append(piece)
-                full = room.maybe_full(size) if room is not None else None
+                if size >= LARGE and (room := body_room()) is not None:
+                    full = room.maybe_full(size)
             elif size > limit * _DRAINED:
                 break
             if size > limit or full is not None:

@@ -38,10 +38,10 @@ class ResponseTemplate:
         """
         try:
             given = decode(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
         except NotJsonError as error:
             raise ConfigError(f"{path} is no JSON: {error}.") from error
+        except (OSError, ValueError) as error:  # also no UTF-8, and no path at all
+            raise ConfigError(f"Cannot read {path!r}: {getattr(error, 'strerror', None) or error}.") from error
         try:
             return cls(_inside(given))
         except ConfigError as error:

@@ -59,6 +59,9 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
     return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
 
 
+_MUCH: Final = 100_000  # characters
+
+
 class GenerationReader:
     """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times."""
 
@@ -184,6 +187,11 @@ class GenerationReader:
         if self._timings is not None:
             self._timings.ended_s = time.monotonic()
         return self._rest()
+
+    @property
+    def has_much(self) -> bool:
+        """Whether so much was read that reading what is left of it may take its time."""
+        return self._parser is not None and self._parser.size > _MUCH
 
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []

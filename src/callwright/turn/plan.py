@@ -68,7 +68,8 @@ def build_generation_request(
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
-        prompt = dialect.render(_listed(replace(conversation, items=shown)), options)
+        listed = _listed(conversation) if conversation.shown_tools else conversation
+        prompt = dialect.render(replace(listed, items=shown), options)
         if conversation.prefill:
             prompt = with_prefill(prompt, dialect, conversation.prefill)
         return replace(

@@ -54,10 +54,14 @@ class RetryPolicy:
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool, bounds: Bounds = _BOUNDS) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
-        self._guaranteed = {tool.name for tool in tools if tool.must_be_valid}
+        self._guaranteed: set[str] = set()
+        holds_some = False
+        for tool in tools:
+            if tool.must_be_valid:
+                self._guaranteed.add(tool.name)
+            holds_some = holds_some or tool.must_be_valid or tool.retry_invalid
         self._demands = conversation.tool_choice != "auto" and bool(tools)
-        retries_some = any(tool.must_be_valid or tool.retry_invalid for tool in tools)
-        self._holds_calls = bool(tools) and (not streamed or self._demands or retries_some)
+        self._holds_calls = bool(tools) and (not streamed or self._demands or holds_some)
         form = conversation.response_format
         self._form = StructuredAnswer(form, bounds) if form is not None and not self._demands else None
         self.holds = self._holds_calls or self._form is not None

@@ -97,7 +97,9 @@ async def run_turn(
                             if reading_s > PAUSE_S:
                                 await asyncio.sleep(0)
                                 reading_s = 0.0
-                if certain := passed(attempt.finish()):
+                # others wait for the loop, and what has no end is read once more when that is known
+                rest = await asyncio.to_thread(attempt.finish) if attempt.has_much else attempt.finish()
+                if certain := passed(rest):
                     has_sent = True
                     yield certain
                 counted = _sum(counted, attempt.usage)

@@ -8,13 +8,14 @@ Sources: Thaler and Ravishankar, "Using name-based mappings to increase hit rate
 Zadimoghaddam, "Consistent hashing with bounded loads", 2016.
 """
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
-from callwright.conversation import Message, TextPart
+from callwright.conversation import Conversation, Message, TextPart
 from callwright.upstreams.base import GenerationRequest
 
-__all__ = ["affinity_key", "fair_share", "score"]
+__all__ = ["affinity_key", "conversation_key", "fair_share", "score"]
 
 # A server may have this many times the mean number of requests in flight.
 _SLACK: Final = 1.25
@@ -23,17 +24,22 @@ _LOOKED_AT: Final = 2_048
 
 
 def affinity_key(generation: GenerationRequest) -> bytes | None:
+    """What the requests of one conversation share; see `conversation_key`."""
+    return conversation_key(generation.model, generation.conversation, generation.fields)
+
+
+def conversation_key(model: str, conversation: Conversation, fields: Mapping[str, Any]) -> bytes | None:
     """What the requests of one conversation share, as a hash: the client's `prompt_cache_key` or session, else the
     messages up to the first of the user. None if there is none.
     """
-    digest = blake2b(generation.model.encode("utf-8", "surrogatepass"), digest_size=16)
-    if isinstance(given := generation.fields.get("prompt_cache_key"), str):
+    digest = blake2b(model.encode("utf-8", "surrogatepass"), digest_size=16)
+    if isinstance(given := fields.get("prompt_cache_key"), str):
         digest.update(b"\0key" + _bytes(given))
         return digest.digest()
-    if generation.conversation.session_id is not None:
-        digest.update(b"\0session" + _bytes(generation.conversation.session_id))
+    if conversation.session_id is not None:
+        digest.update(b"\0session" + _bytes(conversation.session_id))
         return digest.digest()
-    for item in generation.conversation.items:
+    for item in conversation.items:
         if isinstance(item, Message):
             digest.update(b"\0" + item.role.encode())
             for part in item.parts:

@@ -20,10 +20,12 @@ from prometheus_client.process_collector import ProcessCollector
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.events import ProblemKind
+from callwright.events import ProblemKind, Usage
 from callwright.gateway.observability.metrics_gauges import Gauges, Left, OfKey
+from callwright.gateway.observability.repeated_prompts import RepeatedPrompts
 from callwright.gateway.request_context import Refusal, RequestContext
 from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn, SeenCall
+from callwright.upstreams.affinity import conversation_key
 from callwright.upstreams.completions import CHAT_ONLY
 
 __all__ = ["MULTIPROCESS", "Metrics", "Outcome", "outcome"]
@@ -147,6 +149,10 @@ class Metrics:
             "upstream_seconds", "From the sending of a generation to its last piece.", _SECONDS, "model"
         )
         self._tokens = counter("tokens", "Tokens, as the upstream counts them.", "model", "kind")
+        self._repeated = counter(
+            "repeated_tokens", "Tokens of prompts that the prompt before in the conversation had, too.", "model", "kind"
+        )
+        self._prompts = RepeatedPrompts()
         self._upstream_errors = counter("upstream_errors", "Failures of the upstream.", "model", "fault")
         self._finished = counter("turns", "Turns by how they ended.", "model", "reason")
         self._calls = counter("calls", "Calls by how well they were made.", "model", "dialect", "outcome")
@@ -246,6 +252,13 @@ class Metrics:
 
     # --- a turn ---
 
+    def _count_repeated(self, model: str, seen: Observation, usage: Usage) -> None:
+        """How much of the prompt before stands in this one, and how much of that was not in the server's cache."""
+        key = conversation_key(model, seen.conversation, seen.fields)
+        if key is not None and (repeated := self._prompts.repeated(key, usage.prompt_tokens)):
+            self._of[self._repeated, model, "all"].inc(repeated)
+            self._of[self._repeated, model, "read_again"].inc(max(0, repeated - usage.cached_tokens))
+
     def _count(self, model: str, seen: Observation) -> None:
         assert seen.ended_s is not None
         self._of[self._turn_seconds, model].observe(seen.ended_s - seen.begun_s)
@@ -257,6 +270,7 @@ class Metrics:
             self._of[self._tokens, model, "output"].inc(usage.completion_tokens)
             self._of[self._tokens, model, "cached"].inc(usage.cached_tokens)
             self._of[self._tokens, model, "reasoning"].inc(usage.reasoning_tokens)
+            self._count_repeated(model, seen, usage)
         if seen.asked:
             self._count_pace(model, seen)
         if seen.ambiguous is not None:

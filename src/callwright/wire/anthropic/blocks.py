@@ -64,6 +64,10 @@ class MessageReader:
         if told:
             self.found.append(Found(Message("system", told), "system"))
 
+    def tell(self, words: str) -> None:
+        """Say something behind the instructions before all messages."""
+        self.found.append(Found(Message("system", (TextPart(words),)), "system"))
+
     def read(self, messages: Sequence[MessageParam]) -> None:
         """More messages. Raises `RequestError` that names the field."""
         last_user = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)

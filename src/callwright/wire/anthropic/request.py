@@ -16,7 +16,7 @@ from callwright.schema.strict import schema_problems
 from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits
 from callwright.wire.anthropic.errors import thread_unsupported
-from callwright.wire.anthropic.tools import add_tools, read_choice
+from callwright.wire.anthropic.tools import NO_WEB_SEARCH, add_tools, read_choice
 from callwright.wire.anthropic.types import MessagesRequest
 from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
@@ -89,11 +89,13 @@ def read_request(
     `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. Raises `RequestError`.
     """
     catalog = ToolCatalog(servers, checks=False)
-    add_tools(catalog, request.tools, eager=_EAGER in betas)
+    left_out = add_tools(catalog, request.tools, eager=_EAGER in betas)
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
+    if left_out:
+        reader.tell(NO_WEB_SEARCH)
     reader.read(request.messages)
     found = catalog.tools
     choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
@@ -124,7 +126,7 @@ def read_request(
         thinking=_thinking(request.thinking),
         stop_sequences=tuple(request.stop_sequences or ()),
         stream=bool(request.stream),
-        dropped=frozenset(dropped | reader.dropped | unknown),
+        dropped=frozenset(dropped | reader.dropped | unknown | left_out),
         edits=tuple(applied) if edits else None,
     )
 

@@ -21,7 +21,7 @@ from callwright.schema.strict import MAX_LEVELS, levels, schema_problems
 from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
-__all__ = ["add_tools", "find_tool", "read_choice", "read_servers"]
+__all__ = ["NO_WEB_SEARCH", "add_tools", "find_tool", "read_choice", "read_servers"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
@@ -29,6 +29,9 @@ _PASSING: Final = "cache_control"
 _SHOWN: Final = 100
 _DIRECT: Final = "direct"
 _TOOLSET: Final = "mcp_toolset"
+# Claude Code asks for a search in a request of its own, and shows what is answered in text.
+_WEB_SEARCH: Final = "web_search_"
+NO_WEB_SEARCH: Final = "The web cannot be searched here. Say so, and answer from what you know."
 _CHOICES: Final = ("auto", "any", "tool", "none")
 
 
@@ -65,12 +68,14 @@ class _Toolset(msgspec.Struct):
     configs: dict[str, _Loading] | None = None
 
 
-def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> None:
-    """Take the tools of a request into a catalogue. Raises `RequestError` that names the field.
+def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> set[str]:
+    """Take the tools of a request into a catalogue; answers the types of those that are left out. Raises `RequestError`
+    that names the field.
 
     `eager`: the input of every tool streams as it is written; otherwise that of a tool that does not ask for it is held
     until it is known to fit.
     """
+    left_out: set[str] = set()
     for number, tool in enumerate(given or ()):
         path = f"tools[{number}]"
         kind = tool.get("type")
@@ -78,7 +83,9 @@ def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *
             raise wrong_type(f"{path}.type", "str", kind)
         if kind == _TOOLSET:
             continue  # told by `read_servers`
-        if kind is not None and kind.startswith(SEARCH_KINDS):
+        if kind is not None and kind.startswith(_WEB_SEARCH):
+            left_out.add(kind)
+        elif kind is not None and kind.startswith(SEARCH_KINDS):
             catalog.offer_search(path)
         else:
             read, defers = find_tool(tool, path, eager=eager)
@@ -86,6 +93,7 @@ def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *
             if callers and _DIRECT not in callers:
                 continue  # for programs that the model writes, which nobody runs here
             catalog.offer_tool(read, tool, path, is_deferred=defers)
+    return left_out
 
 
 def find_tool(given: Mapping[str, Any], path: str, *, eager: bool = False) -> tuple[FunctionTool, bool]:
@@ -124,13 +132,7 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         tool = msgspec.convert(given, _Tool)
     except msgspec.ValidationError as error:
         raise type_error(error, path) from error
-    if not _NAME.fullmatch(tool.name):
-        raise RequestError(
-            f"Invalid '{path}.name': expected a string that matches the pattern '^{_NAME.pattern}$', got "
-            f"'{tool.name[:_SHOWN]}'.",
-            param=f"{path}.name",
-            code="invalid_value",
-        )
+    _check_name(tool.name, f"{path}.name")
     if tool.input_schema is None:
         raise missing(f"{path}.input_schema")
     _check_schema(tool, f"{path}.input_schema")
@@ -143,6 +145,18 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         retry_invalid=not is_live,
     )
     return read, bool(tool.defer_loading)
+
+
+def _check_name(name: object, param: str) -> None:
+    if not isinstance(name, str):
+        raise wrong_type(param, "str", name)
+    if not _NAME.fullmatch(name):
+        raise RequestError(
+            f"Invalid '{param}': expected a string that matches the pattern '^{_NAME.pattern}$', got "
+            f"'{name[:_SHOWN]}'.",
+            param=param,
+            code="invalid_value",
+        )
 
 
 def _check_schema(tool: _Tool, param: str) -> None:

@@ -80,6 +80,7 @@ class MessagesRequest(Struct):
     mcp_servers: list[dict[str, Any]] | None = None
     thread: Any = None
     compaction: Any = None
+    metadata: Any = None
 
 
 # --- answers ---
@@ -93,7 +94,7 @@ class TextBlock(Struct, tag_field="type", tag="text"):
     """Text for the user."""
 
     text: str = ""
-    citations: None = None
+    citations: tuple[()] = ()  # no null: the AI SDK refuses it
 
 
 class ThinkingBlock(Struct, tag_field="type", tag="thinking"):

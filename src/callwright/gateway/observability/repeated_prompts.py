@@ -1,0 +1,23 @@
+"""How much of a prompt was read again that the prompt before it in the same conversation had already."""
+
+from collections import OrderedDict
+from typing import Final
+
+__all__ = ["RepeatedPrompts"]
+
+_MOST: Final = 4_096
+
+
+class RepeatedPrompts:
+    """Knows the tokens of the latest prompt of each conversation; of many, the latest ones."""
+
+    def __init__(self) -> None:
+        self._tokens: OrderedDict[bytes, int] = OrderedDict()
+
+    def repeated(self, key: bytes, tokens: int) -> int:
+        """How many tokens of a prompt may have stood in the one before it; 0 for the first of a conversation."""
+        before = self._tokens.pop(key, 0)
+        self._tokens[key] = tokens
+        if len(self._tokens) > _MOST:
+            self._tokens.popitem(last=False)
+        return min(before, tokens)
