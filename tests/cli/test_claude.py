@@ -78,7 +78,7 @@ def test_it_prints_what_claude_code_needs() -> None:
 def test_a_shell_reads_what_it_prints(tmp_path: Path, name: str) -> None:
     (tmp_path / "claude.env").write_text(succeeds("--model", name, *NOWHERE, "--key-env", "MY_KEY", "--simple"))
     done = subprocess.run(
-        ["sh", "-eu", "-c", ". ./claude.env; env"],
+        ["/bin/sh", "-eu", "-c", ". ./claude.env; env"],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "MY_KEY": KEY, "ANTHROPIC_API_KEY": "of Anthropic"},
         capture_output=True,

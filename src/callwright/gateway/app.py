@@ -35,6 +35,7 @@ from callwright.gateway.endpoints.conversations import ConversationsEndpoint
 from callwright.gateway.endpoints.messages import MessagesEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
+from callwright.gateway.free_memory import give_back_behind_storms
 from callwright.gateway.http import (
     DROPPED_HEADER,
     OUR_FAULT,
@@ -230,6 +231,7 @@ class _Gateway:
 
     async def open(self) -> None:
         self.watch.open()
+        self._tasks = [asyncio.create_task(give_back_behind_storms(lambda: self.admission.running))]
         await open_models(self._models)
         for model in self._models.values():
             if model.mode_selector is not None:
@@ -237,7 +239,7 @@ class _Gateway:
         if self._store is not None:
             await self._store.open()
             await self._end_left(self._store)
-            self._tasks = [asyncio.create_task(work(self._store)) for work in (self._prune, self._tend)]
+            self._tasks += [asyncio.create_task(work(self._store)) for work in (self._prune, self._tend)]
 
     async def close(self) -> None:
         self.admission.end()
