@@ -2,6 +2,7 @@
 well formed, however text and arguments are cut the same comes of them, and nothing that was said is lost.
 """
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.turn.model import Model
 from callwright.turn.output import GenerationReader
+from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import Delta, FinishDelta, GenerationRequest
 from callwright.upstreams.chat_answers import ChatAnswer
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
@@ -95,8 +97,9 @@ def _read(conversation: Conversation, pieces: list[dict[str, Any]], finish: str 
     reader = GenerationReader(model, GenerationRequest(model="m", conversation=conversation))
     choices = ChatAnswer("a server", 1_024)
     deltas: list[Delta] = []
-    for piece in pieces:
-        choices.read(msgspec.convert({"choices": [{"delta": piece}]}, ChatAnswer.kind), deltas)
+    for piece in pieces:  # read from its bytes, which is where halves of characters within a text are found
+        text = json.dumps({"choices": [{"delta": piece}]}).encode()
+        choices.read(read_json(text, ChatAnswer.kind, 10_000), deltas)
     assert not any(isinstance(delta, FinishDelta | Usage) for delta in deltas)
     choices.read(msgspec.convert({"choices": [{"delta": {}, "finish_reason": finish}]}, ChatAnswer.kind), deltas)
     return reader.read(deltas) + reader.finish()

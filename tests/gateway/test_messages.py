@@ -209,6 +209,10 @@ def test_either_header_brings_the_key(serve: Served, model: ModelServer) -> None
     for headers in ({"x-api-key": "cw-secret"}, {"authorization": "Bearer cw-secret"}):
         model.plays(said("Hi"))
         assert request(gateway + MESSAGES, body, headers=headers).status == 200
+    model.plays(said("Hi"))
+    both = {"authorization": "Bearer of-somebody-else", "x-api-key": "cw-secret"}
+    assert request(gateway + MESSAGES, body, headers=both).status == 200
+    assert request(gateway + "/", method="HEAD").status == 200
     refused = request(gateway + MESSAGES, body, headers={"x-api-key": "cw-other"})
     assert (refused.status, refused.json["error"]["type"]) == (401, "authentication_error")
     assert "request-id" in refused.headers
@@ -460,3 +464,19 @@ def test_a_search_of_the_web_is_answered_in_text_and_named(gateway: str, model: 
     assert reply.headers["x-callwright-dropped-fields"] == "web_search_20250305"
     assert model.body["messages"][0]["content"].startswith("The web cannot be searched here.")
     assert "tools" not in model.body
+
+
+def test_counting_tokens_is_no_request_to_a_model(serve: Served, model: ModelServer) -> None:
+    key = KeyConfig(name="ben", sha256=hash_of("cw-ben"), requests_per_minute=2)
+    gateway = serve(ModelConfig(name="m", upstream=model.url), keys=(key,))
+    for _ in range(5):
+        counted = request(gateway + COUNT, {"model": "m", **ASKED}, headers={"x-api-key": "cw-ben"})
+        assert counted.status == 200
+
+
+def test_an_answer_that_would_be_all_too_short_is_a_prompt_that_is_too_long(gateway: str, model: ModelServer) -> None:
+    words = TOO_MUCH.replace("1000", "8100")
+    model.plays(whole({"error": {"message": words, "type": "BadRequestError", "code": 400}}, 400))
+    reply = request(gateway + MESSAGES, {"model": "native", "max_tokens": 32000, **ASKED})
+    assert reply.status == 400
+    assert reply.json["error"]["message"].startswith("prompt is too long: ")

@@ -420,9 +420,10 @@ def test_thinking_before_the_begin_of_an_answer_is_left_out(gateway: str, model:
 # --- the window ---
 
 TOO_MUCH: Final = (
-    "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens (4000 in the messages, "
+    "This model's maximum context length is 4096 tokens. However, you requested 8000 tokens (3000 in the messages, "
     "5000 in the completion)."
 )
+ROOM: Final = 1096  # what is left of the window
 OVERFLOW: Final = whole({"error": {"message": TOO_MUCH, "code": "context_length_exceeded"}}, 400)
 SEARCHES: Final = [{"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}, *KNOWN]
 
@@ -435,7 +436,7 @@ def test_each_round_of_a_search_may_be_as_long_as_the_window(gateway: str, model
     message = message_of(gateway, body, stream=stream)
     kinds = [block["type"] for block in message["content"]]
     assert kinds == ["server_tool_use", "tool_search_tool_result", "tool_use"]
-    assert [each.body["max_tokens"] for each in model.asked] == [5000, 96, 5000, 96]
+    assert [each.body["max_tokens"] for each in model.asked] == [5000, ROOM, 5000, ROOM]
 
 
 def test_an_answer_that_has_begun_does_not_begin_anew(gateway: str, model: ModelServer) -> None:

@@ -206,17 +206,19 @@ class Keys:
         """The key in an `Authorization` header, or in Anthropic's `x-api-key`. Raises `RequestError` (401)."""
         if not self._callers:
             return NOBODY
-        scheme, _, key = (authorization or f"Bearer {api_key or ''}").partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
+        scheme, _, bearer = (authorization or "").partition(" ")
+        given = [key for key in (bearer.strip() if scheme.lower() == "bearer" else "", (api_key or "").strip()) if key]
+        if not given:
             raise _no_access(
                 "You didn't provide an API key. You need to provide your API key in an Authorization header using "
                 "Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
             )
-        digest = hash_of(key.strip()).encode()
         found: ApiKey | None = None
-        for known, who in self._callers:  # all of them, so that the time it takes reveals nothing
-            if hmac.compare_digest(known, digest):
-                found = who
+        for key in given:  # clients of Anthropic's API may send two, one of which is for somebody else
+            digest = hash_of(key).encode()
+            for known, who in self._callers:  # all of them, so that the time it takes reveals nothing
+                if hmac.compare_digest(known, digest):
+                    found = found or who
         if found is None:
             raise _no_access("Incorrect API key provided.")
         return found

@@ -27,6 +27,12 @@ __all__ = ["AccessMiddleware"]
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
 # Answered without a free place, too: metrics matter most when the gateway is full or shuts down.
 _ALWAYS: Final = frozenset(("/metrics", "/metrics/"))
+# Ask no model, so a limit on requests to models does not count them.
+_COUNT_TOKENS: Final = tuple(
+    f"{path}{slash}"
+    for path in ("/v1/messages/count_tokens", "/v1/responses/input_tokens", "/openresponses/v1/responses/input_tokens")
+    for slash in ("", "/")
+)
 _ANY_HOST: Final = "*"
 _MAX_SHOWN: Final = 200
 
@@ -54,7 +60,7 @@ class AccessMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        if scope["type"] not in ("http", "websocket") or scope["path"] in _OPEN:
+        if scope["type"] not in ("http", "websocket") or _is_open(scope):
             await self._app(scope, receive, send)
             return
         with ExitStack() as place:
@@ -81,7 +87,7 @@ class AccessMiddleware:
             return who
         place.enter_context(self._admission.under_way(limited=scope["path"] not in _ALWAYS))
         place.enter_context(self._bodies.request(client.name))
-        if scope["method"] == "POST":
+        if scope["method"] == "POST" and scope["path"] not in _COUNT_TOKENS:
             who.begin()
         return who
 
@@ -112,6 +118,11 @@ class AccessMiddleware:
 
     def _is_known(self, name: str) -> bool:
         return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
+
+
+def _is_open(scope: Scope) -> bool:
+    """Whether anybody may ask, without a key: for the gateway's health, or whether something answers here."""
+    return scope["path"] in _OPEN or (scope["path"] == "/" and scope.get("method") == "HEAD")
 
 
 def _shown(text: str) -> str:

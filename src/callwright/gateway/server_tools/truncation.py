@@ -17,6 +17,8 @@ from callwright.wire.context_window import read_overflow
 
 __all__ = ["with_truncation", "without_oldest"]
 
+# An answer that has less of the window than one part in so many is cut in its first sentences.
+_LEAST_SHARE: Final = 16
 _MAX_CUTS: Final = 12
 
 
@@ -61,7 +63,9 @@ def _room(error: RequestError, fields: Mapping[str, Any]) -> int | None:
     """How many tokens the answer may have, if that it might have more is what was wrong."""
     found = read_overflow(error.message) if error.code == "context_length_exceeded" else None
     room = found.room() if found is not None else None
-    return room if room is not None and room < fields.get("max_tokens", 0) else None
+    if found is None or found.window is None or room is None or room < found.window // _LEAST_SHARE:
+        return None
+    return room if room < fields.get("max_tokens", 0) else None
 
 
 def without_oldest(conversation: Conversation) -> Conversation | None:
