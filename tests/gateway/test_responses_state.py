@@ -689,3 +689,10 @@ def test_tools_of_an_item_come_along_with_a_previous_response(model: ModelServer
     second = ask("b", previous_response_id=first["id"])
     assert kinds(second["output"]) == ["function_call"]
     assert len(model.asked[1].body["tools"]) == 2
+
+
+def test_a_conversation_takes_items_and_no_references(gateway: str) -> None:
+    url = f"{gateway}{CONVERSATIONS}/{request(gateway + CONVERSATIONS, {}).json['id']}/items"
+    for reference in ({"type": "item_reference", "id": "msg_1"}, {"id": "msg_1"}):
+        refused = request(url, {"items": [user("Hello"), reference]})
+        assert (refused.status, refused.error["param"]) == (400, "items[1]")

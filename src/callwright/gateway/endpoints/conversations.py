@@ -126,6 +126,13 @@ class ConversationsEndpoint:
 
     def _checked(self, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Items that a response can read, each with an id."""
+        for number, item in enumerate(items):
+            if item.get("type", "item_reference" if item.keys() == {"id"} else None) == "item_reference":
+                raise RequestError(
+                    f"Invalid 'items[{number}]': expected an item, got a reference to one. Send the item itself.",
+                    param=f"items[{number}]",
+                    code="invalid_value",
+                )
         reader = InputItemReader(ToolCatalog())
         reader.read(items, "items")
         self._passes.items_passed([found.item for found in reader.found], flat=True)
