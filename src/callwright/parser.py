@@ -77,22 +77,17 @@ class OutputParser:
     ) -> None:
         self._events: list[Event] = []
         self._recorder = SpanRecorder() if trace else None
-        self._source = StreamReader(self._recorded if trace else self._events.append)
-        self._steps = dialect.parse(self._source, start, tools)
+        self.source = StreamReader(self._recorded if trace else self._events.append)
+        self._steps = dialect.parse(self.source, start, tools)
         self._filter = filter_
         self._before = ""  # what was written last, as far as it matters to `_repeats`
         self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
-
-    @property
-    def size(self) -> int:
-        """How many characters were fed."""
-        return self._source.pushed
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
         if self._recorder is not None:
             self._recorder.feed(text)
-        source = self._source
+        source = self.source
         if self._recorder is not None or source.fast_path is None or not source.fast_path(text):
             source.push(text)
             next(self._steps, None)
@@ -111,10 +106,10 @@ class OutputParser:
 
         `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`.
         """
-        self._source.end()
+        self.source.end()
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
-        assert self._source.done, "a dialect left text unread"
+        assert self.source.done, "a dialect left text unread"
         out: list[Event] = []
         events = self._events
         if self._repeats is not None:
@@ -132,7 +127,7 @@ class OutputParser:
     def _recorded(self, event: Event) -> None:
         assert self._recorder is not None
         self._events.append(event)
-        self._recorder.add(event, self._source.place)
+        self._recorder.add(event, self.source.place)
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta

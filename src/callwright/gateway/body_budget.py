@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from msgspec import Struct
+
 from callwright.errors import RequestError
 
 __all__ = ["LARGE", "BodyBudget", "BodyRoom", "body_room"]
@@ -36,7 +38,8 @@ class BodyBudget:
             yield
         finally:
             _room.reset(token)
-            room.clear()
+            if room.size:
+                room.clear()
 
     def change(self, client: str, by: int) -> None:
         """Take so many bytes, or give them back."""
@@ -49,34 +52,33 @@ class BodyBudget:
         self._told(by)
 
 
-class BodyRoom:
-    """What one request has taken."""
+class BodyRoom(Struct):
+    """What one request has taken: `size` bytes."""
 
-    def __init__(self, budget: BodyBudget, client: str) -> None:
-        self._budget = budget
-        self._client = client
-        self._size = 0
+    budget: BodyBudget
+    client: str
+    size: int = 0
 
     def maybe_full(self, size: int) -> RequestError | None:
         """Take room for a body of so many bytes by now; the error (429) where there is none."""
-        more = size - self._size
+        more = size - self.size
         if size < LARGE or more <= 0:
             return None
-        budget, others = self._budget, self._budget.taken - self._size
-        own, share = budget.of_clients[self._client] - self._size if self._client else 0, budget.most // 2
+        budget, others = self.budget, self.budget.taken - self.size
+        own, share = budget.of_clients[self.client] - self.size if self.client else 0, budget.most // 2
         if others and others + size > budget.most:
             return _full("The gateway holds", others, budget.most)
         if own and own + size > share:
-            return _full(f"Requests of '{self._client}' hold", own, share)
-        budget.change(self._client, more)
-        self._size = size
+            return _full(f"Requests of '{self.client}' hold", own, share)
+        budget.change(self.client, more)
+        self.size = size
         return None
 
     def clear(self) -> None:
         """Give it back."""
-        if self._size:
-            self._budget.change(self._client, -self._size)
-            self._size = 0
+        if self.size:
+            self.budget.change(self.client, -self.size)
+            self.size = 0
 
 
 _room: ContextVar[BodyRoom | None] = ContextVar("callwright_body_room", default=None)

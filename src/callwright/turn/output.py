@@ -21,6 +21,7 @@ from callwright.events import (
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover_arguments
 from callwright.parser import OutputParser
+from callwright.stream_reader import StreamReader
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
@@ -59,9 +60,6 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
     return bool(conversation.tools) and conversation.tool_choice != "none" and wanted
 
 
-_MUCH: Final = 100_000  # characters
-
-
 class GenerationReader:
     """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times."""
 
@@ -85,6 +83,7 @@ class GenerationReader:
         self._native_calls: NativeCalls | None = None
         self._tools = tools
         self._parser: OutputParser | None = None
+        self.source: StreamReader | None = None  # of the text, where there is a parser
         self._may_print = False
         self._early: list[Event] = []
         if generation.dialect is not None:
@@ -100,6 +99,8 @@ class GenerationReader:
             )
         else:
             self._may_print = _may_print_calls(conversation, generation.fields)
+        if self._parser is not None:
+            self.source = self._parser.source
 
     @property
     def _native(self) -> NativeCalls:
@@ -187,11 +188,6 @@ class GenerationReader:
         if self._timings is not None:
             self._timings.ended_s = time.monotonic()
         return self._rest()
-
-    @property
-    def has_much(self) -> bool:
-        """Whether so much was read that reading what is left of it may take its time."""
-        return self._parser is not None and self._parser.size > _MUCH
 
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []

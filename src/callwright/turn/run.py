@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -29,6 +29,8 @@ from callwright.upstreams.timings import RequestTimings
 
 __all__ = ["Events", "run_turn"]
 
+# Of so many characters what has no end may take long to read once more.
+_MANY: Final = 100_000
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
 
@@ -98,7 +100,8 @@ async def run_turn(
                                 await asyncio.sleep(0)
                                 reading_s = 0.0
                 # others wait for the loop, and what has no end is read once more when that is known
-                rest = await asyncio.to_thread(attempt.finish) if attempt.has_much else attempt.finish()
+                is_long = attempt.source is not None and attempt.source.pushed > _MANY
+                rest = await asyncio.to_thread(attempt.finish) if is_long else attempt.finish()
                 if certain := passed(rest):
                     has_sent = True
                     yield certain

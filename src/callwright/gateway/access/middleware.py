@@ -23,7 +23,7 @@ from callwright.gateway.request_context import RequestContexts, current
 
 __all__ = ["AccessMiddleware"]
 
-# Open to everybody, also during a shutdown.
+# Open to everybody, also during a shutdown; so is HEAD /, by which clients see whether something answers here.
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
 # Answered without a free place, too: metrics matter most when the gateway is full or shuts down.
 _ALWAYS: Final = frozenset(("/metrics", "/metrics/"))
@@ -60,7 +60,8 @@ class AccessMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        if scope["type"] not in ("http", "websocket") or _is_open(scope):
+        is_asked = scope["type"] in ("http", "websocket")
+        if not is_asked or scope["path"] in _OPEN or (scope["path"] == "/" and scope.get("method") == "HEAD"):
             await self._app(scope, receive, send)
             return
         with ExitStack() as place:
@@ -118,11 +119,6 @@ class AccessMiddleware:
 
     def _is_known(self, name: str) -> bool:
         return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
-
-
-def _is_open(scope: Scope) -> bool:
-    """Whether anybody may ask, without a key: for the gateway's health, or whether something answers here."""
-    return scope["path"] in _OPEN or (scope["path"] == "/" and scope.get("method") == "HEAD")
 
 
 def _shown(text: str) -> str:
