@@ -258,7 +258,7 @@ class EventStream(Response):
         async for batch in self._events:
             async with self._sending:
                 self._sent += 1
-                for piece in packed(batch):
+                for piece in packed(batch) if len(batch) > 1 or not all(batch) else batch:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
         async with self._sending:
             self._over = True
