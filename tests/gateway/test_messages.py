@@ -348,6 +348,18 @@ def test_thinking_that_is_off_is_off_at_the_server(gateway: str, model: ModelSer
     assert model.body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
 
 
+@pytest.mark.parametrize(
+    ("asked", "begins"), [("enabled", "<think>"), ("disabled", "</think>"), ("adaptive", "</think>")]
+)
+def test_a_raw_prompt_begins_with_a_thought_where_one_is_asked_for(
+    serve: Served, model: ModelServer, asked: str, begins: str
+) -> None:
+    gateway = serve(ModelConfig(name="m", upstream=model.url, mode="raw", dialect="deepseek_v31", server="vllm"))
+    model.plays(completion("Hi<｜end▁of▁sentence｜>"))
+    message_of(gateway, {"model": "m", "messages": [user("hi")], "thinking": {"type": asked}}, stream=False)
+    assert model.body["prompt"].endswith(begins)
+
+
 @STREAMED
 def test_an_answer_has_the_form_that_is_asked_for(serve: Served, model: ModelServer, stream: bool) -> None:
     gateway = serve(ModelConfig(name="m", upstream=model.url, retries=1))

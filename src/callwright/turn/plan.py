@@ -156,7 +156,9 @@ def _options(options: RenderOptions, fields: Mapping[str, Any], today: str, *, s
     if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
         wanted["reasoning_effort"] = fields["reasoning_effort"]
     template = fields.get("chat_template_kwargs")
-    is_off = speaks or (isinstance(template, Mapping) and template.get("enable_thinking") is False)
-    if is_off and hasattr(options, "thinking"):
+    thinks = template.get("enable_thinking") if isinstance(template, Mapping) else None
+    if hasattr(options, "thinking") and (speaks or thinks is False):
         wanted["thinking"] = "off"
+    elif thinks is True and getattr(options, "thinking", None) == "off":
+        wanted["thinking"] = "open"
     return replace(options, **wanted)

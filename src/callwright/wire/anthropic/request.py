@@ -191,10 +191,14 @@ def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[st
         fields["max_tokens"] = request.max_tokens or 1  # none at all: the prompt is to be read, and kept in the cache
     if request.output_config is not None and (effort := request.output_config.effort) is not None:
         fields["reasoning_effort"] = _EFFORTS.get(effort, effort)
-    if request.thinking is not None and request.thinking.get("type") == "disabled":
+    wanted = request.thinking.get("type") if request.thinking is not None else None
+    if wanted in ("disabled", "enabled"):  # what is adaptive is left to the model's template
         template = given.get("chat_template_kwargs")
         own = template if isinstance(template, Mapping) else {}
-        fields["chat_template_kwargs"] = {**own, "enable_thinking": False, "thinking": False}
+        thinks = wanted == "enabled"
+        flags = {"enable_thinking": thinks, "thinking": thinks}
+        fields["chat_template_kwargs"] = {**flags, **own} if thinks else {**own, **flags}
+    if wanted == "disabled":
         fields.pop("reasoning_effort", None)
     known = {*MessagesRequest.__struct_fields__, *_SAMPLING, *_TAKEN}
     return fields, {name for name in given if name not in known and given[name] is not None}
