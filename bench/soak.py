@@ -63,8 +63,8 @@ LEAVE: Final[tuple[Manner, ...]] = ("leaves midway", "leaves early", "half a req
 MORE: Final = 20  # requests above the limit
 SILENT: Final = 50  # WebSockets
 FLOODING: Final = 2
-# Bounds. The least that a later wave leaves may be so much more than what the first one left; what has settled must have done so by then; an answer
-# that nobody reads may take so much of the gateway's memory.
+# Bounds. The least that a later wave leaves may be so much more than what the first one left; what has settled must
+# have done so by then; an answer that nobody reads may take so much of the gateway's memory.
 GROWTH_MB: Final = 12.0
 SETTLED_S: Final = 20.0
 UNREAD_MB: Final = 6.0
