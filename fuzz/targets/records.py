@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from callwright.errors import RequestError
-from callwright.turn.records import RecordError, read_record, reread
+from callwright.turn.reread import RecordError, read_record, reread
 from fuzz import values, words
 from tests.support.cases import TOOLS
 from tests.support.choices import Choices

@@ -120,9 +120,14 @@ class OutputParser:
 
     def spans(self) -> tuple[Span, ...]:
         """Where each character of the output went. Raises `RuntimeError` where that was not asked for."""
+        return self.recorder.spans()
+
+    @property
+    def recorder(self) -> SpanRecorder:
+        """What was recorded of the output. Raises `RuntimeError` where that was not asked for."""
         if self._recorder is None:
             raise RuntimeError("this parser was made without trace=True")
-        return self._recorder.spans()
+        return self._recorder
 
     def _recorded(self, event: Event) -> None:
         assert self._recorder is not None

@@ -17,10 +17,11 @@ from callwright.events import (
     ContentDelta,
     Event,
     Markup,
+    Problem,
     ReasoningDelta,
 )
 
-__all__ = ["Span", "SpanPart", "SpanRecorder"]
+__all__ = ["Span", "SpanPart", "SpanRecorder", "TracedCall", "TracedProblem", "WrittenArguments"]
 
 SpanPart: TypeAlias = Literal["content", "reasoning", "name", "arguments", "markup"]
 
@@ -35,6 +36,34 @@ class Span(Struct, frozen=True):
     end: int
     part: SpanPart
     call: int | None = None
+
+
+class WrittenArguments(Struct, frozen=True):
+    """Where the characters `first` to `last` of a call's arguments, as its reader gave them, stand in the output: at
+    `begin` to `end`. `exact`: character by character, else written another way.
+    """
+
+    first: int
+    last: int
+    begin: int
+    end: int
+    exact: bool
+
+
+class TracedCall(Struct):
+    """A call as its reader gave it, before any check: its arguments, and where they are from."""
+
+    index: int
+    name: str
+    arguments: str = ""
+    sources: list[WrittenArguments] = []
+
+
+class TracedProblem(Struct, frozen=True):
+    """A problem that a reader told when the output was read up to `place`."""
+
+    problem: Problem
+    place: int
 
 
 class SpanRecorder:
@@ -54,15 +83,26 @@ class SpanRecorder:
 
     def spans(self) -> tuple[Span, ...]:
         """All characters read so far, in order, without gaps."""
-        output = "".join(self._pieces)
-        finder = _Finder(output)
+        finder = self._found()
+        spans = _merged(finder.found)
+        for call in finder.calls:
+            spans = _named(_filled(spans, finder.output, call), finder.output, call)
+        return tuple(spans)
+
+    def calls(self) -> list[TracedCall]:
+        """The calls, in the order in which they began."""
+        return [TracedCall(call.index, call.name, call.arguments, call.sources) for call in self._found().calls]
+
+    def problems(self) -> list[TracedProblem]:
+        """What the reader told of the output."""
+        return [TracedProblem(event, place) for event, place in self._events if isinstance(event, Problem)]
+
+    def _found(self) -> "_Finder":
+        finder = _Finder("".join(self._pieces))
         for event, place in self._events:
             finder.take(event, place)
         finder.rest()
-        spans = _merged(finder.found)
-        for call in finder.calls:
-            spans = _named(_filled(spans, output, call), output, call)
-        return tuple(spans)
+        return finder
 
 
 class _Call(Struct):
@@ -73,6 +113,7 @@ class _Call(Struct):
     begun: int
     ended: int
     arguments: str = ""
+    sources: list[WrittenArguments] = []
 
 
 class _Finder:
@@ -81,7 +122,7 @@ class _Finder:
     def __init__(self, output: str) -> None:
         self.found: list[Span] = []
         self.calls: list[_Call] = []
-        self._output = output
+        self.output = output
         self._at = 0
         self._open: int | None = None  # the call that has begun
 
@@ -90,7 +131,7 @@ class _Finder:
         match event:
             case CallStarted(index, name):
                 self._open = index
-                self.calls.append(_Call(index, name, self._at, len(self._output)))
+                self.calls.append(_Call(index, name, self._at, len(self.output)))
             case CallEnded():
                 self._open = None
                 self.calls[-1].ended = self._at
@@ -103,18 +144,19 @@ class _Finder:
             case ArgumentsDelta(index, text):
                 self.calls[-1].arguments += text
                 for written in (text, text.removesuffix('"')):  # the quotation mark may be ours
-                    if self._output.startswith(written, self._at):
+                    if written and self.output.startswith(written, self._at):
+                        self._from(self._at, len(written), len(self.calls[-1].arguments) - len(text))
                         self._put(len(written), "arguments", index)
                         break
 
     def rest(self) -> None:
         """What is left behind the last event."""
-        self._gap(len(self._output))
+        self._gap(len(self.output))
 
     def _find(self, text: str, place: int, part: SpanPart) -> None:
         # Text behind a call has line feeds before it that nobody wrote.
         for written in dict.fromkeys((text, text.lstrip())):
-            at = self._output.find(written, self._at, max(place, self._at + len(written))) if written else -1
+            at = self.output.find(written, self._at, max(place, self._at + len(written))) if written else -1
             if at >= 0:
                 self._gap(at)
                 self._put(len(written), part)
@@ -122,14 +164,24 @@ class _Finder:
 
     def _gap(self, end: int) -> None:
         """What no event repeats: white space that was left out, or a value that was written another way."""
-        missing = self._output[self._at : end]
+        missing = self.output[self._at : end]
         value = missing.strip()
         if self._open is not None and value:
             lead = missing.index(value)
             goes_on = any(span.end == self._at and span.part == "arguments" for span in self.found[-1:])
             self._put(lead, "arguments" if goes_on else "markup", self._open if goes_on else None)
+            self._from(self._at, len(value), None)
             self._put(len(value), "arguments", self._open)
         self._put(end - self._at, "markup")
+
+    def _from(self, begin: int, size: int, first: int | None) -> None:
+        """Note that text at `begin` is the arguments from `first` on; None for text that is written another way."""
+        call = self.calls[-1]
+        told = call.sources[-1].last if call.sources else 0
+        if first is not None:
+            call.sources.append(WrittenArguments(first, first + size, begin, begin + size, exact=True))
+        else:
+            call.sources.append(WrittenArguments(told, len(call.arguments), begin, begin + size, exact=False))
 
     def _put(self, size: int, part: SpanPart, call: int | None = None) -> None:
         if size:

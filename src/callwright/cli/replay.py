@@ -14,7 +14,8 @@ from callwright.cli.terminal import counted
 from callwright.collector import Turn
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
-from callwright.turn.records import Record, RecordError, Reread, read_record, reread
+from callwright.turn.records import Record
+from callwright.turn.reread import RecordError, Reread, read_record, reread
 
 __all__ = ["replay"]
 

@@ -61,9 +61,12 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
 
 
 class GenerationReader:
-    """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times."""
+    """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times.
 
-    def __init__(self, model: Model, generation: GenerationRequest) -> None:
+    `trace`: `parser` records where each character of the text goes.
+    """
+
+    def __init__(self, model: Model, generation: GenerationRequest, *, trace: bool = False) -> None:
         conversation = generation.conversation
         tools = Toolset(
             conversation.tools,
@@ -76,13 +79,14 @@ class GenerationReader:
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
+        self._trace = trace
         self._timings = self._waiting = generation.timings
         self._has_text = False
-        self._check = Check(tools)
+        self.check = Check(tools)
         self._reason: FinishReason = "stop"
         self._native_calls: NativeCalls | None = None
         self._tools = tools
-        self._parser: OutputParser | None = None
+        self.parser: OutputParser | None = None
         self.source: StreamReader | None = None  # of the text, where there is a parser
         self._may_print = False
         self._early: list[Event] = []
@@ -90,23 +94,23 @@ class GenerationReader:
             prompt = generation.prompt
             # A chat endpoint answers the whole message; a raw prompt already ends inside it.
             start = prompt.start if prompt else "message"
-            self._parser = OutputParser(get_dialect(generation.dialect), tools, self._check, start)
+            self.parser = OutputParser(get_dialect(generation.dialect), tools, self.check, start, trace=trace)
             if prompt and prompt.prefill:
-                self._early = self._parser.feed(prompt.prefill)
+                self._early = self.parser.feed(prompt.prefill)
         elif model.output_parser is not None:
-            self._parser = OutputParser(
-                model.output_parser, tools, PrintedCalls(self._check, self._native, is_leak=False)
+            self.parser = OutputParser(
+                model.output_parser, tools, PrintedCalls(self.check, self._native, is_leak=False), trace=trace
             )
         else:
             self._may_print = _may_print_calls(conversation, generation.fields)
-        if self._parser is not None:
-            self.source = self._parser.source
+        if self.parser is not None:
+            self.source = self.parser.source
 
     @property
     def _native(self) -> NativeCalls:
         """The calls that the server has parsed itself: none in mode raw, so made on first use."""
         if self._native_calls is None:
-            self._native_calls = NativeCalls(self._check, self._tools)
+            self._native_calls = NativeCalls(self.check, self._tools)
         return self._native_calls
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:
@@ -120,7 +124,7 @@ class GenerationReader:
                     self._has_text = True
                     if self._may_print:
                         self._read_printed()
-                    out += self._parser.feed(text) if self._parser else self._native.text(text, logprobs)
+                    out += self.parser.feed(text) if self.parser else self._native.text(text, logprobs)
                 case ToolCallDelta():
                     out += self._native.call(delta)
                 case ReasoningTextDelta(text):
@@ -151,8 +155,8 @@ class GenerationReader:
         printed = Toolset(
             tools.ordered, tools.choice, hints=tools.hints, infer_bare_arguments=False, is_text=tools.is_text
         )
-        self._parser = OutputParser(
-            get_dialect(_PRINTED), printed, PrintedCalls(self._check, self._native, is_leak=True)
+        self.parser = OutputParser(
+            get_dialect(_PRINTED), printed, PrintedCalls(self.check, self._native, is_leak=True), trace=self._trace
         )
 
     def _salvaged(self, text: str, told: str) -> list[Event]:
@@ -193,9 +197,9 @@ class GenerationReader:
         out, self._early = self._early, []
         if self._native_calls is not None:
             out += self._native_calls.end(cut=self._reason == "length")
-        if self._parser is not None:
-            return out + self._parser.finish(self._reason)
-        self._check.finish(self._reason, out)
+        if self.parser is not None:
+            return out + self.parser.finish(self._reason)
+        self.check.finish(self._reason, out)
         return out
 
 

@@ -1,10 +1,10 @@
-"""Turns as they are recorded, one JSON object a line; and a record parsed again by the installed version.
+"""Turns as they are recorded, one JSON object a line.
 
 A record holds what the model was asked, what its server sent, word for word and when, the events parsed of it, and the
 tools and settings that parsing depends on. So one can compare how another version reads the same output.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -12,11 +12,21 @@ from msgspec import Struct
 
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.collector import Turn, collect
-from callwright.conversation import Conversation, CustomInput, FunctionTool, NamedTool, ResponseFormat, ToolChoice
+from callwright.conversation import (
+    CallOutput,
+    Conversation,
+    CustomInput,
+    FunctionTool,
+    Item,
+    Message,
+    NamedTool,
+    ResponseFormat,
+    ToolChoice,
+)
 from callwright.errors import ConfigError, GrammarError, RequestError, UpstreamError
 from callwright.events import Event
 from callwright.grammar.grammar import Grammar
-from callwright.prompt import Prompt
+from callwright.prompt import Control, Prompt
 from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Mode, Model
@@ -25,17 +35,10 @@ from callwright.turn.output import GenerationReader
 from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-__all__ = ["Record", "RecordError", "RecordedAttempt", "Reread", "read_record", "record_of", "reread"]
+__all__ = ["VERSION", "Record", "RecordedAttempt", "RecordedTool", "record_of"]
 
 VERSION: Final = 1
 Typed: TypeAlias = dict[str, Any]  # a delta or an event: its fields, and its class as `type`
-_CHOICES: Final[tuple[Literal["none", "auto", "required"], ...]] = ("none", "auto", "required")
-_DELTAS: Final = {kind.__name__: kind for kind in get_args(Delta)}
-_EVENTS: Final = {kind.__name__: kind for kind in get_args(Event)}
-
-
-class RecordError(ValueError):
-    """What was given is not a record that can be parsed again; the message says why."""
 
 
 class RecordedTool(Struct, omit_defaults=True):
@@ -57,6 +60,11 @@ class RecordedAttempt(Struct, omit_defaults=True):
     `deltas` are what came, each with the seconds since the turn began; `events` what was parsed of them. `ended` is
     `whole`, `failed` (by the upstream; `error` says how) or `left` (the client left). `is_cut`: some of it was too
     large for a record.
+
+    `controls` are the places of the prompt that are control tokens, `sent_tools` the tools that a native server got,
+    `constraint` what was sent to hold the answer to a form: of which kind it is, and its text. `again` is the problem
+    for which the model was asked again, `told` what it was told then. Times are in seconds since the begin of the turn:
+    when it was to be asked, how long it waited in a queue, when the request was sent, its first and its last piece.
     """
 
     mode: Mode
@@ -70,6 +78,16 @@ class RecordedAttempt(Struct, omit_defaults=True):
     messages: list[dict[str, Any]] | None = None
     error: str | None = None
     is_cut: bool = False
+    controls: list[tuple[int, int]] = []
+    sent_tools: list[dict[str, Any]] | None = None
+    constraint: tuple[str, str] | None = None
+    again: str | None = None
+    told: list[str] = []
+    begun_s: float | None = None
+    queued_s: float = 0.0
+    sent_s: float | None = None
+    first_s: float | None = None
+    ended_s: float | None = None
 
 
 class Record(Struct, omit_defaults=True):
@@ -105,18 +123,6 @@ class Record(Struct, omit_defaults=True):
     is_cut: bool = False
 
 
-class Reread(Struct):
-    """An attempt as it was parsed then and as it is parsed now."""
-
-    then: Turn
-    now: Turn
-
-    @property
-    def differing(self) -> list[str]:
-        """The parts that differ: content, reasoning, calls, finish_reason, problems."""
-        return [name for name in self.then.__struct_fields__ if getattr(self.then, name) != getattr(self.now, name)]
-
-
 # --- making one ---
 
 
@@ -132,7 +138,11 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         model=seen.model,
         upstream=seen.upstream,
         upstream_model=seen.upstream_model,
-        attempts=[_attempt(asked, asked.raw) for asked in seen.asked if asked.raw is not None],
+        attempts=[
+            _attempt(asked, asked.raw, seen, earlier)
+            for asked, earlier in zip(seen.asked, (None, *seen.asked), strict=False)
+            if asked.raw is not None
+        ],
         response_template=dict(seen.output_parser.template)
         if isinstance(seen.output_parser, ResponseTemplate)
         else None,
@@ -155,9 +165,13 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
     )
 
 
-def _attempt(asked: RequestedTurn, raw: Raw) -> RecordedAttempt:
+def _attempt(asked: RequestedTurn, raw: Raw, seen: Observation, earlier: RequestedTurn | None) -> RecordedAttempt:
     generation = asked.generation
-    prompt = generation.prompt
+    prompt, timings = generation.prompt, asked.timings
+
+    def since_begin(time_s: float | None) -> float | None:
+        return None if time_s is None else round(time_s - seen.begun_s, 6)
+
     return RecordedAttempt(
         mode=asked.mode,
         ended=raw.ended,
@@ -170,7 +184,37 @@ def _attempt(asked: RequestedTurn, raw: Raw) -> RecordedAttempt:
         messages=generation.messages,
         error=_error(asked.failure),
         is_cut=raw.room < 0,
+        controls=_controls(prompt) if prompt else [],
+        sent_tools=generation.tools,
+        constraint=timings.constraint,
+        again=asked.again,
+        told=_told(generation.conversation.items, earlier.generation.conversation.items) if earlier else [],
+        begun_s=since_begin(timings.begun_s),
+        queued_s=round(timings.queued_s, 6),
+        sent_s=since_begin(timings.sent_s),
+        first_s=since_begin(timings.first_s),
+        ended_s=since_begin(timings.ended_s),
     )
+
+
+def _controls(prompt: Prompt) -> list[tuple[int, int]]:
+    """Where the text of a prompt is control tokens."""
+    found: list[tuple[int, int]] = []
+    begin = 0
+    for piece in prompt.pieces:
+        end = begin + len(piece.text)
+        if isinstance(piece, Control):
+            found.append((begin, end))
+        begin = end
+    return found
+
+
+def _told(items: Sequence[Item], earlier: Sequence[Item]) -> list[str]:
+    """What a retry tells the model beyond what it said itself."""
+    added = items[len(earlier) :] if items[: len(earlier)] == earlier else ()
+    return [
+        item.text for item in added if isinstance(item, CallOutput) or (type(item) is Message and item.role == "user")
+    ]
 
 
 def _typed(value: Struct) -> Typed:
@@ -200,102 +244,3 @@ def _error(error: BaseException | None) -> str | None:
         case Exception():
             return type(error).__name__
     return "nobody listened any more"
-
-
-# --- reading it again ---
-
-
-def read_record(line: bytes | str) -> Record:
-    """The record in a line of a file. Raises `RecordError`."""
-    try:
-        record = decode(line, Record)
-    except NotJsonError as error:
-        raise RecordError(f"it is no record of a turn: {error}") from error
-    if record.version != VERSION:
-        raise RecordError(f"expected a record of version {VERSION}, got version {record.version}")
-    return record
-
-
-def reread(record: Record, dialect: str | None = None) -> list[Reread | None]:
-    """Parse the attempts of a turn again; None in place of one that was recorded only in part.
-
-    `dialect`: parse as this one, where a dialect was used at all. Raises `RecordError` if tools or deltas cannot be
-    read.
-    """
-    try:
-        conversation = Conversation(
-            tools=tuple(_tool(tool) for tool in record.tools),
-            tool_choice=_choice(record.tool_choice),
-            allowed_tools=None if record.allowed_tools is None else tuple(record.allowed_tools),
-            parallel_tool_calls=record.parallel_tool_calls,
-            response_format=ResponseFormat("json_object") if record.response_format else None,
-        )
-        given = record.response_template
-        reads = None if given is None else ResponseTemplate(given)
-    except GrammarError as error:
-        raise RecordError(f"the grammar of a tool cannot be used: {error}") from error
-    except ConfigError as error:
-        raise RecordError(f"its response template cannot be used: {error}") from error
-    model = Model(
-        name=record.model,
-        upstream=ScriptedUpstream(()),
-        upstream_model=record.upstream_model,
-        output_parser=reads,
-        hints=ParameterAliases(
-            aliases=(*map(frozenset, record.aliases), *GROUPS),
-            inference=tuple(ToolInferenceRule(tool, frozenset(keys)) for tool, keys in record.infer),
-        ),
-    )
-    return [_reread(model, conversation, record, attempt, dialect) for attempt in record.attempts]
-
-
-def _reread(
-    model: Model, conversation: Conversation, record: Record, attempt: RecordedAttempt, dialect: str | None
-) -> Reread | None:
-    if record.is_cut or attempt.is_cut:
-        return None
-    generation = GenerationRequest(
-        model=model.upstream_model,
-        conversation=conversation,
-        dialect=attempt.dialect if attempt.mode == "native" else dialect or attempt.dialect,
-        fields={"logprobs": record.logprobs},
-        prompt=None if attempt.start is None else Prompt((), (), attempt.start, attempt.prefill),
-    )
-    reader = GenerationReader(model, generation)
-    now: list[Event] = []
-    for _, delta in attempt.deltas:
-        now += reader.read([_made(delta, _DELTAS)])
-    if attempt.ended != "left":
-        now += reader.finish() if attempt.ended == "whole" else reader.abandoned()
-    return Reread(collect([_made(event, _EVENTS) for event in attempt.events]), collect(now))
-
-
-def _made(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
-    kind = kinds.get(str(given.get("type")))
-    if kind is None:
-        raise RecordError(f"expected one of {', '.join(kinds)}, got {given.get('type')!r}")
-    try:
-        return msgspec.convert({name: value for name, value in given.items() if name != "type"}, kind)
-    except msgspec.ValidationError as error:
-        raise RecordError(f"a {given['type']} in it cannot be: {error}") from error
-
-
-def _tool(given: RecordedTool) -> FunctionTool:
-    grammar = Grammar(*given.grammar) if given.grammar else None
-    return FunctionTool(
-        name=given.name,
-        description=given.description,
-        parameters=given.parameters,
-        strict=given.strict,
-        custom=CustomInput(grammar) if given.custom else None,
-        enforce_schema=given.enforce_schema,
-    )
-
-
-def _choice(given: str | dict[str, str]) -> ToolChoice:
-    if isinstance(given, dict):
-        return NamedTool(given.get("name", ""))
-    for choice in _CHOICES:
-        if given == choice:
-            return choice
-    raise RecordError(f"expected none, auto, required or a name as tool_choice, got {given!r}")

@@ -135,7 +135,7 @@ class ConstrainedUpstream(HttpUpstream):
             if found is None:
                 break
             if generation.timings is not None:
-                generation.timings.sends(is_constrained=True)
+                generation.timings.sends((spelling.target, found.text))
             try:
                 async with aclosing(self._deltas(generation, spelling.fields(found))) as deltas:
                     async for batch in deltas:

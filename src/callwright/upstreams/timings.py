@@ -25,8 +25,8 @@ class RequestTimings(Struct):
     """Times are of `time.monotonic`, in seconds; None for what did not happen.
 
     `begun_s`: the generation was requested; `sent_s`: the request went to the server; `first_s`: its first delta came;
-    `ended_s`: the last one, or a failure. `queued_s`: how long it waited in the queue. `is_constrained`: a grammar was
-    sent. `dropped`: request fields that this endpoint does not know and that were not sent. `servers`: how many servers
+    `ended_s`: the last one, or a failure. `queued_s`: how long it waited in the queue. `constraint`: what was
+    sent to hold the answer to a form, as its kind and its text. `dropped`: request fields that this endpoint does not know and that were not sent. `servers`: how many servers
     of a pool were asked; `states` answers their state.
     """
 
@@ -35,15 +35,20 @@ class RequestTimings(Struct):
     first_s: float | None = None
     ended_s: float | None = None
     queued_s: float = 0.0
-    is_constrained: bool = False
+    constraint: tuple[str, str] | None = None
     dropped: frozenset[str] = frozenset()
     servers: int = 0
     states: States | None = None
 
-    def sends(self, *, is_constrained: bool = False) -> None:
+    def sends(self, constraint: tuple[str, str] | None = None) -> None:
         """The request goes to the server now, the first time or again."""
         self.sent_s = self.sent_s or time.monotonic()
-        self.is_constrained = is_constrained
+        self.constraint = constraint
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether a grammar was sent."""
+        return self.constraint is not None
 
     @property
     def waited_s(self) -> float:

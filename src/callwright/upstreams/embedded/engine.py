@@ -144,7 +144,7 @@ class EmbeddedUpstream:
         body = {**IN_PROCESS.body(generation), **constraining, "return_progress": True}
         if (timings := generation.timings) is not None:
             timings.dropped = frozenset(given.keys() - generation.fields.keys())
-            timings.sends(is_constrained=bool(constraining))
+            timings.sends(("llamacpp", constraining["grammar"]) if constraining else None)
         answer = CompletionAnswer(IN_PROCESS, self.name)
         async with aclosing(self._pieces(encode(body))) as pieces:
             async for piece in pieces:
