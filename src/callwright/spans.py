@@ -83,26 +83,25 @@ class SpanRecorder:
 
     def spans(self) -> tuple[Span, ...]:
         """All characters read so far, in order, without gaps."""
-        finder = self._found()
-        spans = _merged(finder.found)
-        for call in finder.calls:
-            spans = _named(_filled(spans, finder.output, call), finder.output, call)
-        return tuple(spans)
+        return self._found()[0]
 
     def calls(self) -> list[TracedCall]:
         """The calls, in the order in which they began."""
-        return [TracedCall(call.index, call.name, call.arguments, call.sources) for call in self._found().calls]
+        return [TracedCall(call.index, call.name, call.arguments, call.sources) for call in self._found()[1]]
 
     def problems(self) -> list[TracedProblem]:
         """What the reader told of the output."""
         return [TracedProblem(event, place) for event, place in self._events if isinstance(event, Problem)]
 
-    def _found(self) -> "_Finder":
+    def _found(self) -> "tuple[tuple[Span, ...], list[_Call]]":
         finder = _Finder("".join(self._pieces))
         for event, place in self._events:
             finder.take(event, place)
         finder.rest()
-        return finder
+        spans = _merged(finder.found)
+        for call in finder.calls:
+            spans = _named(_filled(spans, finder.output, call), finder.output, call)
+        return tuple(spans), finder.calls
 
 
 class _Call(Struct):
@@ -114,6 +113,17 @@ class _Call(Struct):
     ended: int
     arguments: str = ""
     sources: list[WrittenArguments] = []
+
+    def is_from(self, begin: int, end: int) -> None:
+        """What of the arguments was told since the last place that is known stands here, written another way."""
+        told = self.sources[-1].last if self.sources else 0
+        self.sources.append(WrittenArguments(told, len(self.arguments), begin, end, exact=False))
+
+    def is_from_gap(self) -> None:
+        """What was told just now may be the rest of what stands there: some readers know a value at its end only."""
+        if self.sources and not self.sources[-1].exact:
+            last = self.sources.pop()
+            self.sources.append(WrittenArguments(last.first, len(self.arguments), last.begin, last.end, exact=False))
 
 
 class _Finder:
@@ -142,12 +152,17 @@ class _Finder:
             case Markup(text):
                 self._find(text, place, "markup")
             case ArgumentsDelta(index, text):
-                self.calls[-1].arguments += text
+                call = self.calls[-1]
+                first = len(call.arguments)
+                call.arguments += text
                 for written in (text, text.removesuffix('"')):  # the quotation mark may be ours
                     if written and self.output.startswith(written, self._at):
-                        self._from(self._at, len(written), len(self.calls[-1].arguments) - len(text))
+                        begin, size = self._at, len(written)
+                        call.sources.append(WrittenArguments(first, first + size, begin, begin + size, exact=True))
                         self._put(len(written), "arguments", index)
                         break
+                else:
+                    call.is_from_gap()
 
     def rest(self) -> None:
         """What is left behind the last event."""
@@ -170,18 +185,9 @@ class _Finder:
             lead = missing.index(value)
             goes_on = any(span.end == self._at and span.part == "arguments" for span in self.found[-1:])
             self._put(lead, "arguments" if goes_on else "markup", self._open if goes_on else None)
-            self._from(self._at, len(value), None)
+            self.calls[-1].is_from(self._at, self._at + len(value))
             self._put(len(value), "arguments", self._open)
         self._put(end - self._at, "markup")
-
-    def _from(self, begin: int, size: int, first: int | None) -> None:
-        """Note that text at `begin` is the arguments from `first` on; None for text that is written another way."""
-        call = self.calls[-1]
-        told = call.sources[-1].last if call.sources else 0
-        if first is not None:
-            call.sources.append(WrittenArguments(first, first + size, begin, begin + size, exact=True))
-        else:
-            call.sources.append(WrittenArguments(told, len(call.arguments), begin, begin + size, exact=False))
 
     def _put(self, size: int, part: SpanPart, call: int | None = None) -> None:
         if size:
@@ -205,7 +211,10 @@ def _filled(spans: list[Span], output: str, call: _Call) -> list[Span]:
     if not call.arguments or any(span.call == call.index for span in spans):
         return spans
     first = max((span.end for span in spans if span.call is not None), default=0)
-    return _split(spans, output.find(call.arguments, first), Span(0, len(call.arguments), "arguments", call.index))
+    at, size = output.find(call.arguments, first), len(call.arguments)
+    if at >= 0:
+        call.sources = [WrittenArguments(0, size, at, at + size, exact=True)]
+    return _split(spans, at, Span(0, size, "arguments", call.index))
 
 
 def _named(spans: list[Span], output: str, call: _Call) -> list[Span]:

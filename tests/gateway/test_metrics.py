@@ -16,7 +16,7 @@ from callwright.events import PROBLEM_KINDS
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.endpoints.websocket import ENDPOINT
-from callwright.gateway.observability.metrics import outcome
+from callwright.turn.call_outcome import call_outcome
 from callwright.turn.observe import SeenCall
 from tests.conftest import Served
 from tests.support.http_client import CHAT, Live, request
@@ -133,7 +133,7 @@ def test_what_of_a_prompt_is_read_again_is_counted(gateway: str, model: ModelSer
 
 @pytest.mark.parametrize("kind", PROBLEM_KINDS)
 def test_every_problem_leaves_a_call_with_an_outcome(kind: str) -> None:
-    assert outcome(SeenCall("f", problems=[kind])) != "right"
+    assert call_outcome(SeenCall("f", problems=[kind])) != "right"
 
 
 def test_requests_tokens_and_times_are_counted(gateway: str, model: ModelServer) -> None:

@@ -4,7 +4,7 @@ It knows the tools and the request's choice, not the format that a call was writ
 comes, and arguments stream on as soon as they are certain.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -67,6 +67,11 @@ class Check:
         self._index: dict[int, int | None] = {}  # the parser's index -> the consumer's, None if the call is withheld
         self._early: list[Problem] = []  # problems that came before the begin of their call
         self._waiting: dict[int, list[Event]] = {}  # the events of calls that began while another was open
+
+    @property
+    def indexes(self) -> Mapping[int, int | None]:
+        """The consumer's index of each call by the parser's, None for a call that is withheld."""
+        return self._index
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Check some events; what may go out is appended to `out`."""

@@ -4,40 +4,41 @@ A record holds what the model was asked, what its server sent, word for word and
 tools and settings that parsing depends on. So one can compare how another version reads the same output.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
-from callwright.collector import Turn, collect
+from callwright.calls.aliases import GROUPS
 from callwright.conversation import (
     CallOutput,
-    Conversation,
-    CustomInput,
     FunctionTool,
     Item,
     Message,
     NamedTool,
-    ResponseFormat,
     ToolChoice,
 )
-from callwright.errors import ConfigError, GrammarError, RequestError, UpstreamError
-from callwright.events import Event
-from callwright.grammar.grammar import Grammar
+from callwright.errors import RequestError, UpstreamError
 from callwright.prompt import Control, Prompt
 from callwright.response_template.template import ResponseTemplate
-from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.turn.model import Mode, Model
-from callwright.turn.observe import Observation, Raw, RequestedTurn
-from callwright.turn.output import GenerationReader
-from callwright.upstreams.base import Delta, GenerationRequest
-from callwright.upstreams.simulated.scripted import ScriptedUpstream
+from callwright.turn.model import Mode
+from callwright.turn.observe import Observation, Raw, RequestedTurn, SeenCall
 
-__all__ = ["VERSION", "Record", "RecordedAttempt", "RecordedTool", "record_of"]
+__all__ = [
+    "VERSION",
+    "Record",
+    "RecordedAttempt",
+    "RecordedTool",
+    "record_choice",
+    "record_of",
+    "recorded_tool",
+    "timed_attempts",
+    "typed",
+]
 
 VERSION: Final = 1
+Ending: TypeAlias = Literal["whole", "failed", "left"]
 Typed: TypeAlias = dict[str, Any]  # a delta or an event: its fields, and its class as `type`
 
 
@@ -68,7 +69,7 @@ class RecordedAttempt(Struct, omit_defaults=True):
     """
 
     mode: Mode
-    ended: Literal["whole", "failed", "left"]
+    ended: Ending
     dialect: str | None = None
     deltas: list[tuple[float, Typed]] = []
     events: list[Typed] = []
@@ -91,7 +92,9 @@ class RecordedAttempt(Struct, omit_defaults=True):
 
 
 class Record(Struct, omit_defaults=True):
-    """One turn. `request` is the body as it came, without keys. Times are in seconds since the begin of the turn."""
+    """One turn. `request` is the body as it came, without keys. Times are in seconds since the begin of the turn.
+    `calls` are those that went out; `ambiguous` is what became of a text that the model was asked about.
+    """
 
     version: int
     callwright: str
@@ -121,6 +124,8 @@ class Record(Struct, omit_defaults=True):
     first_s: float | None = None
     seconds: float = 0.0
     is_cut: bool = False
+    calls: list[SeenCall] = []
+    ambiguous: str | None = None
 
 
 # --- making one ---
@@ -129,7 +134,6 @@ class Record(Struct, omit_defaults=True):
 def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Record:
     """The record of a turn that has ended. `about`: fields that the turn does not know, such as `request_id`."""
     conversation = seen.conversation
-    choice = conversation.tool_choice
     own = [sorted(group) for group in seen.hints.aliases if group not in GROUPS]
     return Record(
         version=VERSION,
@@ -146,8 +150,8 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         response_template=dict(seen.output_parser.template)
         if isinstance(seen.output_parser, ResponseTemplate)
         else None,
-        tools=[_recorded(tool) for tool in conversation.tools],
-        tool_choice={"name": choice.name} if isinstance(choice, NamedTool) else choice,
+        tools=[recorded_tool(tool) for tool in conversation.tools],
+        tool_choice=record_choice(conversation.tool_choice),
         allowed_tools=None if conversation.allowed_tools is None else list(conversation.allowed_tools),
         parallel_tool_calls=conversation.parallel_tool_calls,
         response_format=conversation.response_format is not None,
@@ -155,46 +159,56 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         aliases=own,
         infer=[(rule.tool, sorted(rule.keys)) for rule in seen.hints.inference],
         streamed=seen.streamed,
-        problems=[_typed(problem) for problem in seen.problems],
+        problems=[typed(problem) for problem in seen.problems],
         finish_reason=seen.reason,
         usage=msgspec.structs.asdict(seen.usage) if seen.usage else None,
         error=_error(seen.error),
         first_s=None if seen.first_s is None else round(seen.first_s - seen.begun_s, 6),
         seconds=round((seen.ended_s or seen.begun_s) - seen.begun_s, 6),
+        calls=list(seen.calls.values()),
+        ambiguous=seen.ambiguous,
         **about,
     )
 
 
-def _attempt(asked: RequestedTurn, raw: Raw, seen: Observation, earlier: RequestedTurn | None) -> RecordedAttempt:
-    generation = asked.generation
-    prompt, timings = generation.prompt, asked.timings
+def timed_attempts(seen: Observation) -> list[RecordedAttempt]:
+    """The attempts of a turn, with nothing of what was said."""
+    return [_timed(asked, seen, "whole" if asked.failure is None else "failed") for asked in seen.asked]
+
+
+def _timed(asked: RequestedTurn, seen: Observation, ended: Ending) -> RecordedAttempt:
+    timings = asked.timings
 
     def since_begin(time_s: float | None) -> float | None:
         return None if time_s is None else round(time_s - seen.begun_s, 6)
 
     return RecordedAttempt(
         mode=asked.mode,
-        ended=raw.ended,
-        dialect=generation.dialect,
-        deltas=[(round(at, 6), _typed(delta)) for at, delta in raw.deltas],
-        events=[_typed(event) for event in raw.events],
-        prompt=prompt.text if prompt else None,
-        start=prompt.start if prompt else None,
-        prefill=prompt.prefill if prompt else "",
-        messages=generation.messages,
-        error=_error(asked.failure),
-        is_cut=raw.room < 0,
-        controls=_controls(prompt) if prompt else [],
-        sent_tools=generation.tools,
-        constraint=timings.constraint,
+        ended=ended,
+        dialect=asked.generation.dialect,
         again=asked.again,
-        told=_told(generation.conversation.items, earlier.generation.conversation.items) if earlier else [],
         begun_s=since_begin(timings.begun_s),
         queued_s=round(timings.queued_s, 6),
         sent_s=since_begin(timings.sent_s),
         first_s=since_begin(timings.first_s),
         ended_s=since_begin(timings.ended_s),
     )
+
+
+def _attempt(asked: RequestedTurn, raw: Raw, seen: Observation, earlier: RequestedTurn | None) -> RecordedAttempt:
+    generation = asked.generation
+    prompt = generation.prompt
+    attempt = _timed(asked, seen, raw.ended)
+    attempt.deltas = [(round(at, 6), typed(delta)) for at, delta in raw.deltas]
+    attempt.events = [typed(event) for event in raw.events]
+    attempt.messages, attempt.sent_tools = generation.messages, generation.tools
+    attempt.constraint, attempt.error, attempt.is_cut = asked.timings.constraint, _error(asked.failure), raw.room < 0
+    if prompt is not None:
+        attempt.prompt, attempt.start, attempt.prefill = prompt.text, prompt.start, prompt.prefill
+        attempt.controls = _controls(prompt)
+    if earlier is not None:
+        attempt.told = _told(generation.conversation.items, earlier.generation.conversation.items)
+    return attempt
 
 
 def _controls(prompt: Prompt) -> list[tuple[int, int]]:
@@ -217,12 +231,14 @@ def _told(items: Sequence[Item], earlier: Sequence[Item]) -> list[str]:
     ]
 
 
-def _typed(value: Struct) -> Typed:
+def typed(value: Struct) -> Typed:
+    """A delta or an event as JSON has it."""
     fields = msgspec.structs.asdict(value)
     return {"type": type(value).__name__, **{name: given for name, given in fields.items() if given is not None}}
 
 
-def _recorded(tool: FunctionTool) -> RecordedTool:
+def recorded_tool(tool: FunctionTool) -> RecordedTool:
+    """A tool as it is recorded."""
     grammar = tool.custom.grammar if tool.custom else None
     return RecordedTool(
         name=tool.name,
@@ -233,6 +249,11 @@ def _recorded(tool: FunctionTool) -> RecordedTool:
         custom=tool.custom is not None,
         grammar=(grammar.syntax, grammar.definition) if grammar else None,
     )
+
+
+def record_choice(choice: ToolChoice) -> str | dict[str, str]:
+    """A choice of tools as it is recorded."""
+    return {"name": choice.name} if isinstance(choice, NamedTool) else choice
 
 
 def _error(error: BaseException | None) -> str | None:

@@ -21,7 +21,7 @@ from callwright.turn.records import VERSION, Record, RecordedAttempt, RecordedTo
 from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-__all__ = ["RecordError", "Replay", "ReplayStep", "Reread", "read_record", "replays", "reread"]
+__all__ = ["RecordError", "Replay", "ReplayStep", "Reread", "read_record", "recorded_events", "replays", "reread"]
 
 _CHOICES: Final[tuple[Literal["none", "auto", "required"], ...]] = ("none", "auto", "required")
 _DELTAS: Final = {kind.__name__: kind for kind in get_args(Delta)}
@@ -90,7 +90,12 @@ def reread(record: Record, dialect: str | None = None) -> list[Reread | None]:
 
 def _reread(again: Replay) -> Reread:
     now = [event for step in again.steps() for event in step.events]
-    return Reread(collect([_made(event, _EVENTS) for event in again.attempt.events]), collect(now))
+    return Reread(collect(recorded_events(again.attempt)), collect(now))
+
+
+def recorded_events(attempt: RecordedAttempt) -> list[Event]:
+    """The events that were read then. Raises `RecordError` for what is none."""
+    return [_made(event, _EVENTS) for event in attempt.events]
 
 
 def replays(record: Record, dialect: str | None = None, *, trace: bool = False) -> list[Replay | None]:

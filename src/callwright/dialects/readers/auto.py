@@ -1,16 +1,17 @@
 """Reads an output whose format is not known: the markup that stands in it tells which one it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
+from callwright.conversation import FunctionTool
 from callwright.dialects.readers.foreign import HEADED, OPENINGS, read_as, valid_calls
 from callwright.events import ContentDelta, Event, Markup, Problem
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["AutoReader"]
+__all__ = ["AutoReader", "detected_format"]
 
 # What tells a format but may mean other things, too, so that it is looked for only where none is named.
 _HINTS: Final = {
@@ -35,17 +36,27 @@ class AutoReader(msgspec.Struct, frozen=True):
             if source.ended:
                 break
             yield
-        text = "".join(pieces)
-        best: list[Event] = []
-        for name, at in _candidates(text):
-            lead = text[: text.rfind("\n", 0, at) + 1] if name in HEADED and start == "assistant" else ""
-            events = read_as(text[len(lead) :], name, start, tools)
-            if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
-                events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
-            if not best or _worth(events, tools) > _worth(best, tools):
-                best = events
-        for event in best:
+        _, events = _best("".join(pieces), start, tools)
+        for event in events:
             source.emit(event)
+
+
+def detected_format(output: str, start: str, tools: Sequence[FunctionTool]) -> str:
+    """The dialect as which such an output is read."""
+    return _best(output, start, Toolset(tools))[0]
+
+
+def _best(text: str, start: str, tools: Toolset) -> tuple[str, list[Event]]:
+    found = _PLAIN
+    best: list[Event] = []
+    for name, at in _candidates(text):
+        lead = text[: text.rfind("\n", 0, at) + 1] if name in HEADED and start == "assistant" else ""
+        events = read_as(text[len(lead) :], name, start, tools)
+        if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
+            events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
+        if not best or _worth(events, tools) > _worth(best, tools):
+            found, best = name, events
+    return found, best
 
 
 def _candidates(text: str) -> Iterator[tuple[str, int]]:

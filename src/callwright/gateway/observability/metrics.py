@@ -20,15 +20,16 @@ from prometheus_client.process_collector import ProcessCollector
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.events import ProblemKind, Usage
+from callwright.events import Usage
 from callwright.gateway.observability.metrics_gauges import Gauges, Left, OfKey
 from callwright.gateway.observability.repeated_prompts import RepeatedPrompts
 from callwright.gateway.request_context import Refusal, RequestContext
-from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn, SeenCall
+from callwright.turn.call_outcome import WITHHELD, call_outcome
+from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn
 from callwright.upstreams.affinity import conversation_key
 from callwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["MULTIPROCESS", "Metrics", "Outcome", "outcome"]
+__all__ = ["MULTIPROCESS", "Metrics"]
 
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 # Source: the buckets of OpenTelemetry's semantic conventions for generative AI, November 2026.
@@ -40,37 +41,6 @@ _TOOLS: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 Metric = TypeVar("Metric", Counter, Histogram)
-Outcome = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
-# The outcome of a call is the first of these that one of its problems stands for.
-_OUTCOMES: Final[tuple[tuple[Outcome, frozenset[ProblemKind]], ...]] = (
-    ("truncated", frozenset(("incomplete_arguments",))),
-    ("unknown_tool", frozenset(("unknown_tool",))),
-    ("invalid", frozenset(("invalid_arguments", "invalid_input", "malformed_call", "non_json_arguments"))),
-    ("leaked", frozenset(("call_in_text",))),
-    ("unchecked", frozenset(("arguments_unchecked",))),
-)
-# Problems that, without a call, say that one was written and withheld.
-_STAYED: Final = frozenset(
-    (
-        "call_not_allowed",
-        "incomplete_arguments",
-        "invalid_arguments",
-        "invalid_input",
-        "malformed_call",
-        "non_json_arguments",
-        "unknown_tool",
-    )
-)
-
-
-def outcome(call: SeenCall) -> Outcome:
-    """How well a call that went out was made."""
-    if not call.complete:
-        return "truncated"
-    for found, kinds in _OUTCOMES:
-        if not kinds.isdisjoint(call.problems):
-            return found
-    return "repaired" if call.problems else "right"
 
 
 class _Children(dict[tuple[Any, ...], Any]):
@@ -311,11 +281,11 @@ class Metrics:
     def _count_calls(self, model: str, seen: Observation) -> None:
         dialect = seen.dialect or "none"
         for call in seen.calls.values():
-            self._of[self._calls, model, dialect, outcome(call)].inc()
+            self._of[self._calls, model, dialect, call_outcome(call)].inc()
             if call.name == SEARCH_TOOL.name:
                 self._of[self._searches, model].inc()
         for problem in seen.problems:
-            if problem.call is None and problem.kind in _STAYED:
+            if problem.call is None and problem.kind in WITHHELD:
                 is_cut = seen.reason == "length" and problem.kind != "call_not_allowed"
                 self._of[self._calls, model, dialect, "truncated" if is_cut else "refused"].inc()
         if _is_unmet(seen.error):

@@ -1,0 +1,162 @@
+"""The last turns, in bounded memory: a row for each, and of the latest also what was said.
+
+What was said is kept as the turn has it, and put into words only for who looks at it: keeping costs next to nothing.
+Turns are known by ids of the process. Not thread-safe: everything runs on the event loop.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from callwright.inspection.summary import TurnSummary, ended, summary_of
+from callwright.turn.observe import Ended, Observation
+
+__all__ = ["KeptTurn", "KeptTurns", "Listener"]
+
+# What a piece that a server has sent takes in memory beside its characters, as the delta, its time and its events.
+_DELTA_BYTES: Final = 320
+# A request is held as its body, as items of a conversation, and as the messages or the prompt that were made of it.
+_COPIES: Final = 4
+
+
+class KeptTurn(Struct):
+    """A turn that is under way or over. `seen` and `body` are None where nothing of what was said is kept. `size` is
+    what they take, about, in bytes.
+    """
+
+    row: TurnSummary
+    seen: Observation | None = None
+    body: bytes | str | None = None
+    size: int = 0
+
+
+class Listener:
+    """Gets the rows that are new or changed, the latest state of each."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, TurnSummary] = {}
+        self._has_some = asyncio.Event()
+
+    def tell(self, row: TurnSummary) -> None:
+        """A row is new, or has changed."""
+        self._rows[row.id] = row
+        self._has_some.set()
+
+    async def rows(self) -> list[TurnSummary]:
+        """Those since the last time; waits for the first."""
+        await self._has_some.wait()
+        self._has_some.clear()
+        rows, self._rows = list(self._rows.values()), {}
+        return rows
+
+
+class KeptTurns:
+    """At most `most_turns` rows, with at most `most_bytes` of what was said; 0 keeps none of that. `name` tells the ids
+    of several processes apart.
+    """
+
+    def __init__(
+        self, most_turns: int, most_bytes: int, name: str = "1", told: Callable[[TurnSummary], None] | None = None
+    ) -> None:
+        """`told` is called with the row of each turn that is over."""
+        self._most_turns = most_turns
+        self._most_bytes = most_bytes
+        self._name = name
+        self._told = told
+        self._turns: OrderedDict[str, KeptTurn] = OrderedDict()
+        self._heavy: OrderedDict[str, KeptTurn] = OrderedDict()  # of those that are over: what was said is kept
+        self._bytes = 0
+        self._count = 0
+        self._listeners: set[Listener] = set()
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    @property
+    def size(self) -> int:
+        """What the kept contents take, about, in bytes."""
+        return self._bytes
+
+    def begin(self, seen: Observation, body: bytes | str | None, keeps: int) -> tuple[KeptTurn, Ended]:
+        """A turn begins, of which up to `keeps` characters of the answer are kept. Answers its entry, whose row may be
+        added to, and what to call when it has ended.
+        """
+        kept = KeptTurn(summary_of(seen, self._next_id(), time.time()))
+        if self._most_bytes:
+            seen.keeps = max(seen.keeps, keeps)
+            kept.seen, kept.body = seen, body
+            kept.row.has_contents = True
+        self._add(kept)
+        return kept, lambda: self._end(kept, seen)
+
+    def note(self, row: TurnSummary) -> None:
+        """A request that was refused before there was a turn; its id is given here."""
+        row.id = self._next_id()
+        self._add(KeptTurn(row))
+
+    def get(self, id_: str) -> KeptTurn | None:
+        """The turn of this id, if it is still kept."""
+        return self._turns.get(id_)
+
+    def rows(self) -> list[TurnSummary]:
+        """All rows, the oldest first."""
+        return [kept.row for kept in self._turns.values()]
+
+    def listen(self) -> Listener:
+        """A listener, which is told from now on."""
+        listener = Listener()
+        self._listeners.add(listener)
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        """Nobody listens there any more."""
+        self._listeners.discard(listener)
+
+    def _next_id(self) -> str:
+        self._count += 1
+        return f"{self._name}-{self._count}"
+
+    def _add(self, kept: KeptTurn) -> None:
+        self._turns[kept.row.id] = kept
+        if len(self._turns) > self._most_turns:
+            _, oldest = self._turns.popitem(last=False)
+            self._forget(oldest)
+        self._tell(kept.row)
+
+    def _end(self, kept: KeptTurn, seen: Observation) -> None:
+        ended(kept.row, seen)
+        if kept.seen is not None and kept.row.id in self._turns:
+            kept.size = _size(seen, kept.body)
+            self._heavy[kept.row.id] = kept
+            self._bytes += kept.size
+            while self._bytes > self._most_bytes:
+                self._forget(next(iter(self._heavy.values())))
+        self._tell(kept.row)
+        if self._told is not None:
+            self._told(kept.row)
+
+    def _forget(self, kept: KeptTurn) -> None:
+        """Let go of what was said."""
+        if self._heavy.pop(kept.row.id, None) is not None:
+            self._bytes -= kept.size
+            kept.seen = kept.body = None
+            kept.row.has_contents = False
+            if kept.row.id in self._turns:
+                self._tell(kept.row)
+
+    def _tell(self, row: TurnSummary) -> None:
+        for listener in self._listeners:
+            listener.tell(row)
+
+
+def _size(seen: Observation, body: bytes | str | None) -> int:
+    """What a turn takes in memory, about."""
+    came = 0
+    for asked in seen.asked:
+        if asked.raw is not None:
+            came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
+    return came + _COPIES * len(body or b"") * max(1, len(seen.asked)) + 4_096

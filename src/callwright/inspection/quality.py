@@ -1,0 +1,88 @@
+"""How well models call tools, over time: counts of turns by outcome, of problems by kind, of times, in spans of five
+minutes and for a day, in bounded memory.
+"""
+
+from bisect import bisect_left
+from collections import OrderedDict
+from typing import Final
+
+from msgspec import Struct
+
+from callwright.inspection.summary import TurnSummary
+
+__all__ = ["BOUNDS", "BUCKET_S", "Bucket", "Quality", "QualityCounts", "merged"]
+
+BUCKET_S: Final = 300
+# Upper bounds of the counts of times, in seconds; one more count is for the rest.
+BOUNDS: Final = tuple(round(0.001 * 2**step, 3) for step in range(18))
+_KEPT_S: Final = 86_400
+# Names that clients may choose freely: so many models of one span are told apart.
+_MAX_MODELS: Final = 64
+_OTHERS: Final = "(others)"
+
+
+class Bucket(Struct):
+    """The turns of one model that ended in the span that begins `at` (Unix seconds)."""
+
+    at: int
+    model: str
+    turns: int = 0
+    outcomes: dict[str, int] = {}
+    problems: dict[str, int] = {}
+    first: list[int] = [0] * (len(BOUNDS) + 1)
+    seconds: list[int] = [0] * (len(BOUNDS) + 1)
+
+    def add(self, other: "Bucket") -> None:
+        """Add the counts of another one."""
+        self.turns += other.turns
+        for mine, theirs in ((self.outcomes, other.outcomes), (self.problems, other.problems)):
+            for name, count in theirs.items():
+                mine[name] = mine.get(name, 0) + count
+        self.first = [one + two for one, two in zip(self.first, other.first, strict=True)]
+        self.seconds = [one + two for one, two in zip(self.seconds, other.seconds, strict=True)]
+
+
+class Quality(Struct):
+    """All of it, as the page gets it."""
+
+    buckets: list[Bucket]
+    bucket_s: int = BUCKET_S
+    bounds: tuple[float, ...] = BOUNDS
+
+
+class QualityCounts:
+    """Counts turns that are over. `kept_s`: how far back, in seconds; None keeps all."""
+
+    def __init__(self, kept_s: float | None = _KEPT_S) -> None:
+        self._kept_s = kept_s
+        self._spans: OrderedDict[int, dict[str, Bucket]] = OrderedDict()
+
+    def add(self, row: TurnSummary) -> None:
+        """A turn is over."""
+        at = int((row.at + (row.seconds or 0.0)) // BUCKET_S) * BUCKET_S
+        models = self._spans.setdefault(at, {})
+        name = row.model if row.model in models or len(models) < _MAX_MODELS else _OTHERS
+        bucket = models.setdefault(name, Bucket(at, name))
+        bucket.turns += 1
+        bucket.outcomes[row.outcome] = bucket.outcomes.get(row.outcome, 0) + 1
+        for kind, count in row.problems.items():
+            bucket.problems[kind] = bucket.problems.get(kind, 0) + count
+        if row.first_s is not None:
+            bucket.first[bisect_left(BOUNDS, row.first_s)] += 1
+        if row.seconds is not None:
+            bucket.seconds[bisect_left(BOUNDS, row.seconds)] += 1
+        if self._kept_s is not None:
+            while next(iter(self._spans)) < at - self._kept_s:
+                self._spans.popitem(last=False)
+
+    def buckets(self) -> list[Bucket]:
+        """The counts, the oldest first."""
+        return [bucket for _, models in sorted(self._spans.items()) for bucket in models.values()]
+
+
+def merged(buckets: list[Bucket]) -> Quality:
+    """The counts of several processes as one."""
+    found: dict[tuple[int, str], Bucket] = {}
+    for bucket in buckets:
+        found.setdefault((bucket.at, bucket.model), Bucket(bucket.at, bucket.model)).add(bucket)
+    return Quality([found[key] for key in sorted(found)])

@@ -1,0 +1,269 @@
+"""The characters of an output, in order, each with what became of it.
+
+Text that was parsed here is told apart by the spans of its parser. What a server has parsed itself (reasoning, calls)
+stands between, where it came.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from callwright.events import Problem
+from callwright.spans import Span, SpanPart, TracedCall
+from callwright.tolerant_json.reader import read_json
+
+__all__ = ["Piece", "SourceText", "argument_places"]
+
+_QUOTE: Final = '"'
+
+
+class Piece(Struct):
+    """Neighbouring characters of which the same became. `argument` is the top-level argument whose value they are;
+    `problems` are numbers among those of the reading.
+    """
+
+    text: str
+    part: SpanPart
+    call: int | None = None
+    argument: str | None = None
+    problems: list[int] = []
+
+
+class _Part(NamedTuple):
+    """A place in the whole output, and what became of it."""
+
+    begin: int
+    end: int
+    part: SpanPart
+    call: int | None
+
+
+class _Mark(NamedTuple):
+    """A place in the whole output that stands for a value of a call."""
+
+    begin: int
+    end: int
+    call: int
+    argument: str
+
+
+P = TypeVar("P", _Part, _Mark)
+
+
+class _Own(Struct):
+    """A call that the server has parsed: what of the output are its name and its arguments."""
+
+    id: str | None
+    name: str = ""
+    arguments: str = ""
+    begins: list[tuple[int, int]] = []  # of each piece: in the arguments, in the output
+
+
+class SourceText:
+    """Collects an output as it comes; `read` says what became of the text, then `mark` and `pieces` can be asked for.
+
+    `prefill`: the begin of the answer that the prompt has written already.
+    """
+
+    def __init__(self, prefill: str = "") -> None:
+        self.size = 0
+        self._all: list[str] = []
+        self._parts: list[_Part] = []
+        self._texts: list[tuple[int, int]] = []  # of the parsed text: where a piece begins in it, and in the output
+        self._parsed = 0
+        self._own: list[_Own] = []
+        self._latest: dict[int, int] = {}
+        self._written: dict[int, str] = {}
+        self._marks: list[_Mark] = []
+        self._troubles: list[tuple[int, int, int]] = []  # begin, end, number of the problem
+        if prefill:
+            self.text(prefill)
+
+    @property
+    def output(self) -> str:
+        """All of it, as far as it has come."""
+        if len(self._all) > 1:
+            self._all = ["".join(self._all)]
+        return self._all[0] if self._all else ""
+
+    def text(self, text: str) -> None:
+        """Text that was parsed here, or is content."""
+        self._texts.append((self._parsed, self.size))
+        self._parsed += len(text)
+        self._add(text)
+
+    def other(self, text: str, part: SpanPart, call: int | None = None) -> None:
+        """What the server has told apart itself."""
+        if text:
+            self._parts.append(_Part(self.size, self.size + len(text), part, call))
+            self._add(text)
+
+    def call(self, index: int, id_: str | None, name: str, arguments: str) -> None:
+        """A piece of a call that the server has parsed, with its own index and id for it."""
+        number = self._latest.get(index)
+        if number is None or (id_ is not None and self._own[number].id not in (None, id_)):
+            number = self._latest[index] = len(self._own)
+            self._own.append(_Own(id_))
+        own = self._own[number]
+        own.id = own.id or id_
+        if name and name != own.name:
+            own.name += name
+            self.other(name, "name", number)
+        if arguments:
+            own.begins.append((len(own.arguments), self.size))
+            own.arguments += arguments
+            self.other(arguments, "arguments", number)
+
+    def read(self, spans: Sequence[Span], calls: Sequence[TracedCall], indexes: Mapping[int, int | None]) -> None:
+        """What became of the parsed text. `indexes`: the call as it went out, by the parser's number of it."""
+        for span in spans:
+            call = None if span.call is None else indexes.get(span.call, span.call)
+            for begin, end in self._places(span.begin, span.end):
+                self._parts.append(_Part(begin, end, span.part, call))
+        for made in calls:
+            number = indexes.get(made.index, made.index)
+            if number is None:
+                continue
+            self._written[number] = made.arguments
+            for argument, first, last in argument_places(made.arguments):
+                for begin, end in _stands(made, first, last):
+                    self._marks += [_Mark(*place, number, argument) for place in self._places(begin, end)]
+
+    def place(self, at: int) -> int:
+        """A place of the parsed text as one of the whole output."""
+        return next((out + at - first for first, out in reversed(self._texts) if first < at), 0)
+
+    def written(self, call: int) -> str:
+        """The arguments of a call as they were read, before any check."""
+        if call in self._written:
+            return self._written[call]
+        return self._own[call].arguments if call < len(self._own) else ""
+
+    def mark(self, number: int, problem: Problem, end: int) -> int:
+        """Mark the place of a problem that was told when the output was read up to `end`; answers that place."""
+        self._note_own()
+        begin, last = self._trouble(problem, end)
+        self._troubles.append((begin, last, number))
+        return begin
+
+    def _trouble(self, problem: Problem, end: int) -> tuple[int, int]:
+        if problem.text and (at := self.output.rfind(problem.text, 0, max(end, len(problem.text)))) >= 0:
+            return at, at + len(problem.text)
+        if problem.call is not None:
+            for mark in self._marks:
+                if mark.call == problem.call and re.search(rf"\b{re.escape(mark.argument)}\b", problem.detail):
+                    return mark.begin, mark.end
+            for kind in ("name", "arguments"):
+                if own := [part for part in self._parts if (part.part, part.call) == (kind, problem.call)]:
+                    return min((part.begin, part.end) for part in own)
+        return max(0, end - 1), end
+
+    def pieces(self) -> list[Piece]:
+        """The whole output, in order, without gaps."""
+        self._note_own()
+        output = self.output
+        cuts = {0, len(output)}
+        for begin, end in (place[:2] for places in (self._parts, self._marks, self._troubles) for place in places):
+            cuts |= {begin, end}
+        cuts.update(begin for _, begin in self._texts)
+        ordered = sorted(cut for cut in cuts if 0 <= cut <= len(output))
+        parts, marks = _Sweep(self._parts), _Sweep(self._marks)
+        found: list[Piece] = []
+        troubles = sorted(self._troubles)
+        for begin, end in pairwise(ordered):
+            part = parts.at(begin)
+            mark = marks.at(begin)
+            told = [number for first, last, number in troubles if first <= begin < last] if troubles else []
+            made = Piece(output[begin:end], "content", problems=told)
+            if part is not None:
+                made.part, made.call = part.part, part.call
+            if mark is not None and mark.call == made.call:
+                made.argument = mark.argument
+            if found and replace(found[-1], text=made.text) == made:
+                found[-1].text += made.text
+            else:
+                found.append(made)
+        return found
+
+    def _add(self, text: str) -> None:
+        self._all.append(text)
+        self.size += len(text)
+
+    def _places(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """Where a part of the parsed text stands in the output: in several places, where something came between."""
+        found: list[tuple[int, int]] = []
+        bounds = [*self._texts[1:], (self._parsed, 0)]
+        for (first, out), (after, _) in zip(self._texts, bounds, strict=True):
+            low, high = max(begin, first), min(end, after)
+            if low < high:
+                place = (out + low - first, out + high - first)
+                if found and found[-1][1] == place[0]:
+                    place = (found.pop()[0], place[1])
+                found.append(place)
+            if after >= end:
+                break
+        return found
+
+    def _note_own(self) -> None:
+        """Where the arguments stand of calls that the server has parsed."""
+        for number, own in enumerate(self._own):
+            if not own.begins:
+                continue
+            ends = [*(first for first, _ in own.begins[1:]), len(own.arguments)]
+            for argument, first, last in argument_places(own.arguments):
+                for (begin, out), end in zip(own.begins, ends, strict=True):
+                    low, high = max(first, begin), min(last, end)
+                    if low < high:
+                        self._marks.append(_Mark(out + low - begin, out + high - begin, number, argument))
+            own.begins = []
+
+
+class _Sweep(Generic[P]):
+    """Finds what stands at places that are asked for in order."""
+
+    def __init__(self, places: Sequence[P]) -> None:
+        self._places: list[P] = sorted(places, key=lambda place: (place.begin, place.end))
+        self._next = 0
+
+    def at(self, place: int) -> P | None:
+        while self._next < len(self._places) and self._places[self._next].end <= place:
+            self._next += 1
+        found = self._places[self._next] if self._next < len(self._places) else None
+        return found if found is not None and found.begin <= place else None
+
+
+def _stands(call: TracedCall, first: int, last: int) -> list[tuple[int, int]]:
+    """Where the arguments `first` to `last` of a call stand in the text that was parsed."""
+    found: list[tuple[int, int]] = []
+    for source in call.sources:
+        low, high = max(first, source.first), min(last, source.last)
+        if low < high:
+            begin = source.begin
+            found.append(
+                (begin + low - source.first, begin + high - source.first) if source.exact else (begin, source.end)
+            )
+    return found
+
+
+def argument_places(arguments: str) -> list[tuple[str, int, int]]:
+    """The top-level arguments in the JSON text of a call: name, begin and end of the value, strings without their
+    quotation marks. As far as the text has come; nothing where it is no object.
+    """
+    node = read_json(arguments)
+    if node is None or node.kind != "object" or not arguments.startswith("{"):
+        return []
+    found: list[tuple[str, int, int]] = []
+    at = 1
+    for number, member in enumerate(node.members):
+        at += len(member.lead(first=number == 0)) + len(member.key.text()) + len(member.colon)
+        end = at + len(member.value.text())
+        if arguments[at : at + 1] != member.value.text()[:1]:
+            return found  # it was not written as it is read
+        is_text = arguments.startswith(_QUOTE, at)
+        found.append((member.name, at + is_text, min(len(arguments), end) - (is_text and end - at > 1)))
+        at = end
+    return found

@@ -1,0 +1,135 @@
+"""One turn, whole: what was asked, what the model saw and wrote in each attempt, what was made of it."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from callwright.collector import collect
+from callwright.inspection.prompt_view import PromptPiece, prompt_pieces
+from callwright.inspection.reading import Reading, read_replay
+from callwright.inspection.summary import TurnSummary
+from callwright.turn.records import Record, RecordedAttempt, RecordedTool
+from callwright.turn.reread import Replay, recorded_events, replays, reread
+
+__all__ = ["Answer", "AttemptView", "Contents", "TurnView", "bare_view", "turn_view"]
+
+# Why what was said is here, or is not: all of it; never kept; kept until there was no room; only for operators' keys.
+Contents: TypeAlias = Literal["full", "metadata", "gone", "operators"]
+
+
+class AttemptView(Struct, kw_only=True):
+    """One request to the model. Times are in seconds since the begin of the turn. `differs`: what the installed version
+    reads differently than it was read then.
+    """
+
+    mode: str
+    ended: str
+    dialect: str | None = None
+    error: str | None = None
+    again: str | None = None
+    told: list[str] = []
+    begun_s: float | None = None
+    queued_s: float = 0.0
+    sent_s: float | None = None
+    first_s: float | None = None
+    ended_s: float | None = None
+    prompt: list[PromptPiece] | None = None
+    messages: list[dict[str, Any]] | None = None
+    sent_tools: list[dict[str, Any]] | None = None
+    constraint: dict[str, str] | None = None
+    reading: Reading | None = None
+    is_cut: bool = False
+    differs: list[str] = []
+
+
+class Answer(Struct):
+    """What went out. A call: `name`, `arguments`, `complete`, `kind`."""
+
+    content: str | None
+    reasoning: str | None
+    calls: list[dict[str, Any]]
+    finish_reason: str | None
+
+
+class TurnView(Struct, kw_only=True):
+    """See the module's docstring. `request` is the client's body, without keys."""
+
+    row: TurnSummary
+    contents: Contents
+    request: Any = None
+    tools: list[RecordedTool] = []
+    tool_choice: str | dict[str, str] = "auto"
+    attempts: list[AttemptView] = []
+    answer: Answer | None = None
+    problems: list[dict[str, Any]] = []
+    error: str | None = None
+
+
+def bare_view(row: TurnSummary, contents: Contents, attempts: Sequence[RecordedAttempt] = ()) -> TurnView:
+    """A turn of which nothing that was said is shown."""
+    return TurnView(row=row, contents=contents, attempts=[_timed(attempt) for attempt in attempts])
+
+
+def turn_view(row: TurnSummary, record: Record, *, compares: bool = False) -> TurnView:
+    """A turn with all that was said. `compares`: say where the installed version reads it differently. Raises
+    `RecordError` for what is no record.
+    """
+    again = replays(record, trace=True)
+    then = reread(record) if compares else [None] * len(again)
+    attempts = [
+        _attempt(attempt, replay, record.tools, differing=one.differing if one else [])
+        for attempt, replay, one in zip(record.attempts, again, then, strict=True)
+    ]
+    return TurnView(
+        row=row,
+        contents="full",
+        request=record.request,
+        tools=record.tools,
+        tool_choice=record.tool_choice,
+        attempts=attempts,
+        answer=_answer(record),
+        problems=record.problems,
+        error=record.error,
+    )
+
+
+def _timed(attempt: RecordedAttempt) -> AttemptView:
+    return AttemptView(
+        mode=attempt.mode,
+        ended=attempt.ended,
+        dialect=attempt.dialect,
+        again=attempt.again,
+        begun_s=attempt.begun_s,
+        queued_s=attempt.queued_s,
+        sent_s=attempt.sent_s,
+        first_s=attempt.first_s,
+        ended_s=attempt.ended_s,
+    )
+
+
+def _attempt(
+    attempt: RecordedAttempt, again: Replay | None, tools: Sequence[RecordedTool], *, differing: list[str]
+) -> AttemptView:
+    view = _timed(attempt)
+    view.error, view.told, view.is_cut, view.differs = attempt.error, attempt.told, attempt.is_cut, differing
+    view.messages, view.sent_tools = attempt.messages, attempt.sent_tools
+    if attempt.prompt is not None:
+        view.prompt = prompt_pieces(attempt.prompt, attempt.controls, attempt.prefill, tools)
+    if attempt.constraint is not None:
+        view.constraint = dict(zip(("kind", "text"), attempt.constraint, strict=True))
+    if again is not None:
+        view.reading = read_replay(again)
+    return view
+
+
+def _answer(record: Record) -> Answer | None:
+    """The answer that went out, as far as a record says: of the last attempt."""
+    if not record.attempts or record.attempts[-1].is_cut or record.is_cut:
+        return None
+    turn = collect(recorded_events(record.attempts[-1]))
+    calls = [
+        {"name": call.name, "arguments": call.arguments, "complete": call.complete, "kind": call.kind}
+        for call in turn.calls
+    ]
+    return Answer(turn.content, turn.reasoning, calls, record.finish_reason)
