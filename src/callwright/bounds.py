@@ -46,6 +46,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     one address, has half of it at most. One more gets a 429 with `retry-after`. Each of several workers takes its
     share.
     """
+    max_inspected_turns: _AtLeastOne = 5_000
+    """Turns of which the [pages](inspection.md) have a row, the latest."""
+    max_inspected_bytes: _AtLeastOne = 67_108_864
+    """What is kept for the [pages](inspection.md) of what was said in the latest turns; the older ones have their row
+    only. Each of several workers takes its share.
+    """
     max_connections: _AtLeastOne = 4_096
     """Connections that are open at once, silent ones too. Where there are more, those end first on which nothing was
     ever asked, then those on which nothing is under way. Each of several workers takes its share.

@@ -51,12 +51,15 @@ class WrittenArguments(Struct, frozen=True):
 
 
 class TracedCall(Struct):
-    """A call as its reader gave it, before any check: its arguments, and where they are from."""
+    """A call as its reader gave it, before any check: its arguments, and where they are from. It was over when the
+    output was read up to `place`.
+    """
 
     index: int
     name: str
-    arguments: str = ""
-    sources: list[WrittenArguments] = []
+    arguments: str
+    sources: list[WrittenArguments]
+    place: int
 
 
 class TracedProblem(Struct, frozen=True):
@@ -87,7 +90,8 @@ class SpanRecorder:
 
     def calls(self) -> list[TracedCall]:
         """The calls, in the order in which they began."""
-        return [TracedCall(call.index, call.name, call.arguments, call.sources) for call in self._found()[1]]
+        calls = self._found()[1]
+        return [TracedCall(call.index, call.name, call.arguments, call.sources, call.place) for call in calls]
 
     def problems(self) -> list[TracedProblem]:
         """What the reader told of the output."""
@@ -113,6 +117,7 @@ class _Call(Struct):
     ended: int
     arguments: str = ""
     sources: list[WrittenArguments] = []
+    place: int = 0
 
     def is_from(self, begin: int, end: int) -> None:
         """What of the arguments was told since the last place that is known stands here, written another way."""
@@ -144,7 +149,7 @@ class _Finder:
                 self.calls.append(_Call(index, name, self._at, len(self.output)))
             case CallEnded():
                 self._open = None
-                self.calls[-1].ended = self._at
+                self.calls[-1].ended, self.calls[-1].place = self._at, place
             case ContentDelta(text):
                 self._find(text, place, "content")
             case ReasoningDelta(text):
@@ -219,7 +224,7 @@ def _filled(spans: list[Span], output: str, call: _Call) -> list[Span]:
 
 def _named(spans: list[Span], output: str, call: _Call) -> list[Span]:
     """The same with the name of a call, which stands in the structure before its arguments."""
-    last = min((span.begin for span in spans if span.call == call.index), default=call.ended)
+    last = min((span.begin for span in spans if span.call == call.index), default=max(call.ended, call.place))
     told = [span.end for span in spans if span.part != "markup" and span.end <= last]
     at = output.find(call.name, max(told, default=0), last)
     return _split(spans, at, Span(0, len(call.name), "name", call.index))

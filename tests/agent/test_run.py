@@ -344,6 +344,9 @@ class Stalled:
     async def open(self) -> None:
         pass
 
+    def window(self, model: str) -> int | None:
+        return None
+
     async def models(self) -> list[str]:
         return []
 

@@ -149,6 +149,9 @@ class Server:
     async def open(self) -> None:
         pass
 
+    def window(self, model: str) -> int | None:
+        return None
+
     async def models(self) -> list[str]:
         if self.lists is not None:
             raise self.lists

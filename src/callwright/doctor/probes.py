@@ -191,6 +191,7 @@ class _Overheard:
         self.texts: list[str] = []
         self.controls: tuple[str, ...] = ()
         self.open, self.models, self.close = upstream.open, upstream.models, upstream.close
+        self.window = upstream.window
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -23,7 +24,7 @@ from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
 from callwright.gateway.access.connections import Connections
-from callwright.gateway.access.keys import Keys, caller, counters_size
+from callwright.gateway.access.keys import ApiKey, Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
 from callwright.gateway.access.shared_counters import SharedCounters
@@ -44,7 +45,12 @@ from callwright.gateway.http import (
     error_response,
     json_response,
 )
-from callwright.gateway.observability.observability import Observability
+from callwright.gateway.inspection.about import GatewayInfo, ModelStates
+from callwright.gateway.inspection.endpoint import InspectionEndpoint
+from callwright.gateway.inspection.run_again import RunAgain
+from callwright.gateway.inspection.siblings import SharedTurns
+from callwright.gateway.inspection.turn_source import LocalTurns
+from callwright.gateway.observability.observability import Observability, inspect_level
 from callwright.gateway.request_context import RequestContext, RequestContextMiddleware, current
 from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.server_tools.mcp_servers import McpServers
@@ -66,15 +72,19 @@ _BEATS_BETWEEN: Final = 6
 
 
 def create_app(
-    config: Config, models: Mapping[str, Model] | None = None, counters: SharedCounters | None = None, worker: int = 0
+    config: Config,
+    models: Mapping[str, Model] | None = None,
+    counters: SharedCounters | None = None,
+    worker: int = 0,
+    folder: Path | None = None,
 ) -> Starlette:
     """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
 
     `models`: those of the configuration, where they have been built, and opened, already. `counters`: where the limits
     of keys are counted, if not in the application itself; it is that of the workers of the configuration, of which this
-    is the one with the number `worker`.
+    is the one with the number `worker`. `folder`: which these workers share, to show their turns as one.
     """
-    gateway = _Gateway(config, build_models(config) if models is None else models, counters, worker)
+    gateway = _Gateway(config, build_models(config) if models is None else models, counters, worker, folder)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -89,6 +99,9 @@ def create_app(
         for slash in ("/", "")
     ]
     routes.append(Route("/", gateway.answer(gateway.probe, "/"), methods=["HEAD"]))
+    routes += [
+        Route(path, gateway.answer(handler, path), methods=[how]) for how, path, handler in gateway.pages.routes()
+    ]
     sockets = [WebSocketRoute(path, gateway.socket.serve) for path in _both("/v1/responses")]
     known: dict[str, str] = {}
     for method, path, _ in endpoints:
@@ -161,13 +174,19 @@ def _widest(places: Sequence[frozenset[str] | None]) -> PassRules:
 
 class _Gateway:
     def __init__(
-        self, config: Config, models: Mapping[str, Model], counters: SharedCounters | None, worker: int
+        self,
+        config: Config,
+        models: Mapping[str, Model],
+        counters: SharedCounters | None,
+        worker: int,
+        folder: Path | None,
     ) -> None:
+        self._config = config
         self._server = config.server
         begin, workers = (0, 1) if counters is None else (counters_size(config.keys), config.server.workers)
         self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
         self.admission = AdmissionControl(config.server.max_requests, self.clients)
-        self.watch = Observability(config, lambda: self.keys.left())
+        self.watch = Observability(config, lambda: self.keys.left(), worker)
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
@@ -190,6 +209,21 @@ class _Gateway:
         places = [model.passes.media_urls for model in self._models.values()]
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits, _widest(places))
         self.socket = ResponsesSocket(turns, config.server, self.admission, self.watch.contexts)
+        self._states = ModelStates(config.models, self._models)
+        self._shared: SharedTurns | None = None
+        self.pages = self._pages(config, worker, folder)
+
+    def _pages(self, config: Config, worker: int, folder: Path | None) -> InspectionEndpoint:
+        inspector = self.watch.inspector
+        if inspector is None:
+            return InspectionEndpoint(self._info, None, config.server, config.limits, self.admission)
+        again = RunAgain(self.watch, inspector, self._model, config.models, config.limits)
+        turns = LocalTurns(inspector)
+        if folder is None or config.server.workers == 1:
+            return InspectionEndpoint(self._info, turns, config.server, config.limits, self.admission, again.run)
+        self._shared = SharedTurns(turns, again, folder, worker, config.server.workers)
+        shared = self._shared
+        return InspectionEndpoint(self._info, shared, config.server, config.limits, self.admission, shared.again)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
         limit = ConcurrencyLimit(model.upstream, self.admission, given.max_requests, given.queue_s)
@@ -233,6 +267,8 @@ class _Gateway:
         self.watch.open()
         self._tasks = [asyncio.create_task(give_back_behind_storms(lambda: self.admission.running))]
         await open_models(self._models)
+        if self._shared is not None:
+            await self._shared.open()
         for model in self._models.values():
             if model.mode_selector is not None:
                 model.mode_selector.start()
@@ -247,6 +283,8 @@ class _Gateway:
         for task in self._tasks:
             await cancel_quietly(task)
         await self._mcp.close()
+        if self._shared is not None:
+            await self._shared.close()
         for model in self._models.values():
             await model.close()
         if self._store is not None:
@@ -371,6 +409,18 @@ class _Gateway:
                 status=404,
             )
         return model
+
+    async def _info(self, who: ApiKey) -> GatewayInfo:
+        inspector = self.watch.inspector
+        return GatewayInfo(
+            inspect=inspect_level(self._config),
+            has_keys=bool(self.keys),
+            is_operator=who.is_operator,
+            workers=self._server.workers,
+            models=[info for info in await self._states.infos() if who.may_use(info.name)],
+            mcp=[server.label for server in self._config.mcp],
+            kept=0 if inspector is None else len(inspector.turns),
+        )
 
     def _described_api(self) -> bytes:
         from callwright.gateway.openapi.document import document  # its types are for nothing else, and take their time

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from callwright.inspection.summary import TurnSummary, ended, summary_of
 from callwright.turn.observe import Ended, Observation
+from callwright.turn.records import RecordedAttempt
 
 __all__ = ["KeptTurn", "KeptTurns", "Listener"]
 
@@ -25,13 +26,14 @@ _COPIES: Final = 4
 
 class KeptTurn(Struct):
     """A turn that is under way or over. `seen` and `body` are None where nothing of what was said is kept. `size` is
-    what they take, about, in bytes.
+    what they take, about, in bytes. `attempts` say when the model was asked, once it is over.
     """
 
     row: TurnSummary
     seen: Observation | None = None
     body: bytes | str | None = None
     size: int = 0
+    attempts: list[RecordedAttempt] = []
 
 
 class Listener:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from callwright.inspection.summary import TurnSummary
 
@@ -29,8 +29,8 @@ class Bucket(Struct):
     turns: int = 0
     outcomes: dict[str, int] = {}
     problems: dict[str, int] = {}
-    first: list[int] = [0] * (len(BOUNDS) + 1)
-    seconds: list[int] = [0] * (len(BOUNDS) + 1)
+    first: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    seconds: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
 
     def add(self, other: "Bucket") -> None:
         """Add the counts of another one."""

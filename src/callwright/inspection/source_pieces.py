@@ -78,6 +78,7 @@ class SourceText:
         self._own: list[_Own] = []
         self._latest: dict[int, int] = {}
         self._written: dict[int, str] = {}
+        self._guessed: list[_Part] = []  # of calls that were written in a form that no event repeats
         self._marks: list[_Mark] = []
         self._troubles: list[tuple[int, int, int]] = []  # begin, end, number of the problem
         if prefill:
@@ -129,9 +130,42 @@ class SourceText:
             if number is None:
                 continue
             self._written[number] = made.arguments
+            if not made.sources:
+                self._guess(number, made, spans)
             for argument, first, last in argument_places(made.arguments):
                 for begin, end in _stands(made, first, last):
                     self._marks += [_Mark(*place, number, argument) for place in self._places(begin, end)]
+
+    def _guess(self, number: int, call: TracedCall, spans: Sequence[Span]) -> None:
+        """Find the name and the values of a call that was repaired as a whole, in the structure before its end."""
+        text = self._parsed_text()
+        own = [span.begin for span in spans if (span.part, span.call) == ("name", call.index)]
+        earlier = [span.end for span in spans if span.call is not None and span.call < call.index]
+        at = min(own) if own else text.find(call.name, max(earlier, default=0), call.place)
+        if at < 0:
+            return
+        self._guessed += [_Part(*place, "name", number) for place in self._places(at, at + len(call.name))]
+        first = last = at + len(call.name)
+        for argument, low, high in argument_places(call.arguments):
+            value = call.arguments[low:high]
+            found = text.find(value, text.find(argument, last, call.place) + 1 or last, call.place) if value else -1
+            if found < 0:
+                continue
+            if first == at + len(call.name):
+                bracket = text.rfind("{", first, found)
+                first = found if bracket < 0 else bracket
+            last = found + len(value)
+            self._marks += [_Mark(*place, number, argument) for place in self._places(found, last)]
+        if last > first:
+            close = text.find("}", last, call.place)
+            self._guessed += [
+                _Part(*place, "arguments", number) for place in self._places(first, last if close < 0 else close + 1)
+            ]
+
+    def _parsed_text(self) -> str:
+        output = self.output
+        ends = [*(first for first, _ in self._texts[1:]), self._parsed]
+        return "".join(output[out : out + end - first] for (first, out), end in zip(self._texts, ends, strict=True))
 
     def place(self, at: int) -> int:
         """A place of the parsed text as one of the whole output."""
@@ -158,7 +192,8 @@ class SourceText:
                 if mark.call == problem.call and re.search(rf"\b{re.escape(mark.argument)}\b", problem.detail):
                     return mark.begin, mark.end
             for kind in ("name", "arguments"):
-                if own := [part for part in self._parts if (part.part, part.call) == (kind, problem.call)]:
+                parts = (*self._parts, *self._guessed)
+                if own := [part for part in parts if (part.part, part.call) == (kind, problem.call)]:
                     return min((part.begin, part.end) for part in own)
         return max(0, end - 1), end
 
@@ -167,15 +202,16 @@ class SourceText:
         self._note_own()
         output = self.output
         cuts = {0, len(output)}
-        for begin, end in (place[:2] for places in (self._parts, self._marks, self._troubles) for place in places):
+        all_places = (self._parts, self._guessed, self._marks, self._troubles)
+        for begin, end in (place[:2] for places in all_places for place in places):
             cuts |= {begin, end}
         cuts.update(begin for _, begin in self._texts)
         ordered = sorted(cut for cut in cuts if 0 <= cut <= len(output))
-        parts, marks = _Sweep(self._parts), _Sweep(self._marks)
+        parts, guessed, marks = _Sweep(self._parts), _Sweep(self._guessed), _Sweep(self._marks)
         found: list[Piece] = []
         troubles = sorted(self._troubles)
         for begin, end in pairwise(ordered):
-            part = parts.at(begin)
+            part = guessed.at(begin) or parts.at(begin)
             mark = marks.at(begin)
             told = [number for first, last, number in troubles if first <= begin < last] if troubles else []
             made = Piece(output[begin:end], "content", problems=told)

@@ -134,6 +134,10 @@ class Upstream(Protocol):
         """The names of the models that it serves, as far as it lists them. Raises `UpstreamError` if it fails."""
         ...
 
+    def window(self, model: str) -> int | None:
+        """The context window of a model in tokens, if `models` has told it."""
+        ...
+
     async def close(self) -> None:
         """Close connections."""
         ...

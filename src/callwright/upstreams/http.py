@@ -80,6 +80,16 @@ class _Failure(Struct):
 
 class _Model(Struct):
     id: str
+    max_model_len: Any = None  # vLLM, SGLang
+    context_length: Any = None  # LM Studio and others
+    meta: Any = None  # llama.cpp
+
+    @property
+    def window(self) -> int | None:
+        """The context window, by whichever name this server has for it."""
+        meta = self.meta if isinstance(self.meta, dict) else {}
+        told = (self.max_model_len, self.context_length, meta.get("n_ctx"), meta.get("n_ctx_train"))
+        return next((size for size in told if type(size) is int and size > 0), None)
 
 
 class _ModelList(Struct):
@@ -133,6 +143,7 @@ class HttpUpstream:
         self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
         self._bounds = bounds or Bounds()
+        self._windows: dict[str, int] = {}
         usual = {"content-type": "application/json", "accept": "text/event-stream"}
         self._connections = Connections({**usual, **(headers or {})}, self._timeouts)
 
@@ -151,11 +162,17 @@ class HttpUpstream:
                         raise self._answered(response, path, self._told(_error_of(await self._error_body(response))))
                     body = await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
         try:
-            return [model.id for model in read_json(body, _ModelList, self._bounds.max_answer_values).data]
+            listed = read_json(body, _ModelList, self._bounds.max_answer_values).data
         except NotJsonError as error:
             raise self._lied(f"answered no list of models ({error})", body[:_MAX_TOLD]) from error
         except UnreadableError as error:
             raise self._failed(str(error), "protocol") from error
+        self._windows = {model.id: window for model in listed if (window := model.window) is not None}
+        return [model.id for model in listed]
+
+    def window(self, model: str) -> int | None:
+        """See `Upstream`. A server that names its only model otherwise means that one."""
+        return self._windows.get(model, next(iter(self._windows.values()), None) if len(self._windows) == 1 else None)
 
     async def close(self) -> None:
         """Close all connections."""

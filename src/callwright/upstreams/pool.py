@@ -130,6 +130,11 @@ class Pool:
                 if not left:
                     raise
 
+    def window(self, model: str) -> int | None:
+        """The smallest of the windows that are known."""
+        known = (member.upstream.window(model) for member in self._members)
+        return min((window for window in known if window is not None), default=None)
+
     async def close(self) -> None:
         """Close all servers."""
         for probe in self._probes.values():

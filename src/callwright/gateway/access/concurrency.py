@@ -68,6 +68,10 @@ class ConcurrencyLimit:
                         caller().spend(delta.prompt_tokens + delta.completion_tokens)
                 yield batch
 
+    def window(self, model: str) -> int | None:
+        """See `Upstream`."""
+        return self._upstream.window(model)
+
     async def models(self) -> list[str]:
         """See `Upstream`."""
         return await self._upstream.models()

@@ -25,12 +25,20 @@ __all__ = ["AccessMiddleware"]
 
 # Open to everybody, also during a shutdown; so is HEAD /, by which clients see whether something answers here.
 _OPEN: Final = frozenset(("/healthz", "/healthz/"))
+# The pages hold nothing of the gateway; what they show they ask for below this path.
+_PAGES: Final = ("/", "/ui")
+_PAGE_DATA: Final = "/ui/api/"
 # Answered without a free place, too: metrics matter most when the gateway is full or shuts down.
 _ALWAYS: Final = frozenset(("/metrics", "/metrics/"))
 # Ask no model, so a limit on requests to models does not count them.
-_COUNT_TOKENS: Final = tuple(
+_ASK_NO_MODEL: Final = tuple(
     f"{path}{slash}"
-    for path in ("/v1/messages/count_tokens", "/v1/responses/input_tokens", "/openresponses/v1/responses/input_tokens")
+    for path in (
+        "/v1/messages/count_tokens",
+        "/v1/responses/input_tokens",
+        "/openresponses/v1/responses/input_tokens",
+        "/ui/api/read",
+    )
     for slash in ("", "/")
 )
 _ANY_HOST: Final = "*"
@@ -61,7 +69,7 @@ class AccessMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         is_asked = scope["type"] in ("http", "websocket")
-        if not is_asked or scope["path"] in _OPEN or (scope["path"] == "/" and scope.get("method") == "HEAD"):
+        if not is_asked or scope["path"] in _OPEN or _is_page(scope):
             await self._app(scope, receive, send)
             return
         with ExitStack() as place:
@@ -86,9 +94,10 @@ class AccessMiddleware:
         if scope["type"] == "websocket":
             place.enter_context(self._admission.connected())  # each turn takes a place of its own
             return who
-        place.enter_context(self._admission.under_way(limited=scope["path"] not in _ALWAYS))
+        is_watching = scope["method"] == "GET" and scope["path"].startswith(_PAGE_DATA)
+        place.enter_context(self._admission.under_way(limited=not (is_watching or scope["path"] in _ALWAYS)))
         place.enter_context(self._bodies.request(client.name))
-        if scope["method"] == "POST" and scope["path"] not in _COUNT_TOKENS:
+        if scope["method"] == "POST" and scope["path"] not in _ASK_NO_MODEL:
             who.begin()
         return who
 
@@ -119,6 +128,14 @@ class AccessMiddleware:
 
     def _is_known(self, name: str) -> bool:
         return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
+
+
+def _is_page(scope: Scope) -> bool:
+    """Whether a page or a file of one is asked for, or only whether something answers at all."""
+    path: str = scope["path"]
+    if scope.get("method") not in ("GET", "HEAD"):
+        return False
+    return path in _PAGES or (path.startswith("/ui/") and not path.startswith(_PAGE_DATA))
 
 
 def _shown(text: str) -> str:

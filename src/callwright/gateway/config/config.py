@@ -26,6 +26,7 @@ __all__ = [
     "ALL_MODELS",
     "ANY_MODEL",
     "Config",
+    "InspectLevel",
     "KeyConfig",
     "LogFormat",
     "LogLevel",
@@ -51,6 +52,7 @@ _PerMinute: TypeAlias = Annotated[int, Meta(ge=1)]
 
 LogFormat: TypeAlias = Literal["plain", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+InspectLevel: TypeAlias = Literal["off", "metadata", "full"]
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,6 +109,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`plain` lines, or one `json` object a line."""
     metrics: bool = True
     """Whether `GET /metrics` answers [Prometheus](operations.md#metrics)."""
+    inspect: InspectLevel | None = None
+    """What the [pages](inspection.md) show of turns: `full`, with all that was said; `metadata`, without a word of it;
+    `off`, nothing. By default `full` on this machine's own addresses without keys, else `metadata`.
+    """
     traces: Literal["auto", "off"] = "auto"
     """[Spans](operations.md#traces) where OpenTelemetry is installed, or `off`."""
 

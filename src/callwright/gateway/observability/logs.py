@@ -18,7 +18,8 @@ __all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_request"]
 
 access = logging.getLogger("callwright.access")
 # Polled by machines every few seconds: their access lines are for `debug`.
-_QUIET: Final = ("/healthz", "/metrics")
+_QUIET: Final = ("/healthz", "/metrics", "/")
+_PAGES: Final = "/ui"
 _FAILED: Final = 400
 
 
@@ -34,7 +35,7 @@ class Line:
 
 def is_quiet(context: RequestContext) -> bool:
     """Whether a request is one that is polled, and has not failed."""
-    return context.path in _QUIET and context.status < _FAILED
+    return context.status < _FAILED and (context.path in _QUIET or context.path.startswith(_PAGES))
 
 
 def log_request(context: RequestContext) -> None:

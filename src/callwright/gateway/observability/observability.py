@@ -7,7 +7,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.gateway.config.config import Config, path_of
+from callwright.gateway.config.config import Config, InspectLevel, path_of
+from callwright.gateway.config.hosts import is_loopback
+from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.logs import is_quiet, log_request
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Left
@@ -17,7 +19,7 @@ from callwright.turn.model import Model
 from callwright.turn.observe import Observer
 from callwright.turn.tracing import is_available, request_span, turn_spans
 
-__all__ = ["Observability"]
+__all__ = ["Observability", "inspect_level"]
 
 
 class Observability:
@@ -25,18 +27,26 @@ class Observability:
     of records that cannot be used.
     """
 
-    def __init__(self, config: Config, left: Left = dict) -> None:
+    def __init__(self, config: Config, left: Left = dict, worker: int = 0) -> None:
         self.metrics = Metrics(left)
-        self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=config.record is not None)
+        level = inspect_level(config)
+        self.inspector = None if level == "off" else Inspector(level, config.limits, worker)
+        keeps = config.record is not None or level == "full"
+        self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
             limits = RecordLimits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
             self._recorder = Recorder(path_of(record.dir), limits, self.metrics.recorded)
         self._traces = config.server.traces == "auto" and is_available()
 
-    def observed(self, name: str, model: Model) -> Model:
-        """A model with the observers of its turns; `name` is its name in the configuration."""
-        return msgspec.structs.replace(model, observers=(*model.observers, *self._observers(name)))
+    def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:
+        """A model with the observers of its turns; `name` is its name in the configuration. `inspecting` stands in for
+        the one that keeps turns for the pages.
+        """
+        if inspecting is None and self.inspector is not None:
+            inspecting = self.inspector.observer()
+        more = () if inspecting is None else (inspecting,)
+        return msgspec.structs.replace(model, observers=(*model.observers, *self._observers(name), *more))
 
     def open(self) -> None:
         """The application starts."""
@@ -72,7 +82,15 @@ class Observability:
         if context.span_ended is not None:
             context.span_ended(context.endpoint, context.status, context.error)
         self.metrics.request_ended(context)
+        if self.inspector is not None:
+            self.inspector.request_ended(context)
         log_request(context)
+
+
+def inspect_level(config: Config) -> InspectLevel:
+    """What the pages show of turns."""
+    is_private = is_loopback(config.server.host) and not config.keys
+    return config.server.inspect or ("full" if is_private else "metadata")
 
 
 def _about() -> Mapping[str, str]:

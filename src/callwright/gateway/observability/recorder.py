@@ -25,7 +25,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, record_of
 
-__all__ = ["RecordLimits", "Recorder", "without_keys"]
+__all__ = ["RecordLimits", "Recorder", "request_without_keys", "without_keys"]
 
 log = logging.getLogger("callwright.gateway")
 Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
@@ -82,13 +82,13 @@ class Recorder:
 
     def observe(self, seen: Observation) -> Ended:
         """See `callwright.turn.observe.Observer`."""
-        seen.keeps = self._limits.turn_bytes
+        seen.keeps = max(seen.keeps, self._limits.turn_bytes)
         context = current()
         body = context.body if context is not None else None
         return lambda: self._put(seen, context, body)
 
     def _put(self, seen: Observation, context: RequestContext | None, body: bytes | str | None) -> None:
-        kept = sum(self._limits.turn_bytes - asked.raw.room for asked in seen.asked if asked.raw is not None)
+        kept = sum(seen.keeps - asked.raw.room for asked in seen.asked if asked.raw is not None)
         size = kept + 2 * len(body or b"")
         with self._counting:
             is_full = self._waiting_bytes + size > _MAX_WAITING_BYTES
@@ -210,7 +210,7 @@ def _line(waiting: _Waiting, most: int) -> bytes:
         request_id=context.id if context else None,
         client_request_id=context.client_id if context else None,
         endpoint=context.endpoint if context else None,
-        request=_request(waiting.body),
+        request=request_without_keys(waiting.body),
     )
     line = encode(record) + b"\n"
     if len(line) > most:
@@ -226,7 +226,8 @@ def _line(waiting: _Waiting, most: int) -> bytes:
     return line
 
 
-def _request(body: bytes | str | None) -> Any:
+def request_without_keys(body: bytes | str | None) -> Any:
+    """A request as it came, but for what is named like a key; None where that is not known."""
     if body is None:
         return None
     try:

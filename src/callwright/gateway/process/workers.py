@@ -78,6 +78,7 @@ def share_of(config: Config, number: int) -> Config:
     most = -(-config.server.max_requests // count)
     connections = -(-config.limits.max_connections // count)
     bodies = -(-config.limits.max_bodies_bytes // count)
+    inspected = -(-config.limits.max_inspected_bytes // count)
     models = tuple(
         msgspec.structs.replace(model, max_requests=_share(model.max_requests, number, count))
         for model in config.models
@@ -85,7 +86,9 @@ def share_of(config: Config, number: int) -> Config:
     return msgspec.structs.replace(
         config,
         server=msgspec.structs.replace(config.server, max_requests=most),
-        limits=msgspec.structs.replace(config.limits, max_connections=connections, max_bodies_bytes=bodies),
+        limits=msgspec.structs.replace(
+            config.limits, max_connections=connections, max_bodies_bytes=bodies, max_inspected_bytes=inspected
+        ),
         models=models,
     )
 
@@ -236,6 +239,6 @@ def _work(config: Config, number: int, listener: socket.socket, folder: Path, sa
     from callwright.gateway.process.serving import serve
 
     configure(config.server.log_level, config.server.log_format)
-    app = create_app(config, counters=_counters(config, folder), worker=number)
+    app = create_app(config, counters=_counters(config, folder), worker=number, folder=folder)
     with held:
         serve(app, config, listener, lambda: said.send_bytes(b"!"))

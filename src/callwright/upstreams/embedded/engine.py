@@ -162,6 +162,10 @@ class EmbeddedUpstream:
         """The one model, by the name of its file."""
         return [self._file.path.stem]
 
+    def window(self, model: str) -> int | None:
+        """See `Upstream`."""
+        return min(self._options.context_tokens, self._file.context_tokens or self._options.context_tokens)
+
     async def close(self) -> None:
         """End what runs, and give back the memory."""
         for ended in self._running:
@@ -225,7 +229,7 @@ class EmbeddedUpstream:
         options = self._options
         asked = xllamacpp.CommonParams()
         asked.model.path = str(self._file.path)
-        asked.n_ctx = min(options.context_tokens, self._file.context_tokens or options.context_tokens)
+        asked.n_ctx = self.window("")
         asked.n_parallel = options.slots
         asked.kv_unified = True
         asked.n_batch = asked.n_ubatch = _BATCH_TOKENS

@@ -95,6 +95,10 @@ class SimulatedUpstream:
     async def open(self) -> None:
         """Nothing to make ready."""
 
+    def window(self, model: str) -> int | None:
+        """See `Upstream`: it has none."""
+        return None
+
     async def models(self) -> list[str]:
         """None that could be named."""
         return []

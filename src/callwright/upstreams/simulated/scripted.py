@@ -32,6 +32,10 @@ class ScriptedUpstream:
                 raise delta
             yield [delta]
 
+    def window(self, model: str) -> int | None:
+        """See `Upstream`: it has none."""
+        return None
+
     async def models(self) -> list[str]:
         """None that could be named."""
         return []

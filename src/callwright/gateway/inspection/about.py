@@ -1,0 +1,88 @@
+"""What the gateway says of itself: its models, whether their servers answer, and what the pages may show."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+import callwright
+from callwright.dialects.base import dialect_names
+from callwright.errors import RequestError, UpstreamError
+from callwright.gateway.config.config import InspectLevel, ModelConfig
+from callwright.turn.model import AUTO, MODES, Model
+
+__all__ = ["GatewayInfo", "ModelInfo", "ModelStates"]
+
+_ASKED_EVERY_S: Final = 10.0
+_ANSWER_S: Final = 2.0
+
+
+class ModelInfo(Struct, kw_only=True):
+    """A model of the configuration. `window`: tokens of its context, where its server says; `why` it fails."""
+
+    name: str
+    mode: str
+    dialect: str | None
+    server: str
+    upstream: str
+    window: int | None = None
+    state: Literal["well", "failing", "unknown"] = "unknown"
+    why: str | None = None
+
+
+class GatewayInfo(Struct, kw_only=True):
+    """What the pages have to know. `source`: a gateway, or files of records. `kept`: how many rows there are."""
+
+    source: Literal["gateway", "files"] = "gateway"
+    version: str = callwright.__version__
+    inspect: InspectLevel = "full"
+    has_keys: bool = False
+    is_operator: bool = True
+    workers: int = 1
+    models: Sequence[ModelInfo] = ()
+    mcp: Sequence[str] = ()
+    dialects: Sequence[str] = dialect_names()
+    modes: Sequence[str] = MODES
+    kept: int = 0
+
+
+class ModelStates:
+    """Asks the servers of models for their lists, at most every ten seconds, when somebody wants to know."""
+
+    def __init__(self, given: Sequence[ModelConfig], models: Mapping[str, Model]) -> None:
+        self._given = given
+        self._models = models
+        self._infos: list[ModelInfo] = []
+        self._at_s = -_ASKED_EVERY_S
+        self._lock = asyncio.Lock()
+
+    async def infos(self) -> list[ModelInfo]:
+        """The models, with the state of their servers."""
+        async with self._lock:
+            if time.monotonic() - self._at_s >= _ASKED_EVERY_S:
+                self._infos = list(await asyncio.gather(*map(self._info, self._given)))
+                self._at_s = time.monotonic()
+            return self._infos
+
+    async def _info(self, given: ModelConfig) -> ModelInfo:
+        model = self._models[given.name]
+        is_chosen = model.mode_selector is not None
+        info = ModelInfo(
+            name=given.name,
+            mode=AUTO if is_chosen else model.mode,
+            dialect=model.dialect,
+            server=given.server,
+            upstream=model.upstream.name,
+        )
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await model.upstream.models()
+        except TimeoutError:
+            info.state, info.why = "failing", f"It has not listed its models within {_ANSWER_S:g} s."
+        except (UpstreamError, RequestError) as error:
+            info.state, info.why = "failing", str(error)
+        else:
+            info.state, info.window = "well", model.upstream.window(model.upstream_model)
+        return info

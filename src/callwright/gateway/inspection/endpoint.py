@@ -1,0 +1,241 @@
+"""What the pages ask for, below `/ui/api`, and the pages themselves.
+
+What was said in turns is for operators' keys; another key sees the rows of its own turns. Posts come from the pages of
+this gateway alone, also where there are keys.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+import callwright
+from callwright.bounds import Bounds
+from callwright.errors import RequestError
+from callwright.events import FinishReason
+from callwright.gateway.access.admission import AdmissionControl, busy
+from callwright.gateway.access.keys import ApiKey, caller
+from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.http import EventStream, cancel_on_disconnect, cancel_quietly, json_response, read_body
+from callwright.gateway.inspection.about import GatewayInfo
+from callwright.gateway.inspection.run_again import Again
+from callwright.gateway.inspection.static_files import asset, shell, wants_page
+from callwright.gateway.inspection.turn_source import Rows, TurnSource
+from callwright.inspection.quality import merged
+from callwright.inspection.reading import Reading, read_output
+from callwright.inspection.turn_view import TurnView, bare_view
+from callwright.openai_format.errors import from_validation
+from callwright.tolerant_json.codec import encode
+from callwright.turn.reread import RecordError
+from callwright.wire.body import decoded
+from callwright.wire.sse import comment, named
+
+__all__ = ["PAGES", "InspectionEndpoint", "RowList"]
+
+# The paths of the pages; which one it is, the browser sees.
+PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality")
+# So many browsers may follow the turns of one process at once.
+_MAX_LIVE: Final = 64
+_TEXT: Final = """Callwright {version}: OpenAI's and Anthropic's API over your model servers.
+
+  POST {base}/v1/chat/completions   OPENAI_BASE_URL={base}/v1
+  POST {base}/v1/responses
+  POST {base}/v1/messages           ANTHROPIC_BASE_URL={base}
+  GET  {base}/v1/models             the models
+  GET  {base}/openapi.json          all of it, described
+  GET  {base}/                      in a browser: requests live, what models saw and wrote, and why
+"""
+
+
+class RowList(Struct):
+    """The turns that are kept, the oldest first."""
+
+    rows: Rows
+
+
+class OutputToRead(Struct):
+    """An output that somebody has pasted, and how to read it; as `callwright.Parser` takes it."""
+
+    output: str
+    dialect: str
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
+    start: str | None = None
+    finish_reason: FinishReason = "stop"
+
+
+class InspectionEndpoint:
+    """Answers the pages. `info` says what they show; `turns` is None where nothing is kept; `again` asks a turn again,
+    and is None where there is no gateway behind the pages.
+    """
+
+    def __init__(
+        self,
+        info: Callable[[ApiKey], Awaitable[GatewayInfo]],
+        turns: TurnSource | None,
+        server: ServerConfig,
+        bounds: Bounds,
+        admission: AdmissionControl,
+        again: Callable[[str, Again], Coroutine[Any, Any, str | None]] | None = None,
+    ) -> None:
+        self._info = info
+        self._turns = turns
+        self._server = server
+        self._bounds = bounds
+        self._admission = admission
+        self._again = again
+        self._live = 0
+
+    def routes(self) -> list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]:
+        """Method, path and handler of each."""
+        return [
+            *(("GET", path, self.page) for path in PAGES),
+            ("GET", "/ui/assets/{name:path}", self.asset),
+            ("GET", "/ui/api/gateway", self.gateway),
+            ("GET", "/ui/api/turns", self.rows),
+            ("GET", "/ui/api/turns/live", self.live),
+            ("GET", "/ui/api/turns/{id}", self.turn),
+            ("POST", "/ui/api/turns/{id}/again", self.again),
+            ("GET", "/ui/api/quality", self.quality),
+            ("POST", "/ui/api/read", self.read),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """A page; to what is no browser, at `/`, a few lines of text."""
+        if request.url.path == "/" and not wants_page(request):
+            base = f"{request.url.scheme}://{request.url.netloc}"
+            return PlainTextResponse(_TEXT.format(version=callwright.__version__, base=base))
+        return shell(request)
+
+    async def asset(self, request: Request) -> Response:
+        """A file of the pages."""
+        return asset(request)
+
+    async def gateway(self, _: Request) -> Response:
+        """What the gateway is."""
+        return json_response(await self._info(caller()))
+
+    async def rows(self, _: Request) -> Response:
+        """The turns that are kept."""
+        return json_response(RowList(_seen_by(caller(), await self._turns.rows() if self._turns else ())))
+
+    async def live(self, _: Request) -> Response:
+        """The turns that are kept, then each that is new or changes."""
+        if self._live >= _MAX_LIVE:
+            raise busy(f"{_MAX_LIVE} browsers follow the turns of this gateway already, which is the limit.")
+        who = caller()
+        rows = self._turns.live() if self._turns is not None else _nothing()
+        return EventStream(
+            self._events(rows, who), lambda: comment("live"), self._server.heartbeat_s, self._server.stall_s
+        )
+
+    async def turn(self, request: Request) -> Response:
+        """One turn, whole for an operator."""
+        view = await self._found(request.path_params["id"])
+        if not caller().is_operator and view.contents == "full":
+            view = bare_view(view.row, "operators")
+        return Response(await asyncio.to_thread(encode, view), media_type="application/json")
+
+    async def again(self, request: Request) -> Response:
+        """Ask a kept turn again, of another model, in another mode or as another dialect."""
+        _from_own_page(request)
+        asked = await self._body(request, Again)
+        if not caller().is_operator:
+            raise RequestError("Only an operator's key may do that.", code="not_operator", status=403)
+        id_ = request.path_params["id"]
+        found = None
+        if self._again is not None:
+            found = await cancel_on_disconnect(request.receive, self._again(id_, asked))
+        if found is None:
+            raise _unknown(id_, "Only what was said in a turn that is still kept can be asked again.")
+        return json_response({"id": found})
+
+    async def quality(self, _: Request) -> Response:
+        """How turns went, over time. Not told apart by key, so for operators."""
+        buckets = await self._turns.buckets() if self._turns is not None and caller().is_operator else ()
+        return json_response(merged(list(buckets)))
+
+    async def read(self, request: Request) -> Response:
+        """Read an output as a dialect."""
+        _from_own_page(request)
+        given = await self._body(request, OutputToRead)
+        return Response(await asyncio.to_thread(_read, given), media_type="application/json")
+
+    async def _found(self, id_: str) -> TurnView:
+        try:
+            view = await self._turns.view(id_) if self._turns is not None else None
+        except RecordError as error:
+            raise RequestError(f"The turn '{id_}' cannot be shown: {error}", status=422) from error
+        who = caller()
+        if view is None or not (who.is_operator or view.row.key == who.name):
+            raise _unknown(id_, "It may have been too long ago.")
+        return view
+
+    async def _body(self, request: Request, kind: type[Any]) -> Any:
+        body = await read_body(request, self._server.max_body_bytes)
+        given = await asyncio.to_thread(decoded, body, self._bounds)
+        try:
+            return msgspec.convert(given, kind)
+        except msgspec.ValidationError as error:
+            raise from_validation(error, given, {}) from error
+
+    async def _events(self, live: AsyncGenerator[Rows, None], who: ApiKey) -> AsyncGenerator[Sequence[bytes], None]:
+        """Until the gateway ends."""
+        self._live += 1
+        over = asyncio.ensure_future(self._admission.drained.wait())
+        try:
+            yield [comment("begin")]
+            async with aclosing(live):
+                while not over.done():
+                    coming = asyncio.ensure_future(anext(live, None))
+                    try:
+                        await asyncio.wait((over, coming), return_when=asyncio.FIRST_COMPLETED)
+                        rows = coming.result() if coming.done() else None
+                    finally:
+                        await cancel_quietly(coming)
+                    if rows is None:
+                        return
+                    if rows := _seen_by(who, rows):
+                        yield [named("rows", encode(rows))]
+        finally:
+            self._live -= 1
+            await cancel_quietly(over)
+
+
+def _read(given: OutputToRead) -> bytes:
+    reading: Reading = read_output(
+        given.output,
+        dialect=given.dialect,
+        tools=given.tools or (),
+        tool_choice=given.tool_choice,
+        start=given.start,
+        finish_reason=given.finish_reason,
+    )
+    return encode(reading)
+
+
+async def _nothing() -> AsyncGenerator[Rows, None]:
+    await asyncio.Event().wait()
+    yield ()
+
+
+def _seen_by(who: ApiKey, rows: Rows) -> Rows:
+    return rows if who.is_operator else [row for row in rows if row.key == who.name]
+
+
+def _unknown(id_: str, more: str) -> RequestError:
+    return RequestError(f"There is no turn '{id_[:100]}' here. {more}", code="turn_not_found", status=404)
+
+
+def _from_own_page(request: Request) -> None:
+    """Raises `RequestError` (403) for a post that a page of somebody else makes."""
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "same-origin")
+    is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    if not is_own or site not in ("same-origin", "none"):
+        raise RequestError("Forbidden: only the gateway's own pages may do that.", code="forbidden_origin", status=403)

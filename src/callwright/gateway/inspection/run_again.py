@@ -1,0 +1,130 @@
+"""A turn that is kept, asked again: of another model, in another mode or as another dialect."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from datetime import date
+from typing import get_args
+
+import msgspec
+from msgspec import Struct
+
+from callwright.bounds import Bounds
+from callwright.dialects.base import get_dialect
+from callwright.errors import ConfigError, RequestError, UpstreamError
+from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
+from callwright.gateway.observability.inspector import Inspector
+from callwright.gateway.observability.observability import Observability
+from callwright.turn.model import Mode, Model
+from callwright.turn.observe import Observation
+from callwright.turn.run import run_turn
+from callwright.upstreams.completions import CHAT_ONLY
+
+__all__ = ["Again", "RunAgain"]
+
+
+class Again(Struct, frozen=True):
+    """How a turn is to be asked again; what is left out stays as it was."""
+
+    model: str | None = None
+    mode: Mode | None = None
+    dialect: str | None = None
+
+
+class RunAgain:
+    """Asks kept turns again. `find_model` as the endpoints use it; `given` are the models of the configuration."""
+
+    def __init__(
+        self,
+        watch: Observability,
+        inspector: Inspector,
+        find_model: Callable[[str], Model],
+        given: Sequence[ModelConfig],
+        bounds: Bounds,
+    ) -> None:
+        self._watch = watch
+        self._inspector = inspector
+        self._find_model = find_model
+        self._given = {one.name: one for one in given}
+        self._bounds = bounds
+
+    async def run(self, id_: str, asked: Again) -> str | None:
+        """Ask the model; answers the id of the new turn when it is over, however it ended. None where the turn is not
+        kept here with its contents. Raises `RequestError` for what cannot be asked.
+        """
+        kept = self._inspector.turns.get(id_)
+        if kept is None or (seen := kept.seen) is None:
+            return None
+        ids: list[str] = []
+        inspecting = self._inspector.observer(again_of=id_, told=ids.append)
+        async with self._model(seen, asked) as (label, model):
+            model = self._watch.observed(label, msgspec.structs.replace(model, observers=()), inspecting)
+            turn = run_turn(model, seen.conversation, seen.fields, today=date.today().isoformat())
+            try:
+                async with aclosing(turn):
+                    async for _ in turn:
+                        pass
+            except (RequestError, UpstreamError):
+                if not ids:
+                    raise  # else the new turn says how it failed
+        return ids[0]
+
+    @asynccontextmanager
+    async def _model(self, seen: Observation, asked: Again) -> AsyncIterator[tuple[str, Model]]:
+        """The model to ask, with its name in the configuration: one of the gateway's as it is, or built for this turn
+        alone.
+        """
+        name = asked.model or seen.model
+        model = self._find_model(name)
+        if asked.model is None and asked.mode is None and asked.dialect is None:
+            asked = Again(mode=_mode(seen.mode), dialect=seen.dialect)
+        mode = asked.mode or (model.mode if asked.model else _mode(seen.mode))
+        dialect = asked.dialect or (model.dialect if asked.model else seen.dialect)
+        if mode == "native":
+            dialect = None
+        elif dialect is None:
+            raise RequestError(f"Mode {mode!r} needs a dialect: name one.", param="dialect", code="missing_required")
+        else:
+            get_dialect(dialect)
+        label = name if name in self._given else ANY_MODEL
+        if (mode, dialect) == (model.mode, model.dialect) and model.mode_selector is None:
+            yield label, model
+            return
+        built = self._built(self._given[label], mode, dialect, model)
+        try:
+            yield label, built
+        finally:
+            if built.upstream is not model.upstream:
+                await built.close()
+
+    def _built(self, given: ModelConfig, mode: Mode, dialect: str | None, model: Model) -> Model:
+        if given.file is not None:  # its weights are loaded once
+            if mode != "raw":
+                raise RequestError("A model in a file is asked in mode 'raw' only.", param="mode", code="invalid_value")
+            return msgspec.structs.replace(model, dialect=dialect)
+        is_same = dialect == given.dialect
+        variant = msgspec.structs.replace(
+            given,
+            name=model.name,
+            model=model.upstream_model,
+            mode=mode,
+            dialect=dialect,
+            template=None,
+            response_template=None,
+            options=given.options if is_same else {},
+            constrain="auto",
+            sample=given.sample and mode != "native",
+            arguments=given.arguments if mode == "native" else "text",
+        )
+        if mode == "raw":
+            fields = {name: value for name, value in given.fields.items() if name not in CHAT_ONLY}
+            variant = msgspec.structs.replace(variant, fields=fields)
+        try:
+            (built,) = build_models(Config(models=(variant,), limits=self._bounds)).values()
+        except ConfigError as error:
+            raise RequestError(f"It cannot be asked like this: {error}", code="invalid_value") from error
+        return built
+
+
+def _mode(name: str) -> Mode:
+    return next((mode for mode in get_args(Mode) if mode == name), "native")

@@ -1,0 +1,184 @@
+"""The workers of a gateway as one: each answers the others over a socket in the folder that they share.
+
+One question a connection, one JSON object a line: `{"ask": "rows"}`, `{"ask": "buckets"}`, `{"ask": "view", "id": …}`
+and `{"ask": "again", "id": …}` are answered with one line, `{"ask": "live"}` with a line for each batch of rows, until
+the asker hangs up. The folder is the gateway's own (0700), so nobody else asks. A worker that is gone says nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from callwright.errors import RequestError, UpstreamError
+from callwright.gateway.http import cancel_quietly
+from callwright.gateway.inspection.run_again import Again, RunAgain
+from callwright.gateway.inspection.turn_source import Rows, TurnSource, merged_rows
+from callwright.inspection.quality import Bucket
+from callwright.inspection.summary import TurnSummary
+from callwright.inspection.turn_view import TurnView
+from callwright.tolerant_json.codec import decode, encode
+
+__all__ = ["SharedTurns"]
+
+T = TypeVar("T")
+# A turn with all that was said may be long: as long as what is kept of it, several times over.
+_LINE_BYTES: Final = 268_435_456
+_ANSWER_S: Final = 10.0
+_AGAIN_S: Final = 1.0
+
+
+class _Question(Struct, omit_defaults=True):
+    ask: Literal["rows", "view", "buckets", "live", "again"]
+    id: str = ""
+    how: Again = Again()
+
+
+class _Asked(Struct):
+    """How it went to ask a turn again: the new turn's id, or why there is none; neither: it is not kept here."""
+
+    id: str | None = None
+    error: str | None = None
+
+
+class SharedTurns:
+    """The turns of all workers. `own` are those of this process, which is the worker with the number `worker` of
+    `workers`; `again` asks one of them again.
+    """
+
+    def __init__(self, own: TurnSource, again: RunAgain, folder: Path, worker: int, workers: int) -> None:
+        self._again = again
+        self._own = own
+        self._path = _path(folder, worker)
+        self._others = [_path(folder, number) for number in range(workers) if number != worker]
+        self._server: asyncio.Server | None = None
+        self._asked: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Begin to answer the others."""
+        self._path.unlink(missing_ok=True)  # of a worker that was killed
+        self._server = await asyncio.start_unix_server(self._answer, self._path, limit=65_536)
+
+    async def close(self) -> None:
+        """Answer nobody any more."""
+        if self._server is not None:
+            self._server.close()
+        for task in [*self._asked]:
+            await cancel_quietly(task)
+
+    async def rows(self) -> Rows:
+        """See `TurnSource`."""
+        found = await asyncio.gather(*(_asked(path, _Question("rows"), list[TurnSummary]) for path in self._others))
+        rows = [*await self._own.rows(), *(row for rows in found for row in rows or ())]
+        return sorted(rows, key=lambda row: row.at)
+
+    def live(self) -> AsyncGenerator[Rows, None]:
+        """See `TurnSource`."""
+        return merged_rows([self._own.live(), *(_followed(path) for path in self._others)])
+
+    async def view(self, id_: str) -> TurnView | None:
+        """See `TurnSource`."""
+        view = await self._own.view(id_)
+        for path in self._others:
+            if view is not None:
+                return view
+            view = await _asked(path, _Question("view", id_), TurnView)
+        return view
+
+    async def buckets(self) -> Sequence[Bucket]:
+        """See `TurnSource`."""
+        found = await asyncio.gather(*(_asked(path, _Question("buckets"), list[Bucket]) for path in self._others))
+        return [*await self._own.buckets(), *(bucket for buckets in found for bucket in buckets or ())]
+
+    async def again(self, id_: str, how: Again) -> str | None:
+        """Ask a turn of any worker again; see `RunAgain.run`. None where nobody keeps it."""
+        if (found := await self._again.run(id_, how)) is not None:
+            return found
+        for path in self._others:
+            asked = await _asked(path, _Question("again", id_, how), _Asked, patience_s=None)
+            if asked is not None and asked.error is not None:
+                raise RequestError(asked.error, code="invalid_value")
+            if asked is not None and asked.id is not None:
+                return asked.id
+        return None
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._asked.add(task)
+        gone: asyncio.Future[None] | None = None
+        try:
+            question = decode(await reader.readline(), _Question)
+            if question.ask in ("live", "again"):
+                gone = asyncio.ensure_future(_gone(reader))
+                gone.add_done_callback(lambda _: task.cancel())
+            if question.ask == "live":
+                async with aclosing(self._own.live()) as live:
+                    async for rows in live:
+                        await _write(writer, rows)
+                return
+            await _write(writer, await self._found(question))
+        except (OSError, asyncio.CancelledError, ValueError):
+            pass  # who asked is gone
+        finally:
+            if gone is not None:
+                await cancel_quietly(gone)
+            self._asked.discard(task)
+            writer.close()
+
+    async def _found(self, question: _Question) -> Any:
+        if question.ask == "view":
+            return await self._own.view(question.id)
+        if question.ask == "again":
+            try:
+                return _Asked(await self._again.run(question.id, question.how))
+            except (RequestError, UpstreamError) as error:
+                return _Asked(error=str(error))
+        return await (self._own.rows() if question.ask == "rows" else self._own.buckets())
+
+
+def _path(folder: Path, worker: int) -> Path:
+    return folder / f"turns-{worker}"
+
+
+async def _write(writer: asyncio.StreamWriter, value: object) -> None:
+    writer.write(encode(value) + b"\n")
+    await writer.drain()
+
+
+async def _gone(reader: asyncio.StreamReader) -> None:
+    while await reader.read(1_024):
+        pass
+
+
+@asynccontextmanager
+async def _connected(path: Path, question: _Question) -> AsyncGenerator[asyncio.StreamReader, None]:
+    reader, writer = await asyncio.open_unix_connection(path, limit=_LINE_BYTES)
+    try:
+        await _write(writer, question)
+        yield reader
+    finally:
+        writer.close()
+
+
+async def _asked(path: Path, question: _Question, kind: type[T], patience_s: float | None = _ANSWER_S) -> T | None:
+    """What another worker answers; None where it is gone, or does not know."""
+    with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+        async with asyncio.timeout(patience_s), _connected(path, question) as reader:
+            line = await reader.readuntil(b"\n")
+            return None if line == b"null\n" else msgspec.json.decode(line, type=kind)
+    return None
+
+
+async def _followed(path: Path) -> AsyncGenerator[Rows, None]:
+    """The live rows of another worker, of that too which takes its place."""
+    while True:
+        with suppress(OSError):
+            async with _connected(path, _Question("live")) as reader:
+                while line := await reader.readline():
+                    yield msgspec.json.decode(line, type=list[TurnSummary])
+        await asyncio.sleep(_AGAIN_S)

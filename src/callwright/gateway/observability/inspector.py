@@ -1,0 +1,104 @@
+"""What the pages show of this process: its last turns and how they went, in bounded memory."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import callwright
+from callwright.bounds import Bounds
+from callwright.gateway.config.config import InspectLevel
+from callwright.gateway.observability.recorder import request_without_keys
+from callwright.gateway.request_context import RequestContext, current
+from callwright.inspection.kept_turns import KeptTurn, KeptTurns
+from callwright.inspection.quality import QualityCounts
+from callwright.inspection.summary import TurnSummary
+from callwright.inspection.turn_view import TurnView, bare_view, turn_view
+from callwright.turn.observe import Ended, Observation, Observer
+from callwright.turn.records import record_of, timed_attempts
+
+__all__ = ["Inspector"]
+
+# A turn of which more is kept would drive out too many others.
+_SHARE: Final = 8
+_FAILED: Final = 400
+_SERVER_FAILED: Final = 500
+# Who is refused for these reasons may be anybody: such requests are counted, and not kept.
+_STRANGERS: Final = ("key", "origin")
+_ASKING: Final = ("POST", "WEBSOCKET")
+
+
+class Inspector:
+    """Keeps the turns of one process; `level` is `metadata` or `full`, `worker` its number among several."""
+
+    def __init__(self, level: InspectLevel, bounds: Bounds, worker: int = 0) -> None:
+        self.level = level
+        self.counts = QualityCounts()
+        most_bytes = bounds.max_inspected_bytes if level == "full" else 0
+        name = f"{worker + 1}{os.urandom(2).hex()}"  # a process that is started again has other ids
+        self.turns = KeptTurns(bounds.max_inspected_turns, most_bytes, name, told=self.counts.add)
+        self._keeps = most_bytes // _SHARE
+
+    def observer(self, again_of: str | None = None, told: Callable[[str], None] | None = None) -> Observer:
+        """Keeps the turns of a model. `again_of`: the turn that is asked again by hand; `told`: gets the id."""
+
+        def begun(seen: Observation) -> Ended:
+            context = current()
+            kept, ended = self.turns.begin(seen, context.body if context is not None else None, self._keeps)
+            row = kept.row
+            row.again_of = again_of
+            if context is not None:
+                row.request_id, row.key, row.endpoint = context.id, context.caller, context.endpoint
+            if told is not None:
+                told(row.id)
+            return lambda: self._end(kept, seen, ended)
+
+        return begun
+
+    def _end(self, kept: KeptTurn, seen: Observation, ended: Ended) -> None:
+        kept.attempts = timed_attempts(seen)
+        ended()
+
+    def request_ended(self, context: RequestContext) -> None:
+        """A request is over: one that was refused before there was a turn becomes a row, too."""
+        if context.turns or context.status < _FAILED or context.method not in _ASKING:
+            return
+        if context.refusal in _STRANGERS or not context.endpoint.startswith(("/v1", "/openresponses")):
+            return
+        now = time.monotonic()
+        row = TurnSummary(
+            id="",
+            at=time.time() - (now - context.begun_s),
+            request_id=context.id,
+            key=context.caller,
+            endpoint=context.endpoint,
+            model=context.model or "",
+            over=True,
+            outcome="failed" if context.status >= _SERVER_FAILED else "refused",
+            seconds=now - context.begun_s,
+            error=context.error or str(context.status),
+        )
+        self.turns.note(row)
+        self.counts.add(row)
+
+    def view(self, id_: str) -> TurnView | None:
+        """One turn, as far as it has come; None for an id that nobody knows. Takes a while: it is read anew."""
+        kept = self.turns.get(id_)
+        if kept is None:
+            return None
+        seen, body = kept.seen, kept.body
+        if seen is None:
+            return bare_view(kept.row, "metadata" if self.level == "metadata" else "gone", kept.attempts)
+        about: dict[str, Any] = {"request_id": kept.row.request_id, "endpoint": kept.row.endpoint}
+        with suppress(RuntimeError):  # a turn that is under way changes while it is looked at
+            time_ = datetime.fromtimestamp(kept.row.at, UTC).isoformat(timespec="milliseconds")
+            record = record_of(
+                seen, version=callwright.__version__, time=time_, request=request_without_keys(body), **about
+            )
+            view = turn_view(kept.row, record)
+            if not kept.row.over and view.attempts:
+                view.attempts[-1].ended = "running"
+            return view
+        return bare_view(kept.row, "full")
