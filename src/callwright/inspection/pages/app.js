@@ -89,7 +89,9 @@ function App() {
       <${Link} href="/" class="brand"><img src="/ui/assets/icon.svg" alt="" width="20" height="20" />Callwright<//>
       <nav aria-label="Pages">
         ${LINKS.filter(([href]) => href !== "/ui/try" || data?.source !== "files").map(
-          ([href, name]) => html`<${Link} key=${href} href=${href} aria-current=${current(here, href, path)}>${name}<//>`,
+          ([href, name]) => html`<${Link} key=${href} href=${href} aria-current=${current(here, href, path)}>
+            ${name}
+          <//>`,
         )}
       </nav>
       ${data && !isLocked && html`<${State} gateway=${data} error=${error} onForget=${() => onKey("")} />`}

@@ -34,7 +34,7 @@ function Facts({ gateway }) {
   if (inspect !== "off") facts.push(["Requests kept", number(kept)]);
   if (workers > 1) facts.push(["Workers", number(workers)]);
   if (mcp.length) facts.push(["MCP servers", mcp.join(", ")]);
-  return html`<dl class="facts">
+  return html`<dl class="gateway-facts">
     ${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
@@ -69,7 +69,7 @@ function Models({ models }) {
 
 function State({ model }) {
   return html`<span class=${`health ${model.state}`}>${model.state}</span>
-    ${model.why && html`<span class="why">${model.why}</span>`}`;
+    ${model.why && html`<span class="health-why">${model.why}</span>`}`;
 }
 
 function Ways({ gateway }) {

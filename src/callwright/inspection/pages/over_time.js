@@ -3,7 +3,7 @@ import { html, number, useEffect, useRef, useState } from "./lib.js";
 import { minute } from "./moments.js";
 import { ORDER, Outcome, outcomeClass, outcomeWord } from "./outcome.js";
 import { inWords, stacked } from "./share_bar.js";
-import { over } from "./shares.js";
+import { over, percent } from "./shares.js";
 
 const HEIGHT = 160; // px of the bars
 const LABEL = 90; // px that a time beneath the bars takes
@@ -99,7 +99,7 @@ function Chart({ slots, isShares, width_s }) {
           html`<text key=${slot.at} class="axis" x=${AXIS + index * step} y=${HEIGHT + 22}>${minute(slot.at)}</text>`,
       )}
     </svg>
-    <p id="chart-told" class="told" aria-live="polite">
+    <p id="chart-told" class="chart-told" aria-live="polite">
       ${shown
         ? html`<b>${minute(shown.at)} – ${minute(shown.at + width_s)}</b> ${requests(shown)}`
         : html`<span class="soft">Point at a bar, or use the arrow keys, for its numbers.</span>`}
@@ -114,7 +114,7 @@ function Bar({ slot, x, width, most, isShown }) {
     ${stacked(slot.outcomes).map(
       ({ outcome, count, begin }) => html`<rect
         key=${outcome}
-        class=${`piece ${outcomeClass(outcome)} ${HEIGHT * count < 4 * most ? "thin" : ""}`}
+        class=${`share ${outcomeClass(outcome)} ${HEIGHT * count < 4 * most ? "thin" : ""}`}
         x=${x + gap}
         width=${Math.max(1, width - 2 * gap)}
         y=${6 + HEIGHT * (1 - (begin + count) / most)}
@@ -162,7 +162,7 @@ function Table({ slots, seen, isShares }) {
             <td class="count">${number(whole)}</td>
             ${seen.map((outcome) => {
               const count = outcomes[outcome] ?? 0;
-              const told = isShares ? `${Math.round((100 * count) / whole)} %` : number(count);
+              const told = isShares ? percent(count, whole) : number(count);
               return html`<td key=${outcome} class=${`count ${count ? "" : "soft"}`}>${told}</td>`;
             })}
           </tr>`;

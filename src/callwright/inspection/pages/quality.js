@@ -98,7 +98,9 @@ function Models({ models }) {
             <th scope="col">Model</th>
             <th scope="col"><span class="hidden">Shares</span></th>
             <th scope="col" class="count">Requests</th>
-            ${seen.map((outcome) => html`<th key=${outcome} scope="col" class="count"><${Outcome} of=${outcome} /></th>`)}
+            ${seen.map(
+              (outcome) => html`<th key=${outcome} scope="col" class="count"><${Outcome} of=${outcome} /></th>`,
+            )}
           </tr>
         </thead>
         <tbody>

@@ -104,6 +104,7 @@ export default function Requests() {
         : html`<${List}
             rows=${found}
             hasKeys=${gateway.has_keys}
+            problem=${filter.problem}
             selected=${selected}
             handle=${list}
             remembered=${remembered}
@@ -113,7 +114,8 @@ export default function Requests() {
 }
 
 function Pause({ isOn, waiting, onClick }) {
-  return html`<button type="button" class="pause" aria-pressed=${isOn ? "true" : "false"} title="Key: p" onClick=${onClick}>
+  const pressed = isOn ? "true" : "false";
+  return html`<button type="button" class="pause" aria-pressed=${pressed} title="Key: p" onClick=${onClick}>
     ${isOn ? `Paused: ${number(waiting)} waiting` : "Pause"}
   </button>`;
 }

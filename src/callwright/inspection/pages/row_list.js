@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { Row } from "./row.js";
 
 const OVERSCAN = 8; // rows above and below what is seen
-const NARROW = matchMedia("(max-width: 900px)");
+const NARROW = matchMedia("(max-width: 1060px)");
 const HEIGHTS = { wide: 28, narrow: 48 }; // px; as requests.css draws them
 
 const COLUMNS = [
@@ -13,7 +13,7 @@ const COLUMNS = [
   ["model", "Model"],
   ["mode", "Mode · dialect"],
   ["calls", "Tools→calls"],
-  ["outcome-cell", "Outcome"],
+  ["outcome", "Outcome"],
   ["problems", "Problems"],
   ["attempts", "Tries"],
   ["first", "First byte"],
@@ -25,7 +25,7 @@ const COLUMNS = [
  * `handle.current.wanted` is the id of a row to be scrolled to and focused when it is next drawn. What is looked at
  * stays where it is when rows come above it: the selected row, or the first that is seen in a list scrolled down.
  */
-export function List({ rows, hasKeys, selected, handle, remembered, onSelect }) {
+export function List({ rows, hasKeys, problem, selected, handle, remembered, onSelect }) {
   const isNarrow = useNarrow();
   const height = isNarrow ? HEIGHTS.narrow : HEIGHTS.wide;
   const scroller = useRef(null);
@@ -94,6 +94,7 @@ export function List({ rows, hasKeys, selected, handle, remembered, onSelect }) 
         row=${row}
         place=${index + 2}
         hasKeys=${hasKeys}
+        problem=${problem}
         isSelected=${row.id === selected}
         isStop=${isDrawn ? row.id === selected : index === firstSeen}
         onSelect=${onSelect}
@@ -115,7 +116,7 @@ export function List({ rows, hasKeys, selected, handle, remembered, onSelect }) 
             ${COLUMNS.map(
               ([name, title]) =>
                 (name !== "key" || hasKeys) &&
-                html`<th key=${name} role="columnheader" scope="col" class=${name}>${title}</th>`,
+                html`<th key=${name} role="columnheader" scope="col" class=${`col-${name}`}>${title}</th>`,
             )}
           </tr>
         </thead>
@@ -128,7 +129,7 @@ export function List({ rows, hasKeys, selected, handle, remembered, onSelect }) 
       </table>
     </div>
     ${above > 0 &&
-    html`<button type="button" class="newest" onClick=${onNewest}>↑ Newest${selected ? "" : ` (${above} above)`}</button>`}
+    html`<button type="button" class="newest" onClick=${onNewest}>↑ Newest (${above} above)</button>`}
   </div>`;
 }
 

@@ -1,4 +1,4 @@
-// The rows of the requests list, kept in the order in which the requests began, and which of them a filter lets through.
+// The rows of the requests list, kept in the order in which the requests began, and which of them pass a filter.
 // It knows neither the network nor the page.
 
 const MOST = 5000;

@@ -23,11 +23,17 @@ export function inWords(outcomes) {
 
 export function ShareBar({ outcomes }) {
   const whole = over(outcomes);
-  return html`<svg class="share-bar" role="img" aria-label=${inWords(outcomes)} viewBox="0 0 100 10" preserveAspectRatio="none">
+  return html`<svg
+    class="share-bar"
+    role="img"
+    aria-label=${inWords(outcomes)}
+    viewBox="0 0 100 10"
+    preserveAspectRatio="none"
+  >
     ${stacked(outcomes).map(
       ({ outcome, count, begin }) => html`<rect
         key=${outcome}
-        class=${`piece ${outcomeClass(outcome)} ${count < whole / 50 ? "thin" : ""}`}
+        class=${`share ${outcomeClass(outcome)} ${count < whole / 50 ? "thin" : ""}`}
         x=${(100 * begin) / whole}
         width=${(100 * count) / whole}
         height="10"

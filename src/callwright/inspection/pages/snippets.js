@@ -14,7 +14,7 @@ export function snippets(origin, model, hasKeys) {
     { name: "curl", about: "A first call, with one tool.", text: curl(made) },
     { name: "OpenAI for Python", about: "Any client of OpenAI's API works the same way.", text: openai(made) },
     { name: "LangChain", about: "With langchain-openai installed.", text: langchain(made) },
-    { name: "Codex", about: "Writes a configuration for the Codex CLI into codex-home, and starts it.", text: codex(made) },
+    { name: "Codex", about: "Writes a configuration for Codex into codex-home, and starts it.", text: codex(made) },
     { name: "Claude Code", about: "Starts Claude Code with the environment that it needs.", text: claude(made) },
   ];
 }
@@ -29,7 +29,8 @@ function curl({ origin, model, hasKeys }) {
       "properties": {"city": {"type": "string"}}}}}]
 }`;
   const key = hasKeys ? " \\\n  -H 'authorization: Bearer YOUR_KEY'" : "";
-  return `curl -s ${origin}/v1/chat/completions${key} \\\n  -H 'content-type: application/json' -d ${quoted(body, true)}`;
+  return `curl -s ${origin}/v1/chat/completions${key} \\
+  -H 'content-type: application/json' -d ${quoted(body, true)}`;
 }
 
 function openai({ origin, model, key }) {

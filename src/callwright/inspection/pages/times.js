@@ -35,7 +35,9 @@ export function Times({ models, bounds }) {
               <th scope="row">${model.model}</th>
               ${KINDS.map(([kind]) =>
                 QUANTILES.map(
-                  ([name, q]) => html`<td key=${kind + name} class="count">${told(quantile(model[kind], bounds, q))}</td>`,
+                  ([name, q]) => html`<td key=${kind + name} class="count">
+                    ${told(quantile(model[kind], bounds, q))}
+                  </td>`,
                 ),
               )}
             </tr>`,
