@@ -3,6 +3,8 @@
 import difflib
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -31,9 +33,19 @@ class _Counts(Struct):
 @dialect_option("Read the outputs as this dialect, but for those that a server has read.")
 @click.option("--diff", is_flag=True, help="Show what differs, line by line.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object for each that differs, and one at the end.")
+@click.option("--page", is_flag=True, help="Show the turns as web pages instead, until Ctrl-C.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="Of the pages; 0 for any.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True, metavar="FILE…")
 @click.pass_context
-def replay(ctx: click.Context, dialect: str | None, diff: bool, as_json: bool, files: tuple[IO[bytes], ...]) -> None:
+def replay(
+    ctx: click.Context,
+    dialect: str | None,
+    diff: bool,
+    as_json: bool,
+    page: bool,
+    port: int,
+    files: tuple[IO[bytes], ...],
+) -> None:
     """Read what models wrote in recorded turns (FILE of `serve --record`) again, and print what is read differently.
 
     Ends with 1 when something differs.
@@ -42,7 +54,11 @@ def replay(ctx: click.Context, dialect: str | None, diff: bool, as_json: bool, f
     Example:
       callwright serve --record turns
       callwright replay turns/*.jsonl --diff
+      callwright replay turns/*.jsonl --page
     """
+    if page:
+        _show([Path(file.name) for file in files], port)
+        return
     if dialect is not None:
         get_dialect(dialect)
     counts = _Counts()
@@ -68,6 +84,27 @@ def replay(ctx: click.Context, dialect: str | None, diff: bool, as_json: bool, f
         turns, outputs = counted(counts.turns, "turn"), counted(counts.outputs, "output")
         click.echo(f"{turns}, {outputs}, {counts.differing:,} read differently{skipped}")
     ctx.exit(1 if counts.differing else 0)
+
+
+def _show(paths: list[Path], port: int) -> None:
+    """Serve the pages, on this machine only."""
+    from callwright.gateway.app import create_app  # here, so that the other commands start without it
+    from callwright.gateway.config.config import Config, ServerConfig, StoreConfig
+    from callwright.gateway.inspection.turn_source import RecordedTurns
+    from callwright.gateway.observability.logs import configure
+    from callwright.gateway.process.serving import serve
+    from callwright.gateway.process.sockets import listen_for_each
+
+    config = Config(server=ServerConfig(port=port, inspect="off", drain_s=0), store=StoreConfig(url="none"))
+    try:
+        turns = RecordedTurns(paths, config.limits.max_inspected_turns)
+    except RecordError as error:
+        raise RequestError(f"{error}. Expected a line that `serve --record` has written.") from error
+    configure("warning", "plain")
+    with ExitStack() as when_it_ends:
+        listener = next(when_it_ends.enter_context(one) for one in listen_for_each(config.server.host, port, 1))
+        told = f"{counted(len(turns), 'turn')} at http://{config.server.host}:{listener.getsockname()[1]}/ui"
+        serve(create_app(config, records=turns), config, listener, lambda: click.echo(told))
 
 
 def _records(file: IO[bytes], counts: _Counts) -> Iterator[tuple[str, Record]]:

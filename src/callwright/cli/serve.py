@@ -4,6 +4,7 @@ import asyncio
 import os
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
@@ -15,6 +16,7 @@ from callwright.gateway.config.build_models import build_models, default_name, d
 from callwright.gateway.config.config import (
     ANY_MODEL,
     Config,
+    InspectLevel,
     ModelConfig,
     RecordConfig,
     ServerConfig,
@@ -49,6 +51,11 @@ __all__ = ["serve"]
 @click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
 @click.option("--openresponses", is_flag=True, help="Speak the Open Responses dialect on /v1/responses.")
 @click.option("--record", metavar="DIR", help="Write each turn into a file there, for `callwright replay`.")
+@click.option(
+    "--inspect",
+    type=click.Choice(get_args(InspectLevel)),
+    help="What the pages at / show of turns.  [default: full on this machine's addresses without keys, else metadata]",
+)
 def serve(
     upstream: str | None,
     model: str | None,
@@ -65,6 +72,7 @@ def serve(
     store: str | None,
     openresponses: bool,
     record: str | None,
+    inspect: InspectLevel | None,
 ) -> None:
     """Start the gateway. Without an upstream it serves a simulated model.
 
@@ -79,7 +87,7 @@ def serve(
     """
     settings = _settings(upstream, model, dialect, mode, server, key_env, config, faults, sample=sample)
     dialect_ = "open_responses" if openresponses else None
-    asked = {"host": host, "port": port, "workers": workers, "responses": dialect_}
+    asked = {"host": host, "port": port, "workers": workers, "responses": dialect_, "inspect": inspect}
     given = {key: value for key, value in asked.items() if value is not None}
     server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
     store_ = settings.store or StoreConfig(url=_default_store())
@@ -168,6 +176,8 @@ async def _check_store(config: StoreConfig | None) -> None:
 
 
 def _welcome(config: Config, address: str) -> None:
+    from callwright.gateway.observability.observability import inspect_level
+
     width = max(len(model.name) for model in config.models)
     click.echo(f"Callwright {callwright.__version__} at {address}/v1")
     for model in config.models:
@@ -186,6 +196,8 @@ def _welcome(config: Config, address: str) -> None:
         click.echo(f"  by {config.server.workers} processes")
     if config.record is not None:
         click.echo(f"  turns are recorded, word for word, in {config.record.dir}")
+    shown = {"off": "no turns", "metadata": "turns, without what was said", "full": "turns, with all that was said"}
+    click.echo(f"  pages at {address}/ show {shown[inspect_level(config)]}")
     key = "YOUR_KEY" if config.keys else "any"
     click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
     if not config.keys and not is_loopback(config.server.host):

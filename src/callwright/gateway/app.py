@@ -49,7 +49,7 @@ from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
 from callwright.gateway.inspection.run_again import RunAgain
 from callwright.gateway.inspection.siblings import SharedTurns
-from callwright.gateway.inspection.turn_source import LocalTurns
+from callwright.gateway.inspection.turn_source import LocalTurns, RecordedTurns
 from callwright.gateway.observability.observability import Observability, inspect_level
 from callwright.gateway.request_context import RequestContext, RequestContextMiddleware, current
 from callwright.gateway.responses.service import ResponseService
@@ -77,14 +77,17 @@ def create_app(
     counters: SharedCounters | None = None,
     worker: int = 0,
     folder: Path | None = None,
+    records: RecordedTurns | None = None,
 ) -> Starlette:
     """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
 
     `models`: those of the configuration, where they have been built, and opened, already. `counters`: where the limits
     of keys are counted, if not in the application itself; it is that of the workers of the configuration, of which this
     is the one with the number `worker`. `folder`: which these workers share, to show their turns as one.
+    `records`: what the pages show instead of the turns of a gateway.
     """
-    gateway = _Gateway(config, build_models(config) if models is None else models, counters, worker, folder)
+    models = build_models(config) if models is None else models
+    gateway = _Gateway(config, models, counters, worker, folder, records)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -180,8 +183,10 @@ class _Gateway:
         counters: SharedCounters | None,
         worker: int,
         folder: Path | None,
+        records: RecordedTurns | None,
     ) -> None:
         self._config = config
+        self._records = records
         self._server = config.server
         begin, workers = (0, 1) if counters is None else (counters_size(config.keys), config.server.workers)
         self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
@@ -216,7 +221,7 @@ class _Gateway:
     def _pages(self, config: Config, worker: int, folder: Path | None) -> InspectionEndpoint:
         inspector = self.watch.inspector
         if inspector is None:
-            return InspectionEndpoint(self._info, None, config.server, config.limits, self.admission)
+            return InspectionEndpoint(self._info, self._records, config.server, config.limits, self.admission)
         again = RunAgain(self.watch, inspector, self._model, config.models, config.limits)
         turns = LocalTurns(inspector)
         if folder is None or config.server.workers == 1:
@@ -411,6 +416,8 @@ class _Gateway:
         return model
 
     async def _info(self, who: ApiKey) -> GatewayInfo:
+        if self._records is not None:
+            return GatewayInfo(source="files", kept=len(self._records))
         inspector = self.watch.inspector
         return GatewayInfo(
             inspect=inspect_level(self._config),
