@@ -6,6 +6,7 @@ the events; what no event repeats as it was written stands in a value that was w
 """
 
 from collections.abc import Iterable
+from os.path import commonprefix
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -140,6 +141,7 @@ class _Finder:
         self.output = output
         self._at = 0
         self._open: int | None = None  # the call that has begun
+        self._is_word = False  # the event before was structure of a call, and a word
 
     def take(self, event: Event, place: int) -> None:
         """Find what an event was made of."""
@@ -156,18 +158,34 @@ class _Finder:
                 self._find(text, place, "reasoning")
             case Markup(text):
                 self._find(text, place, "markup")
+                self._is_word = self._open is not None and text.isalnum()
+                return
             case ArgumentsDelta(index, text):
                 call = self.calls[-1]
                 first = len(call.arguments)
                 call.arguments += text
-                for written in (text, text.removesuffix('"')):  # the quotation mark may be ours
-                    if written and self.output.startswith(written, self._at):
-                        begin, size = self._at, len(written)
-                        call.sources.append(WrittenArguments(first, first + size, begin, begin + size, exact=True))
-                        self._put(len(written), "arguments", index)
-                        break
+                begin, size = self._at, self._written(text)
+                if size:
+                    call.sources.append(WrittenArguments(first, first + size, begin, begin + size, exact=True))
+                    self._put(size, "arguments", index)
+                elif (word := self._word_before()) is not None:
+                    self.found[-1] = Span(word.begin, word.end, "arguments", index)
+                    call.is_from(word.begin, word.end)
                 else:
                     call.is_from_gap()
+
+        self._is_word = False
+
+    def _written(self, text: str) -> int:
+        """How much of the text of arguments stands here; behind it only what is ours may follow, such as a quotation
+        mark.
+        """
+        size = len(commonprefix((text, self.output[self._at : self._at + len(text)])))
+        return size if size == len(text) or text.startswith('"', size) else 0
+
+    def _word_before(self) -> Span | None:
+        """A word that was structure until it became a value: `True` is told as `true` behind it."""
+        return self.found[-1] if self._is_word and self.found and self.found[-1].part == "markup" else None
 
     def rest(self) -> None:
         """What is left behind the last event."""
@@ -184,14 +202,15 @@ class _Finder:
 
     def _gap(self, end: int) -> None:
         """What no event repeats: white space that was left out, or a value that was written another way."""
-        missing = self.output[self._at : end]
-        value = missing.strip()
+        missing = self.output[self._at : end].rstrip()
+        value = missing.lstrip()
         if self._open is not None and value:
-            lead = missing.index(value)
             goes_on = any(span.end == self._at and span.part == "arguments" for span in self.found[-1:])
-            self._put(lead, "arguments" if goes_on else "markup", self._open if goes_on else None)
-            self.calls[-1].is_from(self._at, self._at + len(value))
-            self._put(len(value), "arguments", self._open)
+            if not goes_on:
+                self._put(len(missing) - len(value), "markup")
+            size = len(missing if goes_on else value)
+            self.calls[-1].is_from(self._at, self._at + size)
+            self._put(size, "arguments", self._open)
         self._put(end - self._at, "markup")
 
     def _put(self, size: int, part: SpanPart, call: int | None = None) -> None:

@@ -162,7 +162,6 @@ EVERY = (
     "GET /v1/models, GET /healthz, GET /openapi.json, GET /metrics."
 )
 WRONG_URLS = {
-    "/": EVERY,
     "/v1/x": EVERY,
     "/v1/chat": EVERY,
     "/v1/chat/completions/x": EVERY,
@@ -175,11 +174,19 @@ WRONG_URLS = {
 }
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-@pytest.mark.parametrize("path", WRONG_URLS)
-def test_an_unknown_path_is_told_the_way_out(gateway: str, method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "way_out"),
+    [
+        *((method, path, out) for method in ("GET", "POST", "DELETE") for path, out in WRONG_URLS.items()),
+        ("POST", "/", EVERY),
+        ("POST", "/ui", EVERY),
+        ("GET", "/ui/nothing", EVERY),
+        ("GET", "/ui/api/nothing", EVERY),
+    ],
+)
+def test_an_unknown_path_is_told_the_way_out(gateway: str, method: str, path: str, way_out: str) -> None:
     reply = request(gateway + path, b"{}", method=method)
-    holds(reply, Bad("", None, f"Invalid URL ({method} {path}). {WRONG_URLS[path]}", status=404))
+    holds(reply, Bad("", None, f"Invalid URL ({method} {path}). {way_out}", status=404))
 
 
 @pytest.mark.parametrize(

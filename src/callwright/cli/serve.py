@@ -197,7 +197,7 @@ def _welcome(config: Config, address: str) -> None:
     if config.record is not None:
         click.echo(f"  turns are recorded, word for word, in {config.record.dir}")
     shown = {"off": "no turns", "metadata": "turns, without what was said", "full": "turns, with all that was said"}
-    click.echo(f"  pages at {address}/ show {shown[inspect_level(config)]}")
+    click.echo(f"  pages: {address}/ ({shown[inspect_level(config)]})")
     key = "YOUR_KEY" if config.keys else "any"
     click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
     if not config.keys and not is_loopback(config.server.host):
