@@ -19,14 +19,17 @@ def gateway(*options: str, port: int = 0) -> Iterator[tuple[str, subprocess.Pope
 
 
 @contextmanager
-def served(*command: str, env: Mapping[str, str] | None = None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A command that starts a gateway: its address, once it listens, and its process."""
+def served(
+    *command: str, env: Mapping[str, str] | None = None, until_said: bytes = b"OPENAI_BASE_URL"
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A command that starts a gateway: its address, once it listens and has said this, and its process."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
-        address = ""
-        while b"OPENAI_BASE_URL" not in (line := process.stdout.readline()):
+        address, line = "", b""
+        while not address or until_said not in line:
+            line = process.stdout.readline()
             assert process.poll() is None, process.stderr.read().decode()
             if b" at http" in line:
                 address = line.split(b" at ")[1].decode().strip().removesuffix("/v1")

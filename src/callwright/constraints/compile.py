@@ -94,15 +94,18 @@ def ready(key: bytes, target: Target) -> bool:
 def compiled(
     constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
 ) -> Compiled | None:
-    """The constraint, of this key, for a target; None when the dialect's format has no shape, it gets too long, or
-    llguidance does not take it. `vocabulary` is for llguidance; for another one there is another key.
+    """The constraint, of this key, for a target; None when the dialect's format has no shape, it gets too long or
+    is nested too deeply, or llguidance does not take it. `vocabulary` is for llguidance; for another one there is another key.
     """
     place = (key, target)
     with _lock:
         if place in _kept:
             _kept.move_to_end(place)
             return _kept[place]
-    found = _compile(constraint, target, vocabulary)
+    try:
+        found = _compile(constraint, target, vocabulary)
+    except RecursionError:  # a schema may be nested as deeply as a request may
+        found = None
     if found is not None and len(found.text) > _MAX_CHARS:
         found = None
     with _lock:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 import callwright
+from callwright.api import Start
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.events import FinishReason
@@ -66,7 +67,7 @@ class OutputToRead(Struct):
     dialect: str
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
-    start: str | None = None
+    start: Start | None = None
     finish_reason: FinishReason = "stop"
 
 
