@@ -6,7 +6,6 @@ the events; what no event repeats as it was written stands in a value that was w
 """
 
 from collections.abc import Iterable
-from os.path import commonprefix
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -180,7 +179,8 @@ class _Finder:
         """How much of the text of arguments stands here; behind it only what is ours may follow, such as a quotation
         mark.
         """
-        size = len(commonprefix((text, self.output[self._at : self._at + len(text)])))
+        written = self.output[self._at : self._at + len(text)]
+        size = next((at for at, (one, two) in enumerate(zip(text, written, strict=False)) if one != two), len(written))
         return size if size == len(text) or text.startswith('"', size) else 0
 
     def _word_before(self) -> Span | None:

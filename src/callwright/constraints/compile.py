@@ -95,7 +95,8 @@ def compiled(
     constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
 ) -> Compiled | None:
     """The constraint, of this key, for a target; None when the dialect's format has no shape, it gets too long or
-    is nested too deeply, or llguidance does not take it. `vocabulary` is for llguidance; for another one there is another key.
+    is nested too deeply, or llguidance does not take it. `vocabulary` is for llguidance; for another one there is
+    another key.
     """
     place = (key, target)
     with _lock:

@@ -9,7 +9,8 @@ for, and overrides none of ours.
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
@@ -138,18 +139,33 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def render(self, conversation: Conversation, options: Any) -> Prompt:
         """See `PromptFormat`. The prompt's `controls` are those of the format, and its `tokenizers`' tokens."""
-        prompt = self.prompt.render(conversation, options)
+        with self._named_depth():
+            prompt = self.prompt.render(conversation, options)
         return replace(prompt, controls=_with_tokens(prompt.controls, self.tokenizers), marks=prompt.controls)
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
         """See `PromptFormat`. The format has broken its own tokens in the texts; those of the tokenizers are here."""
         own = _marks(self.prompt.render, options)
         controls = _with_tokens(own, self.tokenizers)
-        return [_broken(message, controls, own) for message in self.prompt.messages(conversation, options)]
+        with self._named_depth():
+            return [_broken(message, controls, own) for message in self.prompt.messages(conversation, options)]
 
     def write(self, turn: AssistantTurn) -> str:
         """See `PromptFormat`."""
-        return self.prompt.write(turn)
+        with self._named_depth():
+            return self.prompt.write(turn)
+
+    @contextmanager
+    def _named_depth(self) -> Iterator[None]:
+        """Raises `RequestError` for a schema or a value that is nested more deeply than it can be written."""
+        try:
+            yield
+        except RecursionError:
+            raise RequestError(
+                f"A tool's schema, or a value in the messages, is nested too deeply to be written as {self.name!r} "
+                "writes it. Nest it less deeply: some hundred levels are too many.",
+                code="nested_too_deeply",
+            ) from None
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
