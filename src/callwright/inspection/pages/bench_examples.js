@@ -1,0 +1,1 @@
+// What the reading bench and "try it" begin with.

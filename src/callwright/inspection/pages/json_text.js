@@ -1,0 +1,56 @@
+// JSON as text: taken apart and indented without reading its values, so that no digit and no repeated key is lost.
+
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/gs;
+
+/** The value of JSON text, or undefined where it is none. */
+export function parsedJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same JSON on lines of its own; text that is no JSON as it is. */
+export function indented(text) {
+  if (parsedJson(text) === undefined) return text;
+  return written(text.match(TOKEN));
+}
+
+/** The members of a JSON object: [{key, value}], the value as indented text. null where it is no object. */
+export function members(text) {
+  const value = parsedJson(text);
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return null;
+  const tokens = text.match(TOKEN);
+  const found = [];
+  for (let at = 1; at + 2 < tokens.length; at += 1) {
+    const key = JSON.parse(tokens[at]);
+    const begin = at + 2; // behind the key and its colon
+    let depth = 0;
+    for (at = begin; depth > 0 || (tokens[at] !== "," && tokens[at] !== "}"); at += 1) {
+      if (tokens[at] === "{" || tokens[at] === "[") depth += 1;
+      if (tokens[at] === "}" || tokens[at] === "]") depth -= 1;
+    }
+    found.push({ key, value: written(tokens.slice(begin, at)) });
+  }
+  return found;
+}
+
+function written(tokens) {
+  let out = "";
+  let depth = 0;
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const [at, token] of tokens.entries()) {
+    const before = tokens[at - 1];
+    if (token === "}" || token === "]") {
+      depth -= 1;
+      out += before === "{" || before === "[" ? token : line() + token;
+    } else {
+      out += (before === "{" || before === "[" ? line() : "") + token;
+      if (token === "{" || token === "[") depth += 1;
+      else if (token === ",") out += line();
+      else if (token === ":") out += " ";
+    }
+  }
+  return out;
+}
