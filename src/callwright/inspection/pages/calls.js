@@ -34,9 +34,9 @@ function Head({ reading, call, link }) {
   </p>`;
 }
 
-/** `numbers(name)`: the number of an argument that its pieces bear, too. */
-function Arguments({ call, numbers }) {
-  const found = call.kind === "function" ? members(call.arguments) : null;
+/** `numbers(name)`: the number of an argument that its pieces bear, too, where there are such. */
+export function Arguments({ call, numbers = () => undefined }) {
+  const found = call.kind === "custom" ? null : members(call.arguments);
   if (found?.length === 0) return html`<p class="soft">no arguments</p>`;
   if (!found) {
     return html`<pre class="argument" tabindex="0" data-link=${numbers("")}>${marked(call.arguments)}</pre>`;

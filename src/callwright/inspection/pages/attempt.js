@@ -1,0 +1,50 @@
+// One attempt of a turn: what the model was told and asked, and what it wrote.
+import { html, number as count } from "./lib.js";
+import { Fold, JsonView } from "./json_view.js";
+import { marked } from "./output.js";
+import { Messages, Prompt, promptSize } from "./prompt.js";
+import { Source } from "./source.js";
+
+const SHORT = 500; // characters: a prompt that is shorter is unfolded at first
+
+/** `isOneOfMany`: what ended it does not stand above already. */
+export function Attempt({ attempt, number, isOneOfMany }) {
+  const { prompt, messages, constraint, reading, told, sent_tools: tools } = attempt;
+  return html`
+    ${told.length > 0 &&
+    html`<section class="told">
+      <h3>What the model was told before attempt ${number}</h3>
+      ${told.map((text) => html`<pre>${marked(text)}</pre>`)}
+    </section>`}
+    ${attempt.error && isOneOfMany && html`<p class="failed">${attempt.error}</p>`}
+    ${prompt &&
+    html`<${Fold} class="part" title=${`Prompt as the model saw it, ${promptSize(prompt)} characters`} isOpen=${isShort(prompt)}>
+      ${() => html`<${Prompt} pieces=${prompt} />`}
+    <//>`}
+    ${messages &&
+    html`<${Fold} class="part" title=${`Messages, ${messages.length}`} isOpen=${JSON.stringify(messages).length < SHORT}>
+      ${() => html`<${Messages} messages=${messages} />`}
+    <//>`}
+    ${tools &&
+    html`<${Fold} class="part" title=${`Tools that the server got, ${tools.length}`}>
+      ${() => html`<${JsonView} value=${tools} />`}
+    <//>`}
+    ${constraint &&
+    html`<${Fold} class="part" title=${`Constraint: ${constraint.kind}, ${count(constraint.text.length)} characters`}>
+      ${() => html`<pre class="said">${marked(constraint.text)}</pre>`}
+    <//>`}
+    <section class="part-open">
+      <h3>What the model wrote</h3>
+      ${reading ? html`<${Source} reading=${reading} />` : html`<p class="soft">${unread(attempt)}</p>`}
+    </section>
+  `;
+}
+
+const isShort = (prompt) => prompt.reduce((size, { text }) => size + text.length, 0) < SHORT;
+
+function unread({ is_cut: isCut, ended, mode }) {
+  if (isCut) return "It was too long to be kept.";
+  if (ended === "running") return "The model has not ended yet.";
+  if (mode === "native") return "The server read it itself; what the model wrote, it did not pass on.";
+  return "Nothing came.";
+}
