@@ -12,12 +12,13 @@ export function Actions({ turn, attempt }) {
   const made = { origin: location.origin, endpoint: row.endpoint, request, key: gateway?.has_keys };
   const isPython = isWhole && asPython(made) !== null;
   const state = () => ofAttempt(turn, attempt, gateway?.version ?? "");
+  const isRead = attempt?.reading && attempt.mode !== "native"; // else a server has read it: there is no text to read again
   const canRun = isWhole && row.over && gateway?.source === "gateway" && gateway.is_operator;
-  if (!isWhole && !attempt?.reading) return null;
+  if (!isWhole && !isRead) return null;
   return html`<div class="actions">
     ${isWhole && html`<${Copy} text=${() => asCurl(made)} label="Copy as curl" />`}
     ${isPython && html`<${Copy} text=${() => asPython(made)} label="Copy as Python" />`}
-    ${attempt?.reading &&
+    ${isRead &&
     html`<button type="button" onClick=${() => save(`reading-${row.id}.json`, `${JSON.stringify(state(), null, 2)}\n`)}>
         Save as test vector
       </button>

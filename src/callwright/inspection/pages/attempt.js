@@ -10,6 +10,7 @@ const SHORT = 500; // characters: a prompt that is shorter is unfolded at first
 /** `isOneOfMany`: what ended it does not stand above already. */
 export function Attempt({ attempt, number, isOneOfMany }) {
   const { prompt, messages, constraint, reading, told, sent_tools: tools } = attempt;
+  const isNative = attempt.mode === "native";
   return html`
     ${told.length > 0 &&
     html`<section class="told">
@@ -34,7 +35,8 @@ export function Attempt({ attempt, number, isOneOfMany }) {
       ${() => html`<pre class="said">${marked(constraint.text)}</pre>`}
     <//>`}
     <section class="part-open">
-      <h3>What the model wrote</h3>
+      <h3>${isNative ? "What the server passed on" : "What the model wrote"}</h3>
+      ${isNative && reading && html`<p class="soft">The server read the model's output itself.</p>`}
       ${reading ? html`<${Source} reading=${reading} />` : html`<p class="soft">${unread(attempt)}</p>`}
     </section>
   `;
@@ -42,9 +44,8 @@ export function Attempt({ attempt, number, isOneOfMany }) {
 
 const isShort = (prompt) => prompt.reduce((size, { text }) => size + text.length, 0) < SHORT;
 
-function unread({ is_cut: isCut, ended, mode }) {
+function unread({ is_cut: isCut, ended }) {
   if (isCut) return "It was too long to be kept.";
   if (ended === "running") return "The model has not ended yet.";
-  if (mode === "native") return "The server read it itself; what the model wrote, it did not pass on.";
   return "Nothing came.";
 }

@@ -1,4 +1,5 @@
 // A recorded request as texts that make it again: a command for the shell, a program in Python.
+import { laidOut } from "./json_text.js";
 
 const LONGEST_WORD = 100_000; // characters: Linux takes 128 KiB in one argument of a command
 
@@ -7,7 +8,7 @@ export function asCurl({ origin, endpoint, request, key }) {
   const lines = [`curl ${request.stream ? "-sN" : "-s"} ${quoted(origin + endpoint)}`];
   if (key) lines.push("-H 'authorization: Bearer YOUR_KEY'");
   lines.push("-H 'content-type: application/json'");
-  const body = JSON.stringify(request, null, 2);
+  const body = laidOut(request);
   if (body.length <= LONGEST_WORD) return `${[...lines, `-d ${quoted(body)}`].join(" \\\n  ")}\n`;
   return `${[...lines, "-d @- <<'END'"].join(" \\\n  ")}\n${body}\nEND\n`; // no line of JSON is a bare word
 }
@@ -63,18 +64,8 @@ export function apiOf(endpoint) {
   return path.endsWith("/messages") ? "messages" : null;
 }
 
-/** A value of JSON as Python writes it. `depth`: how far it is indented already. */
-export function literal(value, depth = 0) {
-  if (value === null) return "None";
-  if (value === true) return "True";
-  if (value === false) return "False";
-  if (typeof value !== "object") return JSON.stringify(value); // all escapes of JSON are Python's, too
-  const [open, close] = Array.isArray(value) ? "[]" : "{}";
-  const parts = Array.isArray(value)
-    ? value.map((part) => literal(part, depth + 1))
-    : Object.entries(value).map(([name, part]) => `${JSON.stringify(name)}: ${literal(part, depth + 1)}`);
-  const line = `${open}${parts.join(", ")}${close}`;
-  if (line.length + 4 * depth <= 90 && !line.includes("\n")) return line;
-  const indent = "    ".repeat(depth);
-  return `${open}\n${parts.map((part) => `${indent}    ${part},\n`).join("")}${indent}${close}`;
-}
+/** A value of JSON as Python writes it. All escapes of JSON's texts are Python's, too. */
+export const literal = (value, depth = 0) => laidOut(value, PYTHON, depth);
+
+const PYTHON = { indent: 4, comma: ",", leaf: (value) => WORDS[JSON.stringify(value)] ?? JSON.stringify(value) };
+const WORDS = { null: "None", true: "True", false: "False" };

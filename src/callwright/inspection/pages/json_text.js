@@ -11,6 +11,25 @@ export function parsedJson(text) {
   }
 }
 
+const JSON_LAYOUT = { indent: 2, comma: "", leaf: JSON.stringify };
+const WIDTH = 90;
+
+/** A value as text: what fits a line is on one. `comma`: what follows the last of several lines. */
+export function laidOut(value, layout = JSON_LAYOUT, depth = 0) {
+  if (value === null || typeof value !== "object") return layout.leaf(value);
+  const isList = Array.isArray(value);
+  const [open, close] = isList ? "[]" : "{}";
+  const inner = (part) => laidOut(part, layout, depth + 1);
+  const parts = isList
+    ? value.map(inner)
+    : Object.entries(value).map(([name, part]) => `${JSON.stringify(name)}: ${inner(part)}`);
+  const line = `${open}${parts.join(", ")}${close}`;
+  if (line.length + layout.indent * depth <= WIDTH && !line.includes("\n")) return line;
+  const margin = " ".repeat(layout.indent * depth);
+  const lines = parts.map((part) => `${margin}${" ".repeat(layout.indent)}${part}`).join(",\n");
+  return `${open}\n${lines}${layout.comma}\n${margin}${close}`;
+}
+
 /** The same JSON on lines of its own; text that is no JSON as it is. */
 export function indented(text) {
   if (parsedJson(text) === undefined) return text;

@@ -2,7 +2,7 @@
 import { html, duration } from "./lib.js";
 
 const KINDS = {
-  queue: "queue: until it was sent",
+  queue: "in the queue",
   first: "to the first byte",
   last: "first byte to last",
 };
@@ -51,13 +51,14 @@ function Bar({ attempt, number, whole }) {
 const NAMES = { queue: "queue", first: "first byte", last: "to the last" };
 
 /** [{kind, begin, seconds}], as far as it came. */
-function parts({ begun_s, sent_s, first_s, ended_s, ended }, whole) {
+function parts({ begun_s, queued_s, sent_s, first_s, ended_s, ended }, whole) {
   const begin = begun_s ?? 0;
-  const sent = sent_s ?? begin;
+  const queued = queued_s ?? 0; // how long it waited
+  const sent = sent_s ?? begin + queued;
   const end = ended_s ?? (ended === "running" ? whole : (first_s ?? sent));
   const first = first_s ?? end;
   return [
-    { kind: "queue", begin, seconds: sent - begin },
+    { kind: "queue", begin, seconds: queued },
     { kind: "first", begin: sent, seconds: first - sent },
     { kind: "last", begin: first, seconds: end - first },
   ].filter(({ seconds }) => seconds > 0.0005 * whole);

@@ -12,7 +12,7 @@ export function Why({ turn }) {
       ({ text, problems = [] }) => html`<p>
         ${text}
         ${problems.slice(0, SHOWN).map(
-          ({ kind, detail }, at) => html`${at ? "; " : " "}<code>${kind}</code>${detail && ` – ${detail}`}`,
+          ({ kind, detail }, at) => html`${at ? "; " : " "}<code>${kind}</code>${detail ? ` – ${detail}` : ""}`,
         )}
         ${problems.length > SHOWN && `; and ${problems.length - SHOWN} more`}
       </p>`,
@@ -52,7 +52,8 @@ const BECAME = {
   invalid: (turn) => one("bad", "A call went out that does not hold:", problemsOf(turn)),
   failed: (turn) => {
     const upstream = turn.attempts.findLast((attempt) => attempt.error)?.error;
-    const found = one("bad", upstream ? `The upstream failed: ${upstream}` : `It failed: ${errorOf(turn)}`);
+    const says = /^The upstream /.test(upstream) ? upstream : `The upstream failed: ${upstream}`;
+    const found = one("bad", upstream ? says : `It failed: ${errorOf(turn)}`);
     if (upstream && turn.error && turn.error !== upstream) found.said.push({ text: `The client was told: ${turn.error}` });
     return found;
   },

@@ -1,1 +1,0 @@
-// What the reading bench and "try it" begin with.
