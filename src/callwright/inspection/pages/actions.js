@@ -1,7 +1,7 @@
 // What can be done with a turn: copied as something that makes it again, read on the bench, run again.
 import { html, go, postJson, save, Copy, Failed, useContext, useEffect, useRef, useState } from "./lib.js";
 import { hand, ofAttempt } from "./bench_state.js";
-import { asCurl, asPython } from "./copy.js";
+import { apiOf, asCurl, asPython } from "./copy.js";
 import { Gateway } from "./gateway.js";
 
 export function Actions({ turn, attempt }) {
@@ -10,18 +10,18 @@ export function Actions({ turn, attempt }) {
   const { row, request } = turn;
   const isWhole = request !== null && typeof request === "object" && !Array.isArray(request);
   const made = { origin: location.origin, endpoint: row.endpoint, request, key: gateway?.has_keys };
-  const isPython = isWhole && asPython(made) !== null;
+  const isOfApi = isWhole && apiOf(row.endpoint) !== null;
   const state = () => ofAttempt(turn, attempt, gateway?.version ?? "");
-  const isRead = attempt?.reading && attempt.mode !== "native"; // else a server has read it: there is no text to read again
+  const onSave = () => save(`reading-${row.id}.json`, `${JSON.stringify(state(), null, 2)}\n`);
+  const isRead = attempt?.reading && attempt.mode !== "native"; // there a server has read it
   const canRun = isWhole && row.over && gateway?.source === "gateway" && gateway.is_operator;
-  if (!isWhole && !isRead) return null;
+  if (!isOfApi && !isRead && !canRun) return null;
   return html`<div class="actions">
-    ${isWhole && html`<${Copy} text=${() => asCurl(made)} label="Copy as curl" />`}
-    ${isPython && html`<${Copy} text=${() => asPython(made)} label="Copy as Python" />`}
+    ${isOfApi &&
+    html`<${Copy} text=${() => asCurl(made)} label="Copy as curl" />
+      <${Copy} text=${() => asPython(made)} label="Copy as Python" />`}
     ${isRead &&
-    html`<button type="button" onClick=${() => save(`reading-${row.id}.json`, `${JSON.stringify(state(), null, 2)}\n`)}>
-        Save as test vector
-      </button>
+    html`<button type="button" onClick=${onSave}>Save as test vector</button>
       <${OpenOnBench} state=${state} />`}
     ${canRun &&
     html`<button type="button" aria-expanded=${isAsking} onClick=${() => setAsking(!isAsking)}>Run again…</button>`}
@@ -33,7 +33,7 @@ function OpenOnBench({ state }) {
   const [isFull, setFull] = useState(false);
   const onClick = () => (hand(state()) ? go("/ui/read") : setFull(true));
   return html`<button type="button" onClick=${onClick}>Open on reading bench</button>
-    ${isFull && html`<span class="failed" role="alert">It is too long to hand over: save it, and import it there.</span>`}`;
+    ${isFull && html`<span class="failed" role="alert">It is too long to hand over: save and import it.</span>`}`;
 }
 
 function Again({ turn, gateway }) {
@@ -66,10 +66,16 @@ function Again({ turn, gateway }) {
     </select>
   </label>`;
   return html`<form class="again" onSubmit=${onSubmit}>
-    ${select("model", gateway.models.map(({ name }) => name), `as before: ${row.model}`)}
+    ${select(
+      "model",
+      gateway.models.map(({ name }) => name),
+      `as before: ${row.model}`,
+    )}
     ${select("mode", gateway.modes, "as the model has it")}
     ${select("dialect", gateway.dialects, "as the model has it")}
-    <button type="submit" class="main" disabled=${state.isRunning}>${state.isRunning ? "Running…" : "Run and compare"}</button>
+    <button type="submit" class="main" disabled=${state.isRunning}>
+      ${state.isRunning ? "Running…" : "Run and compare"}
+    </button>
     ${state.isRunning && html`<button type="button" onClick=${() => leaving.current.abort()}>Stop</button>`}
     ${state.error && html`<${Failed} error=${state.error} />`}
   </form>`;

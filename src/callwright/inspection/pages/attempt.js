@@ -19,11 +19,19 @@ export function Attempt({ attempt, number, isOneOfMany }) {
     </section>`}
     ${attempt.error && isOneOfMany && html`<p class="failed">${attempt.error}</p>`}
     ${prompt &&
-    html`<${Fold} class="part" title=${`Prompt as the model saw it, ${promptSize(prompt)} characters`} isOpen=${isShort(prompt)}>
+    html`<${Fold}
+      class="part"
+      title=${`Prompt as the model saw it, ${count(promptSize(prompt))} characters`}
+      isOpen=${promptSize(prompt) < SHORT}
+    >
       ${() => html`<${Prompt} pieces=${prompt} />`}
     <//>`}
     ${messages &&
-    html`<${Fold} class="part" title=${`Messages, ${messages.length}`} isOpen=${JSON.stringify(messages).length < SHORT}>
+    html`<${Fold}
+      class="part"
+      title=${`Messages, ${messages.length}`}
+      isOpen=${JSON.stringify(messages).length < SHORT}
+    >
       ${() => html`<${Messages} messages=${messages} />`}
     <//>`}
     ${tools &&
@@ -41,8 +49,6 @@ export function Attempt({ attempt, number, isOneOfMany }) {
     </section>
   `;
 }
-
-const isShort = (prompt) => prompt.reduce((size, { text }) => size + text.length, 0) < SHORT;
 
 function unread({ is_cut: isCut, ended }) {
   if (isCut) return "It was too long to be kept.";

@@ -51,12 +51,16 @@ export function Settings({ bench, dialects, error, at, onChange }) {
 }
 
 /** The dialects, with one that this gateway does not know. */
-const named = (dialects, chosen) =>
-  chosen === "auto" || dialects.includes(chosen) ? dialects : [...dialects, chosen];
+const named = (dialects, chosen) => (chosen === "auto" || dialects.includes(chosen) ? dialects : [...dialects, chosen]);
 
 /** What tool_choice can be, as JSON and as words: also what a file has brought. */
 function choicesOf({ tools: text, tool_choice: chosen }) {
-  const found = [[null, "not given"], ["auto", "auto"], ["none", "none"], ["required", "required"]];
+  const found = [
+    [null, "not given"],
+    ["auto", "auto"],
+    ["none", "none"],
+    ["required", "required"],
+  ];
   for (const tool of toolsOf(text).tools ?? []) {
     const name = tool?.function?.name ?? tool?.custom?.name ?? tool?.name;
     const type = tool?.type === "custom" ? "custom" : "function";

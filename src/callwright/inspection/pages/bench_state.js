@@ -47,7 +47,7 @@ export function stateFrom(text) {
     throw new Error("This file is no JSON.");
   }
   if (state?.callwright_reading !== 1 || typeof state.output !== "string") {
-    throw new Error("This file is no state of a reading bench: it has no \"callwright_reading\": 1, or no output.");
+    throw new Error('This file is no state of a reading bench: it has no "callwright_reading": 1, or no output.');
   }
   return state;
 }
@@ -71,7 +71,10 @@ export function handed() {
 
 function asOpenAi({ name, description, parameters, custom }) {
   if (custom) return { type: "custom", custom: { name, ...(description && { description }) } };
-  return { type: "function", function: { name, ...(description && { description }), ...(parameters && { parameters }) } };
+  return {
+    type: "function",
+    function: { name, ...(description && { description }), ...(parameters && { parameters }) },
+  };
 }
 
 const choiceOf = (choice) =>

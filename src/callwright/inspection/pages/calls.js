@@ -1,5 +1,5 @@
 // The calls of a reading: each argument a row that knows its source, and what was changed on the way.
-import { html } from "./lib.js";
+import { html, useMemo } from "./lib.js";
 import { difference } from "./diff.js";
 import { indented, members, parsedJson } from "./json_text.js";
 import { marked } from "./output.js";
@@ -68,17 +68,32 @@ function Changed({ call }) {
   return html`<${BeforeAndAfter} before=${before} after=${after} names=${["written", "goes out"]} />`;
 }
 
-/** Two texts side by side, what differs marked in each. */
+const AROUND = 300; // characters of what is the same that are shown on either side of what differs
+
+/** Two texts side by side, what differs marked in each, the rest shortened. */
 export function BeforeAndAfter({ before, after, names }) {
-  const parts = difference(before, after);
-  return html`<div class="before-after">
-    <figure>
-      <figcaption>${names[0]}</figcaption>
-      <pre>${parts.map(({ kind, text }) => kind !== "new" && (kind === "gone" ? html`<del>${marked(text, false)}</del>` : text))}</pre>
-    </figure>
-    <figure>
-      <figcaption>${names[1]}</figcaption>
-      <pre>${parts.map(({ kind, text }) => kind !== "gone" && (kind === "new" ? html`<ins>${marked(text, false)}</ins>` : text))}</pre>
-    </figure>
-  </div>`;
+  const parts = useMemo(() => difference(before, after), [before, after]);
+  const side = (name, own, Mark) => html`<figure>
+    <figcaption>${name}</figcaption>
+    <pre>
+      ${parts.map(({ kind, text }, at) => {
+        if (kind === own) return html`<${Mark}>${marked(text, false)}<//>`;
+        return kind === "same" && shortened(text, at > 0, at < parts.length - 1);
+      })}
+    </pre>
+  </figure>`;
+  return html`<div class="before-after">${side(names[0], "gone", "del")}${side(names[1], "new", "ins")}</div>`;
+}
+
+/** A text that is the same in both; what stands before or behind it tells which of its ends matter. */
+function shortened(text, isBehind, isBefore) {
+  const first = isBehind ? AROUND : 0;
+  const last = isBefore ? AROUND : 0;
+  const left = text.length - first - last;
+  if (left <= 2 * AROUND) return marked(text, false);
+  return [
+    marked(text.slice(0, first), false),
+    html`<span class="soft"> … ${left.toLocaleString("en")} characters … </span>`,
+    marked(text.slice(text.length - last), false),
+  ];
 }

@@ -1,7 +1,8 @@
 // Two turns side by side: what differs in how they were asked, and in what came of it.
-import { html, Link } from "./lib.js";
+import { html, number as count, Link } from "./lib.js";
 import { BeforeAndAfter } from "./calls.js";
 import { indented } from "./json_text.js";
+import { promptSize } from "./prompt.js";
 import { facts } from "./turn_facts.js";
 import { Why } from "./why.js";
 
@@ -13,13 +14,19 @@ export function Compare({ turns }) {
       <thead>
         <tr>
           <th scope="col"></th>
-          ${turns.map(({ row }) => html`<th scope="col">
-            <${Link} href=${`/ui/turns/${encodeURIComponent(row.id)}`}>${row.id}<//>${row.again_of ? " (run again)" : ""}
-          </th>`)}
+          ${turns.map(
+            ({ row }) => html`<th scope="col">
+              <${Link} href=${`/ui/turns/${encodeURIComponent(row.id)}`}>${row.id}<//>
+              ${row.again_of ? " (run again)" : ""}
+            </th>`,
+          )}
         </tr>
       </thead>
       <tbody>
-        <tr class="compare-why"><th scope="row">why</th>${turns.map((turn) => html`<td><${Why} turn=${turn} /></td>`)}</tr>
+        <tr>
+          <th scope="row">why</th>
+          ${turns.map((turn) => html`<td><${Why} turn=${turn} /></td>`)}
+        </tr>
         ${rows(a, b).map(
           ([name, one, two, differs]) => html`<tr class=${differs ? "differs" : ""}>
             <th scope="row">${name}${differs && html`<span aria-label="differs"> ≠</span>`}</th>
@@ -29,8 +36,13 @@ export function Compare({ turns }) {
         )}
       </tbody>
     </table>
-    ${[["Calls", callsOf], ["Content", ({ answer }) => answer?.content ?? ""], ["Reasoning", ({ answer }) => answer?.reasoning ?? ""]]
-      .map(([title, of]) => html`<${Both} title=${title} before=${of(a)} after=${of(b)} names=${[a.row.id, b.row.id]} />`)}
+    ${[
+      ["Calls", callsOf],
+      ["Content", ({ answer }) => answer?.content ?? ""],
+      ["Reasoning", ({ answer }) => answer?.reasoning ?? ""],
+    ].map(
+      ([title, of]) => html`<${Both} title=${title} before=${of(a)} after=${of(b)} names=${[a.row.id, b.row.id]} />`,
+    )}
   </div>`;
 }
 
@@ -52,7 +64,7 @@ const SETTINGS = {
   constraint: ({ attempts }) => attempts.at(-1)?.constraint?.kind ?? "none",
   prompt: ({ attempts }) => {
     const { prompt, messages } = attempts.at(-1) ?? {};
-    if (prompt) return `${prompt.reduce((size, { text }) => size + text.length, 0).toLocaleString("en")} characters`;
+    if (prompt) return `${count(promptSize(prompt))} characters`;
     return messages ? `${messages.length} messages` : "–";
   },
 };

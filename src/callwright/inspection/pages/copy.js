@@ -34,16 +34,17 @@ const CALLS = {
   messages: "client.messages.create",
 };
 
-/** A program with the openai SDK, or with that of Anthropic for its API; null for another endpoint. */
+/** A program with the openai SDK, or with that of Anthropic for its API. */
 export function asPython({ origin, endpoint, request, key }) {
   const api = apiOf(endpoint);
-  if (api === null) return null;
   const name = api === "messages" ? "Anthropic" : "OpenAI";
   const path = endpoint.slice(0, endpoint.lastIndexOf(api === "chat" ? "/chat/completions" : `/${api}`));
   const base = origin + (api === "messages" ? path.replace(/\/v1$/, "") : path); // Anthropic's SDK adds the /v1 itself
   const own = new Set(ARGUMENTS[api].split(/\s+/));
   const fields = Object.entries(request);
-  const given = fields.filter(([field]) => own.has(field)).map(([field, value]) => `    ${field}=${literal(value, 1)},`);
+  const given = fields
+    .filter(([field]) => own.has(field))
+    .map(([field, value]) => `    ${field}=${literal(value, 1)},`);
   const extra = fields.filter(([field]) => !own.has(field));
   if (extra.length) given.push(`    extra_body=${literal(Object.fromEntries(extra), 1)},`);
   const shown = request.stream ? "for event in answer:\n    print(event)" : "print(answer.model_dump_json(indent=2))";
@@ -57,6 +58,7 @@ ${shown}
 `;
 }
 
+/** Which API an endpoint is of; null for another. */
 export function apiOf(endpoint) {
   const path = (endpoint ?? "").split("?")[0];
   if (path.endsWith("/chat/completions")) return "chat";

@@ -21,7 +21,10 @@ export function difference(before, after) {
 
 function compared(a, b) {
   if (a.length * b.length > LIMIT) {
-    return [{ kind: "gone", text: a.join("") }, { kind: "new", text: b.join("") }];
+    return [
+      { kind: "gone", text: a.join("") },
+      { kind: "new", text: b.join("") },
+    ];
   }
   const width = b.length + 1;
   const common = new Uint32Array((a.length + 1) * width); // the longest common part from (i, j) on

@@ -7,12 +7,13 @@ const LONG = 2_000; // characters of a text: the rest is folded
 /** `open`: how many levels are unfolded at first. */
 export function JsonView({ value, name = null, open = 1 }) {
   const label = name === null ? null : html`<span class="json-name">${name}</span>`;
-  if (value === null || typeof value !== "object") return html`<div class="json-leaf">${label}<${Leaf} value=${value} /></div>`;
+  const isLeaf = value === null || typeof value !== "object";
+  if (isLeaf) return html`<div class="json-leaf">${label}<${Leaf} value=${value} /></div>`;
   const entries = Object.entries(value);
   const [begin, end] = Array.isArray(value) ? "[]" : "{}";
   if (!entries.length) return html`<div class="json-leaf">${label}<span>${begin + end}</span></div>`;
-  const size = `${entries.length} ${Array.isArray(value) ? "items" : "fields"}`;
-  const title = html`${label}<span class="soft">${begin} ${hint(value) ?? (entries.length === 1 ? size.slice(0, -1) : size)} ${end}</span>`;
+  const size = `${entries.length} ${Array.isArray(value) ? "item" : "field"}${entries.length === 1 ? "" : "s"}`;
+  const title = html`${label}<span class="soft">${begin} ${hint(value) ?? size} ${end}</span>`;
   return html`<${Fold} title=${title} isOpen=${open > 0}>
     ${() => entries.map(([key, part]) => html`<${JsonView} key=${key} name=${key} value=${part} open=${open - 1} />`)}
   <//>`;

@@ -1,7 +1,7 @@
 // Which pieces of an output belong to which argument of which call, as numbers that both sides bear.
 import { members } from "./json_text.js";
 
-/** {argument(call, name), name(call)}: the number of an argument, or of a call's name; undefined where there is none. */
+/** {argument(call, name), name(call)}: the number of an argument, or of a call's name; undefined where none is. */
 export function links(reading) {
   const numbers = new Map();
   const written = new Map(reading.calls.map((call) => [call.index, new Set()]));

@@ -26,7 +26,8 @@ export function folded(blocks, isOpen, edges = [EDGE, EDGE]) {
 /** `shown` is what `folded` answers; `known` the numbers of the problems to be marked; `link` of links.js. */
 export function Output({ shown, reading, known, link, onOpen }) {
   const [before, hidden, after] = shown;
-  const block = (one) => html`<${Block} key=${one.begin} block=${one} reading=${reading} known=${known} link=${link} />`;
+  const block = (one) =>
+    html`<${Block} key=${one.begin} block=${one} reading=${reading} known=${known} link=${link} />`;
   return html`
     ${before.map(block)}
     ${hidden > 0 &&
@@ -74,6 +75,14 @@ function badge(reading, number) {
   >
     ${number + 1}
   </button>`;
+}
+
+/** Scroll a box, and not the page, so that what is in it can be seen. */
+export function scrollTo(box, element) {
+  const outer = box.getBoundingClientRect();
+  const inner = element.getBoundingClientRect();
+  if (inner.top >= outer.top && inner.bottom <= outer.bottom) return;
+  box.scrollTop += inner.top - outer.top - outer.height / 3;
 }
 
 const PARTS = {

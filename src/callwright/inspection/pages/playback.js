@@ -1,11 +1,13 @@
 // The steps of a reading as a stream: what the model had written, and what a client had of it by then.
 import { html, duration, number as count, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./lib.js";
 import { heard, nothing, told } from "./heard.js";
-import { folded, marked, Output } from "./output.js";
+import { folded, marked, scrollTo, Output } from "./output.js";
 import { cutSegment } from "./pieces.js";
-import { Problems } from "./problems.js";
+import { wayOf, Problems } from "./problems.js";
 
 const SPEEDS = { "as it was": null, slow: 4, "1×": 30, fast: 300 }; // steps a second
+const SEEN_S = 0.5; // what was faster is played slower at first
+const SHORT = 800; // characters that fit a low box
 const TAIL = 4_000; // characters of what a client has that are shown: it is drawn anew at each step
 
 export function Playback({ reading, cut, link }) {
@@ -13,12 +15,13 @@ export function Playback({ reading, cut, link }) {
   const isTimed = useMemo(() => steps.some((step) => step.at_s !== null), [steps]);
   const [step, setStep] = useState(0);
   const [isPlaying, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState(isTimed ? "as it was" : "1×");
+  const [speed, setSpeed] = useState(lasting(steps) >= SEEN_S ? "as it was" : "1×");
   const [isOpen, setOpen] = useState(false);
   const state = useRef(nothing());
   const box = useRef(null);
   state.current = heard(steps, step, state.current);
   const { end, problems } = state.current;
+  const isShort = reading.output.length < SHORT;
   const known = useMemo(() => told(reading, problems), [reading, problems.length]);
   const shown = useMemo(() => folded(upTo(cut, end), isOpen, [0, 12_000]), [cut, end, isOpen]);
 
@@ -43,6 +46,14 @@ export function Playback({ reading, cut, link }) {
     setPlaying(false);
     setStep(Math.min(Math.max(to, 0), steps.length));
   };
+  const onClick = (event) => {
+    const { mark, item } = wayOf(event);
+    if (item) event.currentTarget.querySelector(item)?.focus();
+    const found = mark && box.current.querySelector(mark);
+    if (!found) return;
+    scrollTo(box.current, found);
+    found.focus({ preventScroll: true });
+  };
   const onKeyDown = (event) => {
     const { tagName } = event.target;
     if (tagName === "SELECT" || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -58,7 +69,12 @@ export function Playback({ reading, cut, link }) {
         ${isPlaying ? "Pause" : "Play"}
       </button>
       <button type="button" aria-label="One step back" disabled=${step === 0} onClick=${() => go(step - 1)}>‹</button>
-      <button type="button" aria-label="One step forward" disabled=${step === steps.length} onClick=${() => go(step + 1)}>
+      <button
+        type="button"
+        aria-label="One step forward"
+        disabled=${step === steps.length}
+        onClick=${() => go(step + 1)}
+      >
         ›
       </button>
       <input
@@ -79,9 +95,15 @@ export function Playback({ reading, cut, link }) {
         </select>
       </label>
     </div>
-    <div class="source-both">
+    <div class="source-both" onClick=${onClick}>
       <div class="source-left">
-        <div class="source-text" ref=${box} tabindex="0" role="region" aria-label="Output so far">
+        <div
+          class=${`source-text ${isShort ? "is-short" : ""}`}
+          ref=${box}
+          tabindex="0"
+          role="region"
+          aria-label="Output so far"
+        >
           <${Output} ...${{ shown, reading, known, link }} onOpen=${() => setOpen(true)} />
           <span class="playback-caret"></span>
         </div>
@@ -94,6 +116,12 @@ export function Playback({ reading, cut, link }) {
       </div>
     </div>
   </div>`;
+}
+
+/** In seconds, from the first step to the last. */
+function lasting(steps) {
+  const times = steps.map((step) => step.at_s).filter((time) => time !== null);
+  return times.length ? times.at(-1) - times[0] : 0;
 }
 
 /** The blocks of the first `end` characters; whole ones are the same objects as before. */
@@ -150,7 +178,8 @@ function Client({ state }) {
 /** The end of a text that grows. */
 function Tail({ text }) {
   const left = Math.max(0, text.length - TAIL);
-  return html`<pre>${left > 0 && html`<span class="soft">${count(left)} characters, and </span>`}${marked(text.slice(left))}</pre>`;
+  const before = left > 0 && html`<span class="soft">${count(left)} characters, and </span>`;
+  return html`<pre>${before}${marked(text.slice(left))}</pre>`;
 }
 
 function stateOf(call) {

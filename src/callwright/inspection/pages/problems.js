@@ -12,6 +12,15 @@ export function Problems({ reading, shown }) {
   </ol>`;
 }
 
+/** Where a click leads, as selectors: from the list to a `mark` in the text, or from there to an `item` of the list. */
+export function wayOf(event) {
+  const { mark, markOf } = event.target.closest("[data-mark],[data-mark-of]")?.dataset ?? {};
+  return {
+    mark: markOf === undefined ? null : `[data-mark="${markOf}"]`,
+    item: mark === undefined ? null : `[data-item="${mark}"] button`,
+  };
+}
+
 /** A problem's number, which leads to its mark in the text. */
 export function Badge({ number, kind }) {
   return html`<button
@@ -31,7 +40,7 @@ function Item({ problem, number }) {
     <${Badge} number=${number} kind=${problem.kind} />
     <div>
       <code class=${state}>${problem.kind}</code> ${problem.detail}
-      ${problem.call !== null && problem.call !== undefined && html` <span class="soft">· call ${problem.call + 1}</span>`}
+      ${Number.isInteger(problem.call) && html` <span class="soft">· call ${problem.call + 1}</span>`}
       ${problem.text && html`<pre>${marked(problem.text)}</pre>`}
     </div>
   </li>`;

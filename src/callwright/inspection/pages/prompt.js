@@ -9,7 +9,7 @@ export function Prompt({ pieces }) {
   return html`<div class="prompt" tabindex="0" role="region" aria-label="Prompt">
     ${pieces.map(({ text, kind }) => {
       if (kind === "control") return html`<span class="control" title="control token">${marked(text, false)}</span>`;
-      if (kind === "prefill") return html`<span class="prefill" title="the answer begins with this">${marked(text)}</span>`;
+      if (kind === "prefill") return html`<span class="prefill" title="begins the answer">${marked(text)}</span>`;
       if (kind !== "tools") return html`<span>${marked(text)}</span>`;
       const lines = text.split("\n").length;
       return html`<${Fold} class="prompt-tools" title=${`tools: ${count(lines)} ${lines === 1 ? "line" : "lines"}`}>
@@ -19,7 +19,8 @@ export function Prompt({ pieces }) {
   </div>`;
 }
 
-export const promptSize = (pieces) => count(pieces.reduce((size, { text }) => size + text.length, 0));
+/** In characters. */
+export const promptSize = (pieces) => pieces.reduce((size, { text }) => size + text.length, 0);
 
 /** The messages of modes native and prompt. */
 export function Messages({ messages }) {
@@ -41,4 +42,5 @@ export function Messages({ messages }) {
   </ol>`;
 }
 
-const textOf = ({ function: called, custom }) => (called ? indented(`${called.arguments ?? ""}`) : `${custom?.input ?? ""}`);
+const textOf = ({ function: called, custom }) =>
+  called ? indented(`${called.arguments ?? ""}`) : `${custom?.input ?? ""}`;

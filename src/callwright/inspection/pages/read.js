@@ -61,7 +61,7 @@ export default function ReadPage() {
   return html`<div class="page bench" ...${droppable(open)}>
     <div class="bench-head">
       <h1>Reading bench</h1>
-      <select aria-label="Example" value="" onChange=${(event) => pick(event, setBench)}>
+      <select aria-label="Example output" value="" onChange=${(event) => pick(event, setBench)}>
         <option value="">Example output…</option>
         ${READINGS.map(({ name }) => html`<option value=${name}>${name}</option>`)}
       </select>
@@ -69,11 +69,12 @@ export default function ReadPage() {
       <${FileButton} label="Import" accept=".json,application/json" onText=${open} />
       <span class="soft">or drop a file here</span>
     </div>
+    <p class="soft">Reads what a model wrote as the gateway would, anew with each change.</p>
     <${FieldError} id="bench-file" error=${wrongFile} />
     <${Settings} bench=${bench} dialects=${gateway?.dialects ?? []} error=${error} at=${at} onChange=${change} />
     ${error && !at && html`<p class="failed" role="alert">${error.message}</p>`}
     ${bench.then && isRead && html`<${AsThen} then=${bench.then} now=${resultOf(reading)} />`}
-    ${reading && html`<div class=${isRead ? null : "is-old"} aria-busy=${!isRead}><${Source} reading=${reading} /></div>`}
+    ${reading && !error && html`<div aria-busy=${!isRead}><${Source} reading=${reading} /></div>`}
   </div>`;
 }
 
@@ -118,10 +119,10 @@ function useReading(bench) {
 /** Whether the same is read of an imported output as when it was exported. */
 function AsThen({ then, now }) {
   const fields = differing(then, now);
-  if (!fields.length) return html`<p class="as-then is-same">It is read as it was when the file was made.</p>`;
+  if (!fields.length) return html`<p class="as-then is-same">The same is read of it as before.</p>`;
   const text = (result) => JSON.stringify(Object.fromEntries(fields.map((field) => [field, result[field]])), null, 2);
   return html`<details class="as-then is-other">
-    <summary>It is read differently than when the file was made: ${fields.join(", ")}</summary>
+    <summary>It is read differently than before: ${fields.join(", ")}</summary>
     <${BeforeAndAfter} before=${text(then)} after=${text(now)} names=${["then", "now"]} />
   </details>`;
 }

@@ -2,10 +2,10 @@
 import { html, number as count, useLayoutEffect, useMemo, useRef, useState } from "./lib.js";
 import { Calls } from "./calls.js";
 import { links } from "./links.js";
-import { folded, Legend, marked, Output } from "./output.js";
+import { folded, marked, scrollTo, Legend, Output } from "./output.js";
 import { blocks, segments } from "./pieces.js";
 import { Playback } from "./playback.js";
-import { Problems } from "./problems.js";
+import { wayOf, Problems } from "./problems.js";
 
 export function Source({ reading }) {
   const [isPlayed, setPlayed] = useState(false);
@@ -17,7 +17,12 @@ export function Source({ reading }) {
     <div class="source-bar">
       <div role="group" aria-label="View" class="switch">
         <button type="button" aria-pressed=${!isPlayed} onClick=${() => setPlayed(false)}>Whole</button>
-        <button type="button" aria-pressed=${isPlayed} onClick=${() => setPlayed(true)} disabled=${!reading.steps.length}>
+        <button
+          type="button"
+          aria-pressed=${isPlayed}
+          disabled=${!reading.steps.length}
+          onClick=${() => setPlayed(true)}
+        >
           Playback
         </button>
       </div>
@@ -70,12 +75,9 @@ function Whole({ reading, all, cut, link }) {
     setTarget({ selector: `.piece[data-link="${number}"]` });
   };
   const onClick = (event) => {
-    const { mark, markOf } = event.target.closest("[data-mark],[data-mark-of]")?.dataset ?? {};
-    if (markOf !== undefined) setTarget({ selector: `[data-mark="${markOf}"]`, focus: true });
-    if (mark === undefined) return;
-    const item = root.current.querySelector(`[data-item="${mark}"]`);
-    item.scrollIntoView({ block: "nearest" });
-    item.querySelector("button").focus({ preventScroll: true });
+    const { mark, item } = wayOf(event);
+    if (mark) setTarget({ selector: mark, focus: true });
+    if (item) root.current.querySelector(item)?.focus();
   };
   return html`<div
     class="source-both"
@@ -115,7 +117,10 @@ export function Said({ title, text }) {
   if (!text) return null;
   const body = html`<pre class="said">${marked(text)}</pre>`;
   if (text.length < 1500) return html`<h3>${title}</h3>${body}`;
-  return html`<details class="said-long"><summary>${title}, ${count(text.length)} characters</summary>${body}</details>`;
+  return html`<details class="said-long">
+    <summary>${title}, ${count(text.length)} characters</summary>
+    ${body}
+  </details>`;
 }
 
 function segmentAt(all, place) {
@@ -141,12 +146,4 @@ function told(segment, reading) {
 function sized(reading) {
   const found = reading.found && reading.found !== reading.dialect ? ` · read as ${reading.found}` : "";
   return `${count(reading.output.length)} characters${found}`;
-}
-
-/** Scroll a box, and not the page, so that what is in it can be seen. */
-function scrollTo(box, element) {
-  const outer = box.getBoundingClientRect();
-  const inner = element.getBoundingClientRect();
-  if (inner.top >= outer.top && inner.bottom <= outer.bottom) return;
-  box.scrollTop += inner.top - outer.top - outer.height / 3;
 }

@@ -19,8 +19,14 @@ export function Timeline({ turn }) {
     ${attempts.map((attempt, at) => html`<${Bar} key=${at} attempt=${attempt} number=${at + 1} whole=${whole} />`)}
     <p class="timeline-legend">
       ${Object.entries(KINDS).map(
-        ([kind, words]) => used.has(kind) && html`<span><svg width="14" height="10" aria-hidden="true">
-          <rect class=${`time-${kind}`} x="0.5" y="0.5" width="13" height="9" /></svg> ${words}</span>`,
+        ([kind, words]) =>
+          used.has(kind) &&
+          html`<span>
+            <svg width="14" height="10" aria-hidden="true">
+              <rect class=${`time-${kind}`} x="0.5" y="0.5" width="13" height="9" />
+            </svg>
+            ${` ${words}`}
+          </span>`,
       )}
       <span class="soft">whole bar: ${duration(whole)}</span>
     </p>

@@ -11,13 +11,16 @@ const FIRST = { message: TOOLS[0].message, tools: toolsText(TOOLS[0].tools), too
 
 export default function TryPage() {
   const gateway = useContext(Gateway);
-  const names = (gateway?.models ?? []).map(({ name }) => name).filter((name) => name !== "*");
+  const names = gateway.models.map(({ name }) => name).filter((name) => name !== "*");
   const [asked, setAsked] = useState(() => ({ ...FIRST, model: names[0] ?? "" }));
   const [rounds, setRounds] = useState([]);
   const running = useRef(null);
   useEffect(() => () => running.current?.abort(), []);
-  if (gateway?.source === "files") {
-    return html`<div class="page"><h1>Try it</h1><p>These pages are of files. There is no gateway to be asked.</p></div>`;
+  if (gateway.source === "files") {
+    return html`<div class="page">
+      <h1>Try it</h1>
+      <p>These pages are of files. There is no gateway to be asked.</p>
+    </div>`;
   }
   const last = rounds.at(-1);
   const isRunning = last !== undefined && last.state === "running";
@@ -75,7 +78,15 @@ export default function TryPage() {
   />`;
   return html`<div class="page try">
     <h1>Try it</h1>
-    <${Ask} asked=${asked} models=${names} mcp=${gateway?.mcp ?? []} error=${error} onChange=${change} />
+    <p class="soft">Asks a model through this gateway. Functions are not run: you say what they answer.</p>
+    <${Ask}
+      asked=${asked}
+      models=${names}
+      isOpen=${names.length < gateway.models.length}
+      mcp=${gateway.mcp}
+      error=${error}
+      onChange=${change}
+    />
     ${!last && message}
     ${rounds.map(
       (round, at) => html`<${Round}

@@ -2,7 +2,8 @@
 import { html } from "./lib.js";
 import { ToolsField, toolsOf, toolsText } from "./tools_field.js";
 
-export function Ask({ asked, models, mcp, error, onChange }) {
+/** `isOpen`: the gateway takes any name of a model. */
+export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
   const names = (toolsOf(asked.tools).tools ?? [])
     .map((tool) => tool?.function?.name ?? tool?.custom?.name ?? tool?.name)
     .filter((name) => typeof name === "string");
@@ -13,13 +14,20 @@ export function Ask({ asked, models, mcp, error, onChange }) {
     <div class="try-settings">
       <div class="field">
         <label for="try-model">Model</label>
-        <input id="try-model" list="try-models" value=${asked.model} spellcheck=${false}
-          onInput=${(event) => onChange({ model: event.target.value })} />
-        <datalist id="try-models">${models.map((name) => html`<option value=${name} />`)}</datalist>
+        <${ModelField}
+          model=${asked.model}
+          models=${models}
+          isOpen=${isOpen}
+          onChange=${(model) => onChange({ model })}
+        />
       </div>
       <div class="field">
         <label for="try-choice">Tool choice</label>
-        <select id="try-choice" value=${asked.tool_choice} onChange=${(event) => onChange({ tool_choice: event.target.value })}>
+        <select
+          id="try-choice"
+          value=${asked.tool_choice}
+          onChange=${(event) => onChange({ tool_choice: event.target.value })}
+        >
           ${choices.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
         </select>
       </div>
@@ -42,6 +50,14 @@ export function Ask({ asked, models, mcp, error, onChange }) {
       onExample=${({ tools, message }) => onChange({ tools: toolsText(tools), message, tool_choice: "auto" })}
     />
   </form>`;
+}
+
+function ModelField({ model, models, isOpen, onChange }) {
+  const fields = { id: "try-model", value: model, onInput: (event) => onChange(event.target.value) };
+  const options = models.map((name) => html`<option key=${name} value=${name}>${name}</option>`);
+  if (!isOpen) return html`<select ...${fields}>${options}</select>`;
+  return html`<input list="try-models" spellcheck=${false} ...${fields} />
+    <datalist id="try-models">${options}</datalist>`;
 }
 
 /** `onStop` and `onOver` are null where there is nothing to stop or to start over. */

@@ -23,19 +23,25 @@ export function Round({ round, gateway, onOutputs }) {
       <div class="round-answer source-side">
         <h3>Answer</h3>
         ${answer.items.map((item, at) => item && html`<${Item} key=${at} shown=${item} />`)}
-        ${state === "running" && html`<p class="soft" role="status">${answer.items.length ? "…" : "Waiting for the model"}</p>`}
+        ${state === "running" &&
+        html`<p class="soft" role="status">${answer.items.length ? "…" : "Waiting for the model"}</p>`}
         ${[error, answer.error].map((one) => one && html`<${ApiSaid} error=${one} />`)}
-        ${answer.usage &&
-        html`<p class="soft">${count(answer.usage.input_tokens)} tokens in, ${count(answer.usage.output_tokens)} out</p>`}
+        ${answer.usage && html`<${Tokens} usage=${answer.usage} />`}
         ${onOutputs && open.length > 0 && html`<${Outputs} calls=${open} onSend=${onOutputs} />`}
       </div>
       <div class="round-raw">
         <h3>What the model wrote</h3>
-        ${whyNot(gateway) ?? (id ? html`<${Raw} key=${id} id=${id} isOver=${state === "over"} />` : html`<p class="soft">Nothing yet.</p>`)}
+        ${whyNot(gateway) ??
+        (id
+          ? html`<${Raw} key=${id} id=${id} isOver=${state === "over"} />`
+          : html`<p class="soft">Nothing yet.</p>`)}
       </div>
     </div>
   </section>`;
 }
+
+const Tokens = ({ usage }) =>
+  html`<p class="soft">${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out</p>`;
 
 function whyNot({ inspect, is_operator: isOperator }) {
   if (!isOperator) return html`<p class="soft">It is for operators' keys only.</p>`;
@@ -60,7 +66,8 @@ function Item({ shown }) {
     return text && html`<p class="item-title soft">${TITLES[type]}</p><pre class=${type}>${marked(text, false)}</pre>`;
   }
   if (type === "mcp_list_tools") {
-    return html`<p class="item-title soft">tools of ${item?.server_label ?? "a server"}: ${item?.tools?.length ?? "…"}</p>`;
+    const tools = item?.tools?.length ?? "…";
+    return html`<p class="item-title soft">tools of ${item?.server_label ?? "a server"}: ${tools}</p>`;
   }
   if (!name) return html`<p class="item-title soft">${type}</p>`;
   return html`<p class="item-title soft">${type}</p>
@@ -69,7 +76,8 @@ function Item({ shown }) {
       ? html`<${Arguments} call=${{ arguments: given, kind: type === "custom_tool_call" ? "custom" : "function" }} />`
       : html`<pre>${marked(given, false)}</pre>`}
     ${item?.output && html`<p class="item-title soft">its output</p><${Value} json=${indented(item.output)} />`}
-    ${item?.error && html`<p class="failed">${typeof item.error === "string" ? item.error : JSON.stringify(item.error)}</p>`}`;
+    ${item?.error &&
+    html`<p class="failed">${typeof item.error === "string" ? item.error : JSON.stringify(item.error)}</p>`}`;
 }
 
 /** An error in the words of the API. */

@@ -67,7 +67,9 @@ function Turn({ turn }) {
     </div>`}
     ${isFull && row.over && html`<${Answer} turn=${turn} />`}
     ${request !== null &&
-    html`<${Fold} class="part" title="The client's request">${() => html`<${JsonView} value=${request} open=${2} />`}<//>`}
+    html`<${Fold} class="part" title=${row.again_of ? "What this run changed" : "The client's request"}>
+      ${() => html`<${JsonView} value=${request} open=${2} />`}
+    <//>`}
   </div>`;
 }
 

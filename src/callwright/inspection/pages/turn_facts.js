@@ -13,7 +13,7 @@ export function facts(row) {
     ["outcome", html`<${Outcome} of=${row.outcome} />`, row.outcome],
     ["model", row.model],
     ["mode · dialect", modeOf(row)],
-    ["API", `${row.endpoint}${row.streamed ? ", streamed" : ""}`],
+    ["API", row.again_of ? "run again here" : `${row.endpoint}${row.streamed ? ", streamed" : ""}`, ""],
     ["begin", html`<${Begin} at=${row.at} />`, ""],
     ["first byte", duration(row.first_s), ""], // times differ each time: that says nothing
     ["duration", duration(row.seconds), ""],

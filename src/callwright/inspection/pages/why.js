@@ -11,9 +11,9 @@ export function Why({ turn }) {
     ${said.map(
       ({ text, problems = [] }) => html`<p>
         ${text}
-        ${problems.slice(0, SHOWN).map(
-          ({ kind, detail }, at) => html`${at ? "; " : " "}<code>${kind}</code>${detail ? ` – ${detail}` : ""}`,
-        )}
+        ${problems
+          .slice(0, SHOWN)
+          .map(({ kind, detail }, at) => html`${at ? "; " : " "}<code>${kind}</code>${detail ? ` – ${detail}` : ""}`)}
         ${problems.length > SHOWN && `; and ${problems.length - SHOWN} more`}
       </p>`,
     )}
@@ -54,7 +54,8 @@ const BECAME = {
     const upstream = turn.attempts.findLast((attempt) => attempt.error)?.error;
     const says = /^The upstream /.test(upstream) ? upstream : `The upstream failed: ${upstream}`;
     const found = one("bad", upstream ? says : `It failed: ${errorOf(turn)}`);
-    if (upstream && turn.error && turn.error !== upstream) found.said.push({ text: `The client was told: ${turn.error}` });
+    const isOther = upstream && turn.error && turn.error !== upstream;
+    if (isOther) found.said.push({ text: `The client was told: ${turn.error}` });
     return found;
   },
   refused: (turn) => one("bad", `The gateway refused the request: ${errorOf(turn)}`),
