@@ -1,0 +1,51 @@
+// The facts of a turn that are known whatever is kept of its contents.
+import { html, clock, duration, number as count, Copy, Link } from "./lib.js";
+import { Outcome } from "./outcome.js";
+
+/** "raw · hermes" */
+export const modeOf = ({ mode, dialect }) => [mode, dialect].filter(Boolean).join(" · ") || "–";
+
+/** [name, value, value as a text to be compared] of each fact. */
+export function facts(row) {
+  const { input_tokens: read, output_tokens: written, cached_tokens: cached } = row;
+  const tokens = read === null && written === null ? "–" : `${count(read)} in, ${count(written)} out`;
+  return [
+    ["outcome", html`<${Outcome} of=${row.outcome} />`, row.outcome],
+    ["model", row.model],
+    ["mode · dialect", modeOf(row)],
+    ["API", row.again_of ? "run again here" : `${row.endpoint}${row.streamed ? ", streamed" : ""}`, ""],
+    ["begin", html`<${Begin} at=${row.at} />`, ""],
+    ["first byte", duration(row.first_s), ""], // times differ each time: that says nothing
+    ["duration", duration(row.seconds), ""],
+    ["tokens", cached ? `${tokens}, ${count(cached)} cached` : tokens],
+    ["tools, calls", `${row.tools} offered, ${row.calls} made`],
+    ["attempts", `${row.attempts}`],
+    ["finish reason", row.finish_reason ?? "–"],
+    ...(row.error ? [["error", row.error]] : []),
+    ...(row.key ? [["key", row.key]] : []),
+  ];
+}
+
+function Begin({ at }) {
+  const date = new Date(at * 1000);
+  const isToday = date.toDateString() === new Date().toDateString();
+  const day = isToday ? "" : `${date.toLocaleDateString("en-CA")} `;
+  return html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${day}${clock(at)}</time>`;
+}
+
+export function Facts({ row }) {
+  return html`<dl class="facts">
+    ${facts(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
+    <div><dt>id</dt><dd><code>${row.id}</code> <${Copy} text=${row.id} /></dd></div>
+    ${row.request_id &&
+    html`<div><dt>request id</dt><dd><code>${row.request_id}</code> <${Copy} text=${row.request_id} /></dd></div>`}
+    ${row.again_of &&
+    html`<div>
+      <dt>run again of</dt>
+      <dd>
+        <${Link} href=${`/ui/turns/${encodeURIComponent(row.again_of)}`}>${row.again_of}<//>${", "}
+        <${Link} href=${`/ui/turns/${encodeURIComponent(row.again_of)}?with=${encodeURIComponent(row.id)}`}>compare<//>
+      </dd>
+    </div>`}
+  </dl>`;
+}
