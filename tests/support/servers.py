@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config
+from callwright.gateway.inspection.turn_source import RecordedTurns
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from tests.support.waiting import PATIENCE_S
 
@@ -43,12 +44,15 @@ class _Server(uvicorn.Server):
 class Gateway:
     """The application of a configuration, served."""
 
-    def __init__(self, config: Config, http: type[asyncio.Protocol] | None = None) -> None:
-        """`http`: uvicorn's protocol, if not the fastest that is installed."""
+    def __init__(
+        self, config: Config, http: type[asyncio.Protocol] | None = None, *, records: RecordedTurns | None = None
+    ) -> None:
+        """`http`: uvicorn's protocol, if not the fastest that is installed. `records`: shown instead of its turns."""
         listener = socket.create_server((HOST, 0))
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{HOST}:{self.port}"
-        settings = ProtocolSettings(create_app(config), config, http=http, log_config=None, timeout_graceful_shutdown=5)
+        app = create_app(config, records=records)
+        settings = ProtocolSettings(app, config, http=http, log_config=None, timeout_graceful_shutdown=5)
         self._server = _Server(settings)
         self._left_over: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, args=(listener,), name="gateway")

@@ -1,0 +1,352 @@
+"""The pages in a real browser: what they show is what the gateway has, whatever is in it, and nothing leaves them."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callwright.gateway.access.keys import hash_of
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, RecordConfig, ServerConfig
+from callwright.gateway.inspection.turn_source import RecordedTurns
+from tests.support.browser import Watched, browser
+from tests.support.http_client import CHAT, request
+from tests.support.outputs import QUESTION, TOOLS, block
+from tests.support.responses_client import RESPONSES
+from tests.support.servers import Gateway, ModelServer, calling, completion, said, whole
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.clients
+OPERATOR, ANNA = "cw-root-" + "c" * 40, "cw-anna-" + "a" * 40
+KEYS = (
+    KeyConfig(name="root", sha256=hash_of(OPERATOR), operator=True),
+    KeyConfig(name="anna", sha256=hash_of(ANNA)),
+)
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>"
+    "<a href=javascript:alert(4)>x</a>\u202e\u0000\u2028{{constructor.constructor('alert(5)')()}}${alert(6)}"
+)
+PATHS = {"/": "Models", "/ui": "Outcome", "/ui/read": "Reading bench", "/ui/try": "Try it", "/ui/quality": "Over time"}
+ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION], "tools": TOOLS}
+Opened = Callable[..., Watched]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def gateway(model: ModelServer) -> Iterator[Callable[..., str]]:
+    """Starts gateways before the model server."""
+    with ExitStack() as stack:
+
+        def begin(keys: tuple[KeyConfig, ...] = (), **server: Any) -> str:
+            models = (
+                ModelConfig(name="m", upstream=model.url, mode="raw", dialect="hermes", retries=1),
+                ModelConfig(name="n", upstream=model.url),
+                ModelConfig(name="s", upstream="simulated", mode="raw", dialect="hermes"),
+            )
+            started = Gateway(Config(models=models, keys=keys, server=ServerConfig(**server)))
+            stack.callback(started.stop)
+            return started.url
+
+        yield begin
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Opened]:
+    """Opens pages, and finds nothing wrong with any of them in the end."""
+    with ExitStack() as stack:
+        pages: list[Watched] = []
+
+        def begin(url: str, width: int = 1280, scheme: str = "light") -> Watched:
+            context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            stack.callback(context.close)
+            context.set_default_timeout(10_000)
+            pages.append(Watched(context.new_page(), url))
+            return pages[-1]
+
+        yield begin
+    assert [wrong for page in pages for wrong in page.wrong] == []
+
+
+def ask(url: str, key: str = "", **fields: Any) -> Any:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return request(url + CHAT, {**ASKED, **fields}, headers=headers)
+
+
+def last(url: str, key: str = "") -> dict[str, Any]:
+    """The last turn, when it is over."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+
+    def rows() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = request(url + "/ui/api/turns", method="GET", headers=headers).json["rows"]
+        return found
+
+    until(lambda: bool(rows()) and rows()[-1]["over"])
+    return rows()[-1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", PATHS)
+def test_every_page_shows_what_it_is_for_at_every_width(
+    gateway: Any, opened: Opened, path: str, width: int, scheme: str
+) -> None:
+    url = gateway()
+    ask(url, model="s")
+    last(url)
+    page = opened(url, width, scheme).open(path)
+    page.get_by_text(PATHS[path], exact=True).first.wait_for(state="attached")
+    page.wait_for_load_state("load")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    unnamed = page.eval_on_selector_all(
+        "button, select, input, textarea, a",
+        "all => all.filter(one => !(one.innerText || one.ariaLabel || one.labels?.length || one.title)).length",
+    )
+    assert unnamed == 0
+
+
+def test_requests_come_as_they_are_made_and_thousands_stay_few_in_the_page(
+    gateway: Any, model: ModelServer, opened: Opened
+) -> None:
+    url = gateway()
+    page = opened(url).open("/ui")
+    page.get_by_text("0 of 0").or_(page.get_by_text("curl")).first.wait_for()
+    for number in range(60):
+        model.plays(said(f"{number}"))
+        ask(url, model="n")
+    page.get_by_text("60 of 60").wait_for()
+    assert page.locator(".list a").count() < 50
+
+
+def test_filters_stand_in_the_address(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(calling("get_weather", '{"city": "Oslo"}'), calling("get_weather", '{"city": "Oslo",}'), said("Hi"))
+    for _ in range(3):
+        ask(url, model="n")
+    last(url)
+    page = opened(url).open("/ui?problem=json_repaired")
+    page.get_by_text("1 of 3").wait_for()
+    page.get_by_label("Problem", exact=True).select_option("")
+    page.get_by_text("3 of 3").wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("json_rep")
+    page.get_by_text("1 of 3").wait_for()
+    assert "json_rep" in page.url
+    page.keyboard.press("Escape")
+
+
+def test_the_list_is_used_with_the_keyboard(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(said("One."), said("Two."))
+    for _ in range(2):
+        ask(url, model="n")
+    row = last(url)
+    page = opened(url).open("/ui")
+    page.get_by_text("2 of 2").wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/ui/turns/"))
+    assert page.url.endswith(row["id"])
+
+
+def test_a_pause_holds_back_what_comes(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(said("One."), said("Two."))
+    ask(url, model="n")
+    page = opened(url).open("/ui")
+    page.get_by_text("1 of 1").wait_for()
+    page.get_by_role("button", name="Pause").click()
+    ask(url, model="n")
+    waiting = page.get_by_role("button", name="Paused: 1 waiting")
+    waiting.wait_for()
+    waiting.click()
+    page.get_by_text("2 of 2").wait_for()
+
+
+OUTPUTS = {
+    "mended": block("get_weather", "{'city': 'Oslo'}"),
+    "said and called": "I look.\n" + block("get_weather", '{"city": "Oslo", "unit": "kelvin"}'),
+    "unknown": block("get_whether", '{"city": "Oslo"}'),
+    "hostile": HOSTILE + block("get_weather", json.dumps({"city": HOSTILE})),
+    "long": "word " * 8_000,
+}
+
+
+@pytest.mark.parametrize("case", OUTPUTS)
+def test_the_coloured_view_is_the_output(gateway: Any, model: ModelServer, opened: Opened, case: str) -> None:
+    url = gateway()
+    model.plays(completion(OUTPUTS[case]), completion(OUTPUTS[case]))
+    ask(url, messages=[{"role": "user", "content": HOSTILE}])
+    row = last(url)
+    turn = request(f"{url}/ui/api/turns/{row['id']}", method="GET").json
+    reading = turn["attempts"][-1]["reading"]
+    page = opened(url).open(f"/ui/turns/{row['id']}")
+    page.locator(".piece[data-at]").first.wait_for()
+    while page.locator(".source-fold").count():
+        page.locator(".source-fold").first.click()
+    shown = page.eval_on_selector_all(
+        ".piece[data-at]", "all => all.map(one => [one.className.split(' ')[1], one.textContent])"
+    )
+    assert "".join(text for _, text in shown) == reading["output"].replace("\u0000", "\u0000")
+    parts: dict[str, str] = {}
+    for part, text in shown:
+        parts[part] = parts.get(part, "") + text
+    expected: dict[str, str] = {}
+    for piece in reading["pieces"]:
+        expected[piece["part"]] = expected.get(piece["part"], "") + piece["text"]
+    assert parts == expected
+
+
+def test_an_argument_shows_its_source(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(completion(OUTPUTS["said and called"]))
+    ask(url)
+    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
+    argument = page.locator(".argument", has_text="kelvin").first
+    argument.hover()
+    lit = page.eval_on_selector_all(".piece[data-at].is-lit", "all => all.map(one => one.textContent).join('')")
+    assert lit == "kelvin"
+
+
+def test_why_a_call_failed_is_the_first_thing_that_is_said(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(completion(block("get_weather", '{"town": 7}')), completion(block("get_weather", '{"city": "Rome"}')))
+    ask(url)
+    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
+    page.get_by_text("The model was asked again because of").wait_for()
+    page.get_by_text("Error: this call was not run.").wait_for()
+
+
+def test_an_upstream_that_fails_is_named(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(whole({"error": {"message": "out of memory"}}, status=500))
+    ask(url, model="n")
+    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
+    page.get_by_text("out of memory").first.wait_for()
+
+
+def test_a_turn_is_run_again_and_compared(gateway: Any, opened: Opened) -> None:
+    url = gateway()
+    ask(url, model="s")
+    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
+    page.get_by_role("button", name="Run again").click()
+    page.get_by_label("Dialect").select_option("qwen3_coder")
+    page.get_by_role("button", name="Run and compare").click()
+    page.wait_for_url(re.compile(r"with="))
+    page.get_by_text("qwen3_coder").first.wait_for()
+    assert last(url)["again_of"]
+
+
+def test_keys_are_asked_for_and_what_was_said_is_the_operators(
+    gateway: Any, model: ModelServer, opened: Opened
+) -> None:
+    url = gateway(KEYS, inspect="full")
+    model.plays(said("The heron lands."))
+    ask(url, ANNA, model="n")
+    row = last(url, OPERATOR)
+    for key, sees in ((ANNA, False), (OPERATOR, True)):
+        watched = opened(url)
+        page = watched.open(f"/ui/turns/{row['id']}")
+        field = page.get_by_label("Key", exact=True)
+        field.fill("cw-wrong")
+        page.keyboard.press("Enter")
+        page.get_by_text("does not know this key").first.wait_for()
+        field.fill(key)
+        page.keyboard.press("Enter")
+        page.get_by_text("outcome").first.wait_for()
+        if sees:
+            page.get_by_text("The heron lands.").first.wait_for()
+        else:
+            page.get_by_text("operator").first.wait_for()
+            assert page.get_by_text("The heron lands.").count() == 0
+        watched.wrong = [wrong for wrong in watched.wrong if "401" not in wrong]  # which the browser says of each
+
+
+def test_an_output_is_read_on_the_bench_and_kept_as_a_file(gateway: Any, opened: Opened, tmp_path: Path) -> None:
+    page = opened(gateway()).open("/ui/read")
+    page.get_by_role("textbox", name="Output of the model").fill(block("get_weather", "{'city': 'Oslo'}"))
+    page.get_by_text("json_repaired").first.wait_for()
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="Export").click()
+    file = tmp_path / "state.json"
+    coming.value.save_as(file)
+    state = json.loads(file.read_text())
+    assert state["callwright_reading"] == 1
+    assert json.loads(state["read"]["calls"][0]["arguments"]) == {"city": "Oslo"}
+    page.get_by_role("textbox", name="Output of the model").fill("Nothing.")
+    page.get_by_text("json_repaired").first.wait_for(state="detached")
+    with page.expect_file_chooser() as choosing:
+        page.get_by_role("button", name="Import").click()
+    choosing.value.set_files(file)
+    page.get_by_text("json_repaired").first.wait_for()
+
+
+def test_a_playback_ends_where_the_whole_is(gateway: Any, opened: Opened) -> None:
+    page = opened(gateway()).open("/ui/read")
+    page.locator(".piece[data-at]").first.wait_for()
+    whole_text = "".join(page.locator(".piece[data-at]").all_text_contents())
+    page.get_by_role("button", name="Playback").click()
+    slider = page.get_by_role("slider")
+    slider.focus()
+    page.keyboard.press("End")
+    page.wait_for_function(
+        "whole => [...document.querySelectorAll('.piece[data-at]')].map(one => one.textContent).join('') === whole",
+        arg=whole_text,
+    )
+    page.keyboard.press("Home")
+    assert len("".join(page.locator(".piece[data-at]").all_text_contents())) < len(whole_text)
+
+
+def test_a_model_is_tried_with_tools(gateway: Any, opened: Opened) -> None:
+    url = gateway()
+    page = opened(url).open("/ui/try")
+    page.get_by_label("Model").select_option("s")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.locator(".outputs").wait_for()
+    page.get_by_role("button", name=re.compile("Send output")).click()
+    until(lambda: len(request(url + "/ui/api/turns", method="GET").json["rows"]) == 2)
+    page.locator(".round").nth(1).wait_for()
+
+
+def test_quality_tells_what_ended_how(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(calling("get_weather", '{"city": "Oslo"}'), calling("get_weather", '{"city": "Oslo",}'))
+    for _ in range(2):
+        ask(url, model="n")
+    last(url)
+    page = opened(url).open("/ui/quality")
+    page.get_by_role("link", name="json_repaired").first.click()
+    page.get_by_text("1 of 2").wait_for()
+
+
+def test_files_of_records_are_shown_in_the_same_pages(opened: Opened, model: ModelServer, tmp_path: Path) -> None:
+    folder = tmp_path / "turns"
+    models = (ModelConfig(name="m", upstream=model.url, mode="raw", dialect="hermes"),)
+    recording = Gateway(Config(models=models, record=RecordConfig(dir=str(folder))))
+    model.plays(completion(block("get_weather", "{'city': 'Oslo'}")))
+    ask(recording.url)
+    recording.stop()
+    shown = Gateway(Config(server=ServerConfig(inspect="off")), records=RecordedTurns(folder.glob("*"), 10))
+    try:
+        page = opened(shown.url).open("/ui")
+        page.get_by_text("1 of 1").wait_for()
+        page.locator(".list a").first.click()
+        page.get_by_text("json_repaired").first.wait_for()
+        assert page.get_by_role("button", name="Run again").count() == 0
+    finally:
+        shown.stop()
+
+
+def test_the_apis_of_others_are_rows_too(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(said("One."))
+    request(url + RESPONSES, {"model": "n", "input": "Hi", "store": False})
+    last(url)
+    opened(url).open("/ui").get_by_text("responses").first.wait_for()
