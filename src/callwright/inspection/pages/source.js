@@ -34,6 +34,7 @@ export function Source({ reading }) {
 
 function Whole({ reading, all, cut, link }) {
   const root = useRef(null);
+  const lit = useRef(undefined); // the number of the argument or name that is lit up
   const [isOpen, setOpen] = useState(false);
   const [target, setTarget] = useState(null); // a selector of what is to be shown, once it is there
   const [pointed, setPointed] = useState(null);
@@ -45,6 +46,7 @@ function Whole({ reading, all, cut, link }) {
     if (!target) return;
     const found = text().querySelector(target.selector);
     if (found) {
+      light(lit.current); // it may have been folded until now
       scrollTo(text(), found);
       if (target.focus) found.focus({ preventScroll: true });
       setTarget(null);
@@ -56,6 +58,7 @@ function Whole({ reading, all, cut, link }) {
   }, [target, isOpen]);
 
   const light = (number) => {
+    lit.current = number;
     for (const element of root.current.querySelectorAll(".is-lit")) element.classList.remove("is-lit");
     if (number === undefined) return;
     for (const element of root.current.querySelectorAll(`[data-link="${number}"]`)) element.classList.add("is-lit");
