@@ -40,6 +40,7 @@ class AttemptView(Struct, kw_only=True):
     constraint: dict[str, str] | None = None
     reading: Reading | None = None
     is_cut: bool = False
+    start: str | None = None
     differs: list[str] = []
 
 
@@ -113,7 +114,7 @@ def _attempt(
 ) -> AttemptView:
     view = _timed(attempt)
     view.error, view.told, view.is_cut, view.differs = attempt.error, attempt.told, attempt.is_cut, differing
-    view.messages, view.sent_tools = attempt.messages, attempt.sent_tools
+    view.messages, view.sent_tools, view.start = attempt.messages, attempt.sent_tools, attempt.start
     if attempt.prompt is not None:
         view.prompt = prompt_pieces(attempt.prompt, attempt.controls, attempt.prefill, tools)
     if attempt.constraint is not None:

@@ -73,7 +73,7 @@ class ModelStates:
             name=given.name,
             mode=AUTO if is_chosen else model.mode,
             dialect=model.dialect,
-            server=given.server,
+            server="in-process" if given.file else given.server if "://" in given.servers[0] else given.servers[0],
             upstream=model.upstream.name,
         )
         try:
