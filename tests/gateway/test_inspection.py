@@ -263,6 +263,14 @@ def test_a_request_that_is_refused_is_a_row_and_a_stranger_is_none(start: Starte
     assert turn(url, found[0]["id"], OPERATOR)["contents"] == "metadata"
 
 
+def test_why_a_request_was_refused_is_kept_with_what_was_said(start: Started) -> None:
+    url = start()
+    reply = post(url, CHAT, {**ASKED, "tool_choice": "sometimes"})
+    shown = turn(url, ended(url)[0]["id"])
+    assert (shown["contents"], shown["error"]) == ("full", f"tool_choice: {reply.error['message']}")
+    assert shown["request"]["tool_choice"] == "sometimes"
+
+
 def test_without_contents_not_a_word_is_kept(start: Started, model: ModelServer) -> None:
     url = start(inspect="metadata")
     model.plays(completion(block("get_weather", '{"city": "Rome", "unit": "heron"}')))

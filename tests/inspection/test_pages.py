@@ -16,7 +16,7 @@ from tests.support.browser import Watched, browser
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION, TOOLS, block
 from tests.support.responses_client import RESPONSES
-from tests.support.servers import Gateway, ModelServer, calling, completion, said, whole
+from tests.support.servers import Answer, Gateway, ModelServer, calling, completion, said, whole
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.clients
@@ -215,21 +215,51 @@ def test_an_argument_shows_its_source(gateway: Any, model: ModelServer, opened: 
     assert lit == "kelvin"
 
 
-def test_why_a_call_failed_is_the_first_thing_that_is_said(gateway: Any, model: ModelServer, opened: Opened) -> None:
-    url = gateway()
-    model.plays(completion(block("get_weather", '{"town": 7}')), completion(block("get_weather", '{"city": "Rome"}')))
-    ask(url)
-    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
-    page.get_by_text("The model was asked again because of").wait_for()
-    page.get_by_text("Error: this call was not run.").wait_for()
+# What the server plays, what is asked for besides, and what the page has to say of it.
+WHYS: dict[str, tuple[list[Answer], dict[str, Any], list[str]]] = {
+    "a wrong argument": (
+        [completion(block("get_weather", '{"town": 7}')), completion(block("get_weather", '{"city": "Rome"}'))],
+        {},
+        ["The model was asked again because of", "city", "Error: this call was not run."],
+    ),
+    "a tool that there is not": (
+        [completion(block("get_whether", '{"city": "Oslo"}'))] * 2,
+        {"stream": True},
+        ["A call went out that does not hold", "get_whether"],
+    ),
+    "a server that fails": (
+        [whole({"error": {"message": "out of memory"}}, status=500)],
+        {"model": "n"},
+        ["The upstream", "out of memory"],
+    ),
+    "an answer that was cut": (
+        [calling("get_weather", '{"city": "Os', finish="length")],
+        {"model": "n", "stream": True},
+        ["The model was cut off"],
+    ),
+    "a request that cannot be": (
+        [],
+        {"tool_choice": "sometimes"},
+        ["The gateway refused the request", "sometimes", "tool_choice"],
+    ),
+}
 
 
-def test_an_upstream_that_fails_is_named(gateway: Any, model: ModelServer, opened: Opened) -> None:
+@pytest.mark.parametrize("case", WHYS)
+def test_why_a_call_failed_is_one_click_from_the_list(
+    gateway: Any, model: ModelServer, opened: Opened, case: str
+) -> None:
+    answers, fields, expected = WHYS[case]
     url = gateway()
-    model.plays(whole({"error": {"message": "out of memory"}}, status=500))
-    ask(url, model="n")
-    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
-    page.get_by_text("out of memory").first.wait_for()
+    model.plays(*answers)
+    ask(url, **fields)
+    last(url)
+    page = opened(url).open("/ui")
+    page.locator(".list a").first.click()
+    for words in expected:
+        shown = page.get_by_text(words).first
+        shown.wait_for()
+        assert shown.evaluate("one => one.getBoundingClientRect().bottom <= innerHeight"), words
 
 
 def test_a_turn_is_run_again_and_compared(gateway: Any, opened: Opened) -> None:

@@ -70,11 +70,11 @@ class RequestContext(Struct, kw_only=True):
 
     `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name
     of its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration,
-    `error` the code or fault of what went wrong, `carrier` the headers of a trace. `received_s`: the body was
-    there. For `elsewhere_s` seconds others were waited for: a queue, a model's server, tools. `dropped`: fields of
-    the request that went to no server; `not_passed`: those of them that nobody here knows, which the client is
-    told. `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is
-    set where requests are recorded.
+    `error` the code or fault of what went wrong, `message` its field and words, which may repeat what was said and go
+    into no log, `carrier` the headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others
+    were waited for: a queue, a model's server, tools. `dropped`: fields of the request that went to no server;
+    `not_passed`: those of them that nobody here knows, which the client is told. `response_id` and `conversation_id`
+    are those of the Responses API. `span_ended` ends its span. `body` is set where requests are recorded, or shown.
     """
 
     id: str
@@ -106,6 +106,7 @@ class RequestContext(Struct, kw_only=True):
     dropped: frozenset[str] = frozenset()
     not_passed: frozenset[str] = frozenset()
     error: str | None = None
+    message: str | None = None
     refusal: Refusal | None = None
     keeps_body: bool = False
     body: bytes | str | None = None
@@ -135,9 +136,12 @@ class RequestContext(Struct, kw_only=True):
 
     def failed(self, error: RequestError | UpstreamError) -> None:
         """Something in it went wrong."""
+        self.message = error.message
         if isinstance(error, UpstreamError):
             self.error = error.fault
         else:
+            if error.param and error.param not in error.message:
+                self.message = f"{error.param}: {error.message}"
             self.error, self.refusal = error.code or error.type, _refusal(error)
 
     @property

@@ -22,11 +22,13 @@ __all__ = ["KeptTurn", "KeptTurns", "Listener"]
 _DELTA_BYTES: Final = 320
 # A request is held as its body, as items of a conversation, and as the messages or the prompt that were made of it.
 _COPIES: Final = 4
+_ROW_BYTES: Final = 4_096
 
 
 class KeptTurn(Struct):
     """A turn that is under way or over. `seen` and `body` are None where nothing of what was said is kept. `size` is
-    what they take, about, in bytes. `attempts` say when the model was asked, once it is over.
+    what they take, about, in bytes. `attempts` say when the model was asked, once it is over. `message`: with which
+    words it was refused before there was a turn.
     """
 
     row: TurnSummary
@@ -34,6 +36,7 @@ class KeptTurn(Struct):
     body: bytes | str | None = None
     size: int = 0
     attempts: list[RecordedAttempt] = []
+    message: str | None = None
 
 
 class Listener:
@@ -95,10 +98,16 @@ class KeptTurns:
         self._add(kept)
         return kept, lambda: self._end(kept, seen)
 
-    def note(self, row: TurnSummary) -> None:
-        """A request that was refused before there was a turn; its id is given here."""
+    def note(self, row: TurnSummary, body: bytes | str | None, message: str | None) -> None:
+        """A request that was refused before there was a turn, with these words; its id is given here."""
         row.id = self._next_id()
-        self._add(KeptTurn(row))
+        kept = KeptTurn(row)
+        if self._most_bytes:
+            kept.body, kept.message = body, message
+            row.has_contents = True
+        self._add(kept)
+        if self._most_bytes:
+            self._weigh(kept, len(body or b"") + len(message or "") + _ROW_BYTES)
 
     def get(self, id_: str) -> KeptTurn | None:
         """The turn of this id, if it is still kept."""
@@ -132,20 +141,24 @@ class KeptTurns:
     def _end(self, kept: KeptTurn, seen: Observation) -> None:
         ended(kept.row, seen)
         if kept.seen is not None and kept.row.id in self._turns:
-            kept.size = _size(seen, kept.body)
-            self._heavy[kept.row.id] = kept
-            self._bytes += kept.size
-            while self._bytes > self._most_bytes:
-                self._forget(next(iter(self._heavy.values())))
+            self._weigh(kept, _size(seen, kept.body))
         self._tell(kept.row)
         if self._told is not None:
             self._told(kept.row)
+
+    def _weigh(self, kept: KeptTurn, size: int) -> None:
+        """Count what a turn takes, and make room for it."""
+        kept.size = size
+        self._heavy[kept.row.id] = kept
+        self._bytes += size
+        while self._bytes > self._most_bytes:
+            self._forget(next(iter(self._heavy.values())))
 
     def _forget(self, kept: KeptTurn) -> None:
         """Let go of what was said."""
         if self._heavy.pop(kept.row.id, None) is not None:
             self._bytes -= kept.size
-            kept.seen = kept.body = None
+            kept.seen = kept.body = kept.message = None
             kept.row.has_contents = False
             if kept.row.id in self._turns:
                 self._tell(kept.row)
@@ -161,4 +174,4 @@ def _size(seen: Observation, body: bytes | str | None) -> int:
     for asked in seen.asked:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
-    return came + _COPIES * len(body or b"") * max(1, len(seen.asked)) + 4_096
+    return came + _COPIES * len(body or b"") * max(1, len(seen.asked)) + _ROW_BYTES

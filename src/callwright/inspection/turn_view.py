@@ -54,7 +54,9 @@ class Answer(Struct):
 
 
 class TurnView(Struct, kw_only=True):
-    """See the module's docstring. `request` is the client's body, without keys."""
+    """See the module's docstring. `request` is the client's body, without keys. `ambiguous` is what became of a text
+    that may have been a call, and of which the model was asked.
+    """
 
     row: TurnSummary
     contents: Contents
@@ -65,6 +67,7 @@ class TurnView(Struct, kw_only=True):
     answer: Answer | None = None
     problems: list[dict[str, Any]] = []
     error: str | None = None
+    ambiguous: str | None = None
 
 
 def bare_view(row: TurnSummary, contents: Contents, attempts: Sequence[RecordedAttempt] = ()) -> TurnView:
@@ -92,6 +95,7 @@ def turn_view(row: TurnSummary, record: Record, *, compares: bool = False) -> Tu
         answer=_answer(record),
         problems=record.problems,
         error=record.error,
+        ambiguous=record.ambiguous,
     )
 
 

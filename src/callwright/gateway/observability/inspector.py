@@ -80,7 +80,7 @@ class Inspector:
             seconds=now - context.begun_s,
             error=context.error or str(context.status),
         )
-        self.turns.note(row)
+        self.turns.note(row, context.body, context.message)
         self.counts.add(row)
 
     def view(self, id_: str) -> TurnView | None:
@@ -89,6 +89,10 @@ class Inspector:
         if kept is None:
             return None
         seen, body = kept.seen, kept.body
+        if kept.message is not None:
+            return TurnView(
+                row=kept.row, contents="full", request=request_without_keys(body), error=kept.message, attempts=[]
+            )
         if seen is None:
             return bare_view(kept.row, "metadata" if self.level == "metadata" else "gone", kept.attempts)
         about: dict[str, Any] = {"request_id": kept.row.request_id, "endpoint": kept.row.endpoint}

@@ -47,8 +47,7 @@ const BECAME = {
   },
   mended: (turn) => one("doubt", `${what(turn)} mended:`, problemsOf(turn)),
   asked_again: askedAgain,
-  ambiguous: (turn) =>
-    one("doubt", "It is not certain that the model meant a call, so it went out as text:", problemsOf(turn)),
+  ambiguous: (turn) => one("doubt", MEANT[turn.ambiguous] ?? MEANT.shown, problemsOf(turn)),
   invalid: (turn) => one("bad", "A call went out that does not hold:", problemsOf(turn)),
   failed: (turn) => {
     const upstream = turn.attempts.findLast((attempt) => attempt.error)?.error;
@@ -82,6 +81,13 @@ function askedAgain(turn) {
   }
   return found;
 }
+
+// What the model answered when it was asked whether it meant a call.
+const MEANT = {
+  run: "The text may have been a call; the model was asked, and said that it was. So the call was made:",
+  shown: "The text may have been a call; the model was asked, and said that it was none. So it went out as text:",
+  failed: "The text may have been a call; the model was asked, and gave no answer. So it went out as text:",
+};
 
 const ORDINALS = { 2: "second", 3: "third" };
 
