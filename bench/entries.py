@@ -18,6 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
@@ -25,7 +26,7 @@ from typing import Any, Final
 
 import callwright
 from callwright.gateway.app import create_app
-from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.gateway.config.config import Config, InspectLevel, ModelConfig, ServerConfig
 
 SOURCES: Final = str(Path(callwright.__file__).parent)
 WEATHER: Final = {
@@ -145,11 +146,13 @@ async def asked(app: Callable[..., Awaitable[None]], path: str, body: object) ->
     return b"".join(came)
 
 
-async def through_gateway(pieces: tuple[str, ...], path: str, body: dict[str, Any], expected: bytes) -> list[CodeType]:
-    """The functions that the second of two alike requests enters."""
+async def through_gateway(
+    pieces: tuple[str, ...], path: str, body: dict[str, Any], expected: bytes, inspect: InspectLevel = "off"
+) -> list[CodeType]:
+    """The functions that the second of two alike requests enters. `inspect`: what is kept for the pages."""
     async with model_server(pieces) as url:
         model = ModelConfig(name="m", upstream=url, mode="raw", dialect="harmony", server="vllm")
-        app = create_app(Config(server=ServerConfig(log_level="error"), models=(model,)))
+        app = create_app(Config(server=ServerConfig(log_level="error", inspect=inspect), models=(model,)))
         async with app.router.lifespan_context(app):
             await asked(app, path, body)
             with Counting() as counting:
@@ -158,11 +161,12 @@ async def through_gateway(pieces: tuple[str, ...], path: str, body: dict[str, An
     return counting.entered
 
 
-def chat_stream() -> list[CodeType]:
-    """`a`."""
+def chat_stream(inspect: InspectLevel = "off") -> list[CodeType]:
+    """`a`; with `inspect` `full` it is `d`."""
     messages = [{"role": "user", "content": "What is the weather in Paris?"}]
     body = {"model": "m", "messages": messages, "tools": [WEATHER], "stream": True}
-    return asyncio.run(through_gateway(HARMONY, "/v1/chat/completions", body, b'"finish_reason":"tool_calls"'))
+    expected = b'"finish_reason":"tool_calls"'
+    return asyncio.run(through_gateway(HARMONY, "/v1/chat/completions", body, expected, inspect))
 
 
 def custom_tool() -> list[CodeType]:
@@ -180,10 +184,11 @@ def parse() -> list[CodeType]:
     return counting.entered
 
 
-WALKS: Final = {
+WALKS: Final[dict[str, tuple[str, Callable[[], list[CodeType]]]]] = {
     "a": ("streamed Harmony, 5 chunks", chat_stream),
     "b": ("Responses, custom tool", custom_tool),
     "c": ("parse, 3 chunks", parse),
+    "d": ("a, kept for the pages", partial(chat_stream, "full")),
 }
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from callwright.inspection.summary import TurnSummary, ended, summary_of
 from callwright.turn.observe import Ended, Observation
-from callwright.turn.records import RecordedAttempt
+from callwright.turn.records import RecordedAttempt, timed_attempts
 
 __all__ = ["KeptTurn", "KeptTurns", "Listener"]
 
@@ -27,8 +27,8 @@ _ROW_BYTES: Final = 4_096
 
 class KeptTurn(Struct):
     """A turn that is under way or over. `seen` and `body` are None where nothing of what was said is kept. `size` is
-    what they take, about, in bytes. `attempts` say when the model was asked, once it is over. `message`: with which
-    words it was refused before there was a turn.
+    what they take, about, in bytes. `attempts` say when the model was asked, where only that is kept. `message`: with
+    which words it was refused before there was a turn.
     """
 
     row: TurnSummary
@@ -136,13 +136,17 @@ class KeptTurns:
         if len(self._turns) > self._most_turns:
             _, oldest = self._turns.popitem(last=False)
             self._forget(oldest)
-        self._tell(kept.row)
+        if self._listeners:
+            self._tell(kept.row)
 
     def _end(self, kept: KeptTurn, seen: Observation) -> None:
         ended(kept.row, seen)
+        if kept.seen is None:
+            kept.attempts = timed_attempts(seen)
         if kept.seen is not None and kept.row.id in self._turns:
             self._weigh(kept, _size(seen, kept.body))
-        self._tell(kept.row)
+        if self._listeners:
+            self._tell(kept.row)
         if self._told is not None:
             self._told(kept.row)
 
@@ -158,6 +162,8 @@ class KeptTurns:
         """Let go of what was said."""
         if self._heavy.pop(kept.row.id, None) is not None:
             self._bytes -= kept.size
+            if kept.seen is not None:
+                kept.attempts = timed_attempts(kept.seen)
             kept.seen = kept.body = kept.message = None
             kept.row.has_contents = False
             if kept.row.id in self._turns:

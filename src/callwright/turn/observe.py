@@ -53,7 +53,6 @@ __all__ = ["FLOWING", "AmbiguousOutcome", "Ended", "Observation", "Observer", "R
 log = logging.getLogger("callwright")
 E = TypeVar("E", bound=BaseException)
 
-# Events that are text, of which nothing is noted.
 # What flows by, of which nothing is noted but that it came.
 FLOWING: Final = frozenset((ContentDelta, ReasoningDelta, ArgumentsDelta, Markup))
 
@@ -86,7 +85,8 @@ class Raw(Struct):
 
     def add(self, delta: Delta, events: Sequence[Event]) -> None:
         """Keep a delta and the events parsed of it, while there is room."""
-        self.room -= _size(delta)
+        # nearly all are text, and this is for each
+        self.room -= len(delta.text) + 32 if type(delta) is TextDelta else _size(delta)
         if self.room >= 0:
             self.deltas.append((time.monotonic() - self.begun_s, delta))
             self.events += events

@@ -69,7 +69,7 @@ class AccessMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         is_asked = scope["type"] in ("http", "websocket")
-        if not is_asked or scope["path"] in _OPEN or _is_page(scope):
+        if not is_asked or scope["path"] in _OPEN or (scope.get("method") != "POST" and _is_page(scope)):
             await self._app(scope, receive, send)
             return
         with ExitStack() as place:

@@ -12,12 +12,12 @@ from callwright.bounds import Bounds
 from callwright.gateway.config.config import InspectLevel
 from callwright.gateway.observability.recorder import request_without_keys
 from callwright.gateway.request_context import RequestContext, current
-from callwright.inspection.kept_turns import KeptTurn, KeptTurns
+from callwright.inspection.kept_turns import KeptTurns
 from callwright.inspection.quality import QualityCounts
 from callwright.inspection.summary import TurnSummary
 from callwright.inspection.turn_view import TurnView, bare_view, turn_view
 from callwright.turn.observe import Ended, Observation, Observer
-from callwright.turn.records import record_of, timed_attempts
+from callwright.turn.records import record_of
 
 __all__ = ["Inspector"]
 
@@ -53,13 +53,9 @@ class Inspector:
                 row.request_id, row.key, row.endpoint = context.id, context.caller, context.endpoint
             if told is not None:
                 told(row.id)
-            return lambda: self._end(kept, seen, ended)
+            return ended
 
         return begun
-
-    def _end(self, kept: KeptTurn, seen: Observation, ended: Ended) -> None:
-        kept.attempts = timed_attempts(seen)
-        ended()
 
     def request_ended(self, context: RequestContext) -> None:
         """A request is over: one that was refused before there was a turn becomes a row, too."""

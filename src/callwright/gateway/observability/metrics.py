@@ -298,7 +298,7 @@ class Metrics:
             choice, is_kept = _choice(seen)
             self._of[self._choices, model, choice, "yes" if is_kept else "no"].inc()
             for asked in seen.asked:
-                ours = "gateway" if asked.timings.is_constrained else "none"
+                ours = "gateway" if asked.timings.constraint is not None else "none"
                 self._of[self._constraints, model, "server" if asked.mode == "native" else ours].inc()
 
 
