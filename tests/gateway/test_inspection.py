@@ -150,6 +150,7 @@ def test_all_files_together_are_small() -> None:
         ({"host": "::1"}, (), "full"),
         ({"host": "0.0.0.0"}, (), "metadata"),
         ({}, KEYS, "metadata"),
+        ({"hosts": ("gateway.lan",)}, (), "metadata"),
         ({"inspect": "off"}, (), "off"),
         ({"inspect": "full", "host": "0.0.0.0"}, KEYS, "full"),
     ],
@@ -310,6 +311,21 @@ def test_only_operators_see_contents_and_a_key_its_own_rows(start: Started, mode
     assert get(url, "/ui/api/quality", ANNA).json["buckets"] == []
     refused = post(url, f"/ui/api/turns/{first['id']}/again", {}, ANNA)
     assert (refused.status, refused.error["code"]) == (403, "not_operator")
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "via", "x-real-ip"])
+@pytest.mark.parametrize("inspect", [None, "full"])
+def test_who_comes_by_a_proxy_sees_contents_only_where_that_is_said(
+    start: Started, model: ModelServer, header: str, inspect: InspectLevel | None
+) -> None:
+    url = start(inspect=inspect)
+    model.plays(said("One."))
+    post(url, CHAT, {**ASKED, "model": "n"})
+    path = f"/ui/api/turns/{ended(url)[0]['id']}"
+    assert (SECRET in get(url, path, **{header: "for=203.0.113.7"}).text) == (inspect == "full")
+    assert SECRET in get(url, path).text
+    if inspect is None:
+        assert post(url, f"{path}/again", {}, **{header: "203.0.113.7"}).status == 403
 
 
 def test_hostile_text_comes_as_text(start: Started, model: ModelServer) -> None:

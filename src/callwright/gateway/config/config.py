@@ -111,7 +111,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether `GET /metrics` answers [Prometheus](operations.md#metrics)."""
     inspect: InspectLevel | None = None
     """What the [pages](inspection.md) show of turns: `full`, with all that was said; `metadata`, without a word of it;
-    `off`, nothing. By default `full` on this machine's own addresses without keys, else `metadata`.
+    `off`, nothing. By default `full` on this machine's own addresses without keys and `hosts`, else `metadata`.
     """
     traces: Literal["auto", "off"] = "auto"
     """[Spans](operations.md#traces) where OpenTelemetry is installed, or `off`."""

@@ -41,6 +41,8 @@ __all__ = ["PAGES", "InspectionEndpoint", "RowList"]
 
 # The paths of the pages; which one it is, the browser sees.
 PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality")
+# Headers that proxies add.
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 # So many browsers may follow the turns of one process at once.
 _MAX_LIVE: Final = 64
 _TEXT: Final = """Callwright {version}: OpenAI's and Anthropic's API over your model servers.
@@ -139,7 +141,7 @@ class InspectionEndpoint:
     async def turn(self, request: Request) -> Response:
         """One turn, whole for an operator."""
         view = await self._found(request.path_params["id"])
-        if not caller().is_operator and view.contents == "full":
+        if view.contents == "full" and not self._sees_contents(request):
             view = bare_view(view.row, "operators")
         return Response(await asyncio.to_thread(encode, view), media_type="application/json")
 
@@ -147,8 +149,8 @@ class InspectionEndpoint:
         """Ask a kept turn again, of another model, in another mode or as another dialect."""
         _from_own_page(request)
         asked = await self._body(request, Again)
-        if not caller().is_operator:
-            raise RequestError("Only an operator's key may do that.", code="not_operator", status=403)
+        if not self._sees_contents(request):
+            raise RequestError("Only an operator may do that.", code="not_operator", status=403)
         id_ = request.path_params["id"]
         found = None
         if self._again is not None:
@@ -167,6 +169,13 @@ class InspectionEndpoint:
         _from_own_page(request)
         given = await self._body(request, OutputToRead)
         return Response(await asyncio.to_thread(_read, given), media_type="application/json")
+
+    def _sees_contents(self, request: Request) -> bool:
+        """Whether what was said is shown to who asks. Where nobody has said that it is to be shown, whoever comes by a
+        proxy may be anybody: it is kept because only this machine reaches the gateway.
+        """
+        is_forwarded = any(name in request.headers for name in _FORWARDED)
+        return caller().is_operator and not (is_forwarded and self._server.inspect is None)
 
     async def _found(self, id_: str) -> TurnView:
         try:

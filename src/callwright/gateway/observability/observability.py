@@ -89,7 +89,7 @@ class Observability:
 
 def inspect_level(config: Config) -> InspectLevel:
     """What the pages show of turns."""
-    is_private = is_loopback(config.server.host) and not config.keys
+    is_private = is_loopback(config.server.host) and not (config.keys or config.server.hosts)
     return config.server.inspect or ("full" if is_private else "metadata")
 
 
