@@ -22,9 +22,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_items: _AtLeastOne = 10_000
     """Messages or items, those that it continues from included."""
     max_parts: _AtLeastOne = 20_000
-    """Parts of content, calls among them, in all messages or items together."""
+    """Parts of content, calls and what stands within results among them, in all messages or items together."""
     max_tools: _AtLeastOne = 128
-    """Tools in one list; a namespace counts once, deferred tools do not."""
+    """Tools in one list or message; a namespace counts once, deferred tools do not. MCP servers in one list."""
     max_schema_bytes: _AtLeastOne = 4_194_304
     """All tools together, and the schema of the answer, as JSON; the list of tools of an MCP server."""
     max_schema_parts: _AtLeastOne = 20_000
@@ -47,7 +47,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     share.
     """
     max_inspected_turns: _AtLeastOne = 5_000
-    """Turns of which the [pages](inspection.md) have a row, the latest."""
+    """Turns of which the [pages](inspection.md) have a row, the latest. Each of several workers takes its share."""
     max_inspected_bytes: _AtLeastOne = 67_108_864
     """What is kept for the [pages](inspection.md) of what was said in the latest turns; the older ones have their row
     only. Each of several workers takes its share.

@@ -12,11 +12,14 @@ from callwright.bounds import Bounds
 from callwright.gateway.body_budget import BodyBudget, body_room
 from callwright.gateway.config.config import Config, ModelConfig
 from tests.support.http_client import CHAT, request
+from tests.support.messages_client import MESSAGES
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import HOST, Answer, Gate, Gateway, ModelServer, said
 from tests.support.waiting import PATIENCE_S, until
 
 MOST = 1_000_000
+SAID: dict[str, Any] = {"messages": [{"role": "user", "content": ""}]}
+ASKED: dict[str, dict[str, Any]] = {CHAT: SAID, RESPONSES: {"input": ""}, MESSAGES: {"max_tokens": 50, **SAID}}
 TOLD = "The gateway holds"
 
 
@@ -35,9 +38,7 @@ def slow(model: ModelServer) -> tuple[Answer, Gate]:
 
 
 def sized(path: str, size: int, **more: Any) -> bytes:
-    fields: dict[str, Any] = {"model": "m", "input": ""} if path == RESPONSES else {"model": "m"}
-    if path == CHAT:
-        fields["messages"] = [{"role": "user", "content": ""}]
+    fields: dict[str, Any] = {"model": "m", **ASKED[path]}
     bare = json.dumps({**fields, **more})
     return bare.replace('""', f'"{"a" * (size - len(bare))}"').encode()
 
@@ -48,7 +49,7 @@ def held(gateway: Gateway) -> int:
     return int(float(line.split()[1]))
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES], ids=["chat", "responses"])
+@pytest.mark.parametrize("path", ASKED, ids=["chat", "responses", "messages"])
 def test_bodies_have_so_much_room_together(gateway: Gateway, model: ModelServer, path: str) -> None:
     answer, gate = slow(model)
     model.plays(answer, said("small"), said("again"), said("last"))
@@ -62,8 +63,11 @@ def test_bodies_have_so_much_room_together(gateway: Gateway, model: ModelServer,
         assert held(gateway) == 600_000
         refused = request(gateway.url + path, sized(path, 500_000))
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
-        assert (refused.error["type"], refused.error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
-        assert refused.error["message"].startswith(f"{TOLD} 600,000 bytes of request bodies already")
+        error = refused.json["error"]
+        assert error["type"] == "rate_limit_error"
+        assert refused.json.get("type") == ("error" if path == MESSAGES else None)
+        assert error.get("code") == (None if path == MESSAGES else "rate_limit_exceeded")
+        assert error["message"].startswith(f"{TOLD} 600,000 bytes of request bodies already")
         assert held(gateway) == 600_000
         assert request(gateway.url + path, sized(path, 60_000)).status == 200  # small ones are not counted
         assert request(gateway.url + path, sized(path, 300_000)).status == 200

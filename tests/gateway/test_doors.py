@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 from starlette.types import Scope
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
@@ -26,6 +27,7 @@ from callwright.gateway.endpoints import websocket as endpoint
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 from tests.support.http_client import CHAT, Live, request
+from tests.support.messages_client import MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.processes import gateway as process
 from tests.support.responses_client import RESPONSES
@@ -38,6 +40,11 @@ exceptions = pytest.importorskip("websockets.exceptions")
 ANNA, BEN = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40
 DEFAULTS = Bounds()
 BODY: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
+BODIES: dict[str, dict[str, Any]] = {
+    CHAT: BODY,
+    MESSAGES: {**BODY, "max_tokens": 50},
+    RESPONSES: {"model": "m", "input": "hi"},
+}
 TURN = json.dumps({"type": "response.create", "model": "m", "input": "hi"})
 Started = Callable[..., Gateway]
 
@@ -70,16 +77,19 @@ def slow(model: ModelServer) -> tuple[Answer, Gate]:
     return Answer((begin, gate, *rest)), gate
 
 
-def asked(gateway: Gateway, key: str = "", **headers: str) -> Live:
+def asked(gateway: Gateway, key: str = "", path: str = CHAT, **headers: str) -> Live:
     if key:
         headers["authorization"] = f"Bearer {key}"
-    return Live(gateway.url + CHAT, json.dumps({**BODY, "stream": True}).encode(), headers=headers)
+    return Live(gateway.url + path, json.dumps({**BODIES[path], "stream": True}).encode(), headers=headers)
 
 
-def refusal(live: Live) -> dict[str, Any]:
+def refusal(live: Live, path: str = CHAT) -> dict[str, Any]:
     assert (live.status, live.headers["retry-after"]) == (429, "1")
-    error: dict[str, Any] = json.loads(b"".join(live.pieces()))["error"]
-    assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    told = json.loads(b"".join(live.pieces()))
+    error: dict[str, Any] = told["error"]
+    assert error["type"] == "rate_limit_error"
+    assert told.get("type") == ("error" if path == MESSAGES else None)
+    assert error.get("code") == (None if path == MESSAGES else "rate_limit_exceeded")
     return error
 
 
@@ -113,11 +123,23 @@ def is_closed(one: socket.socket) -> bool:
 # --- connections ---
 
 
-def test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first(started: Started) -> None:
+def is_answered(gateway: Gateway, door: str) -> bool:
+    if door != "websocket":
+        return request(gateway.url + door, BODIES[door]).status == 200
+    with connected(gateway) as connection:
+        connection.send(TURN)
+        return bool(last_of_turn(connection)["type"] == "response.completed")
+
+
+@pytest.mark.parametrize("door", [*BODIES, "websocket"])
+def test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first(
+    started: Started, model: ModelServer, door: str
+) -> None:
     gateway = started(Bounds(max_connections=8))
+    model.plays(said("Hi"))
     with ExitStack() as stack:
         silent_ones = [stack.enter_context(closing(silent(gateway))) for _ in range(30)]
-        assert request(f"{gateway.url}/healthz", method="GET").status == 200
+        assert is_answered(gateway, door)
         until(lambda: all(map(is_closed, silent_ones[:23])))
         assert not any(map(is_closed, silent_ones[23:]))
 
@@ -222,30 +244,40 @@ KEYS = (
 
 
 def test_a_key_has_its_share_of_places_whichever_way_it_takes_them(started: Started, model: ModelServer) -> None:
-    gateway = started(Bounds(max_requests_per_key=1), KEYS)
-    answers, gates = zip(*(slow(model) for _ in range(4)), strict=True)
+    anna, ben = KEYS
+    gateway = started(Bounds(max_requests_per_key=1), (replace(anna, max_requests=4), ben))
+    answers, gates = zip(*(slow(model) for _ in range(5)), strict=True)
     model.plays(*answers)
     queued = {"model": "m", "input": "hi", "background": True}
-    with connected(gateway, ANNA) as turn, asked(gateway, ANNA) as stream:
+    with (
+        connected(gateway, ANNA) as turn,
+        asked(gateway, ANNA) as stream,
+        asked(gateway, ANNA, MESSAGES) as message,
+    ):
         gates[0].wait_until_reached()
-        turn.send(TURN)
         gates[1].wait_until_reached()
-        anna = {"authorization": f"Bearer {ANNA}"}
-        assert request(gateway.url + RESPONSES, queued, headers=anna).status == 200
+        turn.send(TURN)
         gates[2].wait_until_reached()
-        with asked(gateway, ANNA) as one_more:
-            message = refusal(one_more)["message"]
-        assert message.startswith("The key 'anna' has 3 requests under way already, which is its limit.")
-        assert "max_requests_per_key" in message
+        headers = {"authorization": f"Bearer {ANNA}"}
+        assert request(gateway.url + RESPONSES, queued, headers=headers).status == 200
+        gates[3].wait_until_reached()
+        for path in BODIES:
+            with asked(gateway, ANNA, path) as one_more:
+                told = refusal(one_more, path)["message"]
+            assert told.startswith("The key 'anna' has 4 requests under way already, which is its limit.")
+            assert "max_requests_per_key" in told
         turn.send(TURN)  # behind its own turn
-        with asked(gateway, BEN) as other:
-            gates[3].wait_until_reached()
-            with asked(gateway, BEN) as one_more:
-                assert refusal(one_more)["message"].startswith("The key 'ben' has 1 requests under way already")
+        with asked(gateway, BEN, MESSAGES) as other:
+            gates[4].wait_until_reached()
+            for path in BODIES:
+                with asked(gateway, BEN, path) as one_more:
+                    told = refusal(one_more, path)["message"]
+                assert told.startswith("The key 'ben' has 1 requests under way already")
             for gate in gates:
                 gate.open()
-            for live in (stream, other):
-                assert b"".join(live.pieces()).endswith(b"data: [DONE]\n\n")
+            assert b"".join(stream.pieces()).endswith(b"data: [DONE]\n\n")
+            for live in (message, other):
+                assert b"event: message_stop\n" in b"".join(live.pieces())
 
 
 def test_a_key_has_so_many_websockets(started: Started) -> None:

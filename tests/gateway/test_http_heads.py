@@ -13,7 +13,9 @@ from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.gateway.process.protocols.http import BoundedHttp
 from callwright.gateway.process.protocols.http_h11 import H11Http
+from callwright.gateway.request_context import Api
 from tests.support.http_client import CHAT, Live, request
+from tests.support.messages_client import COUNT, MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import HOST, Answer, Gateway, ModelServer, said
@@ -89,15 +91,22 @@ def head(size: int, how: str = "one value", more: str = "connection: close\r\n")
     return f"{begin}{end}x: {'a' * (left - 5)}\r\n\r\n".encode()
 
 
-def refusal(came: bytes) -> dict[str, Any]:
+def refusal(came: bytes, api: Api = "openai") -> dict[str, Any]:
     """The error of the last answer, which says that it is the last."""
     first, _, rest = came[came.rindex(b"HTTP/1.1 ") :].partition(b"\r\n")
     assert first == b"HTTP/1.1 431 Request Header Fields Too Large"
     headers, _, body = rest.partition(b"\r\n\r\n")
     assert b"connection: close" in headers
     assert b"content-type: application/json" in headers
-    error: dict[str, Any] = json.loads(body)["error"]
-    assert (error["type"], error["code"]) == ("invalid_request_error", "request_head_too_large")
+    told = json.loads(body)
+    error: dict[str, Any] = told.pop("error")
+    assert error["type"] == "invalid_request_error"
+    if api == "anthropic":
+        assert told == {"type": "error"}
+        assert set(error) == {"type", "message"}
+    else:
+        assert told == {}
+        assert error["code"] == "request_head_too_large"
     assert f"expected at most {MOST} bytes" in error["message"]
     assert "max_head_bytes" in error["message"]
     return error
@@ -125,15 +134,32 @@ def test_a_larger_one_is_refused_before_it_is_parsed(door: Door, how: str, cut: 
     assert sum(size for size, _ in door.parsed) <= MOST
 
 
-@pytest.mark.parametrize(
-    "line",
-    [f"POST {CHAT}", f"POST {RESPONSES}", f"GET {RESPONSES}"],
-    ids=["chat", "responses", "websocket"],
-)
-def test_a_larger_one_is_refused_at_each_door(door: Door, line: str) -> None:
+LINES: dict[str, tuple[str, Api]] = {
+    "chat": (f"POST {CHAT}", "openai"),
+    "responses": (f"POST {RESPONSES}", "openai"),
+    "websocket": (f"GET {RESPONSES}", "openai"),
+    "messages": (f"POST {MESSAGES}", "anthropic"),
+    "tokens of messages": (f"POST {COUNT}", "anthropic"),
+}
+
+
+@pytest.mark.parametrize("asked", LINES)
+def test_a_larger_one_is_refused_at_each_door(door: Door, asked: str) -> None:
+    line, api = LINES[asked]
     upgrade = "".join(f"{name}: {value}\r\n" for name, value in UPGRADE.items()) if line[0] == "G" else ""
     begin = f"{line} HTTP/1.1\r\nhost: localhost\r\n{upgrade}x: "
-    refusal(door.says(f"{begin}{'a' * (MOST + 1 - len(begin) - 4)}\r\n\r\n".encode()))
+    refusal(door.says(f"{begin}{'a' * (MOST + 1 - len(begin) - 4)}\r\n\r\n".encode()), api)
+
+
+@pytest.mark.parametrize(("path", "api"), [(CHAT, "openai"), (MESSAGES, "anthropic")])
+def test_a_refusal_is_in_the_form_of_the_api_whose_head_it_is(door: Door, path: str, api: Api) -> None:
+    long = f"POST {path}?{'a' * 2 * MOST} HTTP/1.1\r\n".encode()
+    refusal(door.says(long), api)
+    for before in (CHAT, MESSAGES):
+        kept = f"POST {before} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+        came = door.says(kept + long)
+        assert came.startswith(b"HTTP/1.1 400 Bad Request")
+        refusal(came, api)
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -161,9 +187,10 @@ def test_trailers_are_read_and_are_no_headers(door: Door) -> None:
     assert door.says(chunked(b"x: y\r\n" * 1_000 + b"\r\n")).startswith(b"HTTP/1.1 200 OK")
 
 
-@pytest.mark.parametrize("behind", [b"x: y\r\n" * MOST, b"x: " + b"y" * 4 * MOST])
-def test_trailers_are_bounded(door: Door, behind: bytes) -> None:
-    assert "body broken" in refusal(door.says(chunked(behind)))["message"]
+@pytest.mark.parametrize(("path", "api"), [(CHAT, "openai"), (MESSAGES, "anthropic")])
+@pytest.mark.parametrize("behind", [b"x: y\r\n" * MOST, b"x: " + b"y" * 4 * MOST], ids=["many", "long"])
+def test_trailers_are_bounded(door: Door, behind: bytes, path: str, api: Api) -> None:
+    assert "body broken" in refusal(door.says(chunked(behind, path=path)), api)["message"]
     assert sum(size for size, _ in door.parsed) <= MOST + 2 * SLICE
 
 

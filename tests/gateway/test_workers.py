@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from callwright.bounds import Bounds
 from callwright.cli import main
 from callwright.errors import ConfigError
 from callwright.gateway.access.keys import Keys, counters_size, hash_of
@@ -210,6 +211,12 @@ def test_requests_are_shared_out() -> None:
     shares = [share_of(config, number) for number in range(3)]
     assert [share.server.max_requests for share in shares] == [4, 4, 4]
     assert [[model.max_requests for model in share.models] for share in shares] == [[None, 3], [None, 3], [None, 2]]
+
+
+@pytest.mark.parametrize("bound", ["max_bodies_bytes", "max_connections", "max_inspected_bytes", "max_inspected_turns"])
+def test_what_a_process_counts_for_itself_is_shared_out(bound: str) -> None:
+    config = Config(server=ServerConfig(workers=3), store=FILE, models=(SIMULATED,), limits=Bounds(**{bound: 10}))
+    assert [getattr(share_of(config, number).limits, bound) for number in range(3)] == [4, 4, 4]
 
 
 def test_the_folder_of_a_killed_gateway_is_erased_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

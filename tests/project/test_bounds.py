@@ -7,7 +7,7 @@ import pytest
 from callwright.bounds import Bounds
 from tests.support.paths import ROOT
 
-Door = Literal["chat", "responses", "websocket", "mcp", "bulk", "library"]
+Door = Literal["chat", "responses", "messages", "websocket", "mcp", "bulk", "library"]
 DOORS: Final[tuple[Door, ...]] = get_args(Door)
 # Why a bound means nothing at a door.
 WHYS: Final = {
@@ -29,18 +29,21 @@ _BODIES: Final = "test_bodies_have_so_much_room_together"
 _SILENT: Final = "test_silent_connections_lock_nobody_out_and_the_first_of_them_end_first"
 _PLACES: Final = "test_a_key_has_its_share_of_places_whichever_way_it_takes_them"
 _DEEP: Final = "test_what_is_deep_is_read_or_named"
+_ROWS: Final = "test_no_more_rows_are_kept_than_their_bound_and_the_newest_are"
+_CONTENTS: Final = "test_no_more_contents_are_kept_than_their_bound_and_the_newest_are"
 _PARAMETERS: Final = "test_parameters_of_a_call_are_bounded_at_each_door"
 
 # In the order of `DOORS`.
-HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
-    "max_depth": (_REQUEST, _REQUEST, _SOCKET, "test_an_answer_that_is_deep_is_refused", _DEEP, _DEEP),
-    "max_items": (_REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
-    "max_parts": (_REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
-    "max_tools": (_REQUEST, _REQUEST, _SOCKET, "once", "linear", "linear"),
-    "max_schema_bytes": (_REQUEST, _REQUEST, _SOCKET, _TOOLS, "linear", "linear"),
-    "max_schema_parts": (_REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
-    "max_pattern_size": (_REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
+HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
+    "max_depth": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "test_an_answer_that_is_deep_is_refused", _DEEP, _DEEP),
+    "max_items": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
+    "max_parts": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
+    "max_tools": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "once", "linear", "linear"),
+    "max_schema_bytes": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, "linear", "linear"),
+    "max_schema_parts": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
+    "max_pattern_size": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
     "max_properties": (
+        _REQUEST,
         _REQUEST,
         _REQUEST,
         _SOCKET,
@@ -48,8 +51,9 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
         "linear",
         "test_a_schema_of_too_many_properties_is_counted_and_not_checked",
     ),
-    "max_grammar_chars": (_REQUEST, _REQUEST, _SOCKET, "absent", "timed", "timed"),
+    "max_grammar_chars": (_REQUEST, _REQUEST, "absent", _SOCKET, "absent", "timed", "timed"),
     "max_parameters": (
+        _PARAMETERS,
         _PARAMETERS,
         _PARAMETERS,
         _PARAMETERS,
@@ -57,8 +61,9 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
         _ROW,
         "test_the_bound_of_parameters_is_that_of_the_limits",
     ),
-    "max_head_bytes": (_HEAD, _HEAD, _HEAD, "absent", "absent", "absent"),
+    "max_head_bytes": (_HEAD, _HEAD, _HEAD, _HEAD, "absent", "absent", "absent"),
     "max_waiting_bytes": (
+        "absent",
         "absent",
         "absent",
         "test_behind_a_turn_no_more_bytes_are_read_than_may_wait",
@@ -66,9 +71,20 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
         "absent",
         "absent",
     ),
-    "max_bodies_bytes": (_BODIES, _BODIES, "absent", "absent", "absent", "absent"),
-    "max_connections": (_SILENT, _SILENT, _SILENT, "absent", "absent", "absent"),
+    "max_bodies_bytes": (_BODIES, _BODIES, _BODIES, "absent", "absent", "absent", "absent"),
+    "max_inspected_turns": (_ROWS, _ROWS, _ROWS, _ROWS, "absent", "absent", "absent"),
+    "max_inspected_bytes": (
+        _CONTENTS,
+        _CONTENTS,
+        _CONTENTS,
+        _CONTENTS,
+        "test_what_the_tools_of_a_server_have_said_counts",
+        "absent",
+        "absent",
+    ),
+    "max_connections": (_SILENT, _SILENT, _SILENT, _SILENT, "absent", "absent", "absent"),
     "max_connections_per_key": (
+        "absent",
         "absent",
         "absent",
         "test_a_key_has_so_many_websockets",
@@ -76,11 +92,11 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str]]] = {
         "absent",
         "absent",
     ),
-    "max_requests_per_key": (_PLACES, _PLACES, _PLACES, "absent", "absent", "absent"),
-    "max_answer_bytes": (_ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
-    "max_event_bytes": (_ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
-    "max_answer_values": (_ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
-    "max_answer_calls": (_ANSWER, _ANSWER, _ANSWER, "absent", "absent", _ANSWER),
+    "max_requests_per_key": (_PLACES, _PLACES, _PLACES, _PLACES, "absent", "absent", "absent"),
+    "max_answer_bytes": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "max_event_bytes": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "max_answer_values": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "max_answer_calls": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, "absent", "absent", _ANSWER),
 }
 
 

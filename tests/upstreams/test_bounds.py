@@ -19,7 +19,7 @@ from callwright.bounds import Bounds
 from callwright.conversation import Conversation
 from callwright.errors import UpstreamError
 from callwright.events import ContentDelta
-from callwright.gateway.config.config import Config, ModelConfig
+from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import GenerationRequest, TextDelta
@@ -27,7 +27,8 @@ from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.http import HttpUpstream, Timeouts
 from tests.conftest import Served
 from tests.support.connection_server import ConnectionServer, Writer
-from tests.support.http_client import CHAT, request
+from tests.support.http_client import CHAT, Reply, request
+from tests.support.messages_client import MESSAGES, named_events
 from tests.support.outputs import QUESTION, TOOLS
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, chunk, completion, said, sse, whole
@@ -64,9 +65,11 @@ class Endless(tuple[bytes, ...]):
 
 @pytest.fixture
 def small(model: ModelServer) -> Iterator[str]:
-    """A gateway with small limits, with the model server as `m` and, for mode raw, as `raw`."""
+    """A gateway with small limits that keeps nothing of turns, with the model server as `m` and, for mode raw, as
+    `raw`.
+    """
     models = (ModelConfig(name="m", upstream=model.url), ModelConfig(name="raw", upstream=model.url, **RAW))
-    gateway = Gateway(Config(models=models, limits=SMALL))
+    gateway = Gateway(Config(server=ServerConfig(inspect="off"), models=models, limits=SMALL))
     yield gateway.url
     gateway.stop()
 
@@ -255,7 +258,7 @@ SENT: dict[str, Callable[[], Answer]] = {
 }
 
 
-@pytest.mark.parametrize("door", ["chat", "responses", "websocket", "library"])
+@pytest.mark.parametrize("door", ["chat", "responses", "messages", "messages, streamed", "websocket", "library"])
 @pytest.mark.parametrize("bound", SENT)
 def test_what_a_server_sends_is_bounded_at_each_door(model: ModelServer, bound: str, door: str) -> None:
     bounds = replace(SMALL, max_answer_calls=8)
@@ -276,6 +279,9 @@ def _told(url: str, door: str, asked: dict[str, Any]) -> str:
         return request(url + CHAT, {**ASKED, **asked, "stream": False}).text
     if door == "responses":
         return request(url + RESPONSES, asked).text
+    if door.startswith("messages"):
+        given = {**ASKED, "max_tokens": 500, **asked, "stream": door.endswith("streamed")}
+        return _anthropic(request(url + MESSAGES, given))
     websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
     with websockets.connect(f"{url.replace('http', 'ws')}{RESPONSES}") as connection:
         connection.send(json.dumps({"type": "response.create", **asked}))
@@ -283,6 +289,17 @@ def _told(url: str, door: str, asked: dict[str, Any]) -> str:
             told = str(connection.recv(PATIENCE_S))
             if json.loads(told)["type"] in ("error", "response.failed", "response.incomplete", "response.completed"):
                 return told
+
+
+def _anthropic(reply: Reply) -> str:
+    """The same of Anthropic's API, where an error has a form of its own."""
+    ends = [reply.json] if reply.status != 200 else [event for name, event in _events(reply) if name == "error"]
+    assert all((end["type"], end["error"]["type"]) == ("error", "api_error") for end in ends)
+    return reply.text
+
+
+def _events(reply: Reply) -> list[tuple[str, dict[str, Any]]]:
+    return named_events(reply) if reply.headers["content-type"].startswith(EVENTS) else []
 
 
 async def _library_fails(url: str, bounds: Bounds) -> str:
@@ -299,14 +316,18 @@ async def _library_fails(url: str, bounds: Bounds) -> str:
     raise AssertionError("it did not fail")
 
 
-@pytest.mark.parametrize("door", ["chat", "responses", "websocket"])
+@pytest.mark.parametrize("door", ["chat", "responses", "messages, streamed", "websocket"])
 def test_parameters_of_a_call_are_bounded_at_each_door(model: ModelServer, door: str) -> None:
     """The others are kept as text."""
     parameters = "".join(f"<parameter=p{n}>\nv{n}\n</parameter>\n" for n in range(6))
     text = f"<tool_call>\n<function=f>\n{parameters}</function>\n</tool_call>"
     made = ModelConfig(name="m", upstream=model.url, mode="raw", dialect="qwen3_coder", server="vllm", retries=0)
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {f"p{n}": {} for n in range(6)}}}
-    shaped = {"type": "function", "function": tool} if door == "chat" else {"type": "function", **tool}
+    schema = {"type": "object", "properties": {f"p{n}": {} for n in range(6)}}
+    shaped: dict[str, Any] = {"type": "function", "name": "f", "parameters": schema}
+    if door == "chat":
+        shaped = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    elif door == "messages, streamed":  # a whole answer has no call that is cut off
+        shaped = {"name": "f", "input_schema": schema}
     gateway = Gateway(Config(models=(made,), limits=Bounds(max_parameters=4)))
     model.plays(completion(text))
     try:

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -27,6 +27,7 @@ __all__ = [
     "RequestContext",
     "RequestContextMiddleware",
     "RequestContexts",
+    "api_of",
     "current",
     "new_request_id",
     "note",
@@ -181,6 +182,11 @@ class RequestContext(Struct, kw_only=True):
 _current: ContextVar[RequestContext | None] = ContextVar("callwright_exchange", default=None)
 
 
+def api_of(path: str, headers: Container[bytes] = ()) -> Api:
+    """Whose API a client speaks that asks for this path with these headers."""
+    return "anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai"
+
+
 def current() -> RequestContext | None:
     """The context that runs here."""
     return _current.get()
@@ -239,7 +245,7 @@ class RequestContexts:
             id=new_request_id(),
             method=method,
             path=_shown(path),
-            api="anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai",
+            api=api_of(path, headers),
             client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
             keeps_body=self._keeps_bodies,
             carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},

@@ -5,13 +5,15 @@ Turns are known by ids of the process. Not thread-safe: everything runs on the e
 """
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, assert_never
 
 from msgspec import Struct
 
+from callwright.conversation import Call, CallOutput, Item, Message, Part, Reasoning, TextPart
 from callwright.inspection.summary import TurnSummary, ended, summary_of
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
@@ -22,6 +24,8 @@ __all__ = ["KeptTurn", "KeptTurns", "Listener"]
 _DELTA_BYTES: Final = 320
 # A request is held as its body, as items of a conversation, and as the messages or the prompt that were made of it.
 _COPIES: Final = 4
+# What an item takes beside its characters, in each of these; and a turn beside its items.
+_ITEM_BYTES: Final = 64
 _ROW_BYTES: Final = 4_096
 
 
@@ -155,6 +159,8 @@ class KeptTurns:
         kept.size = size
         self._heavy[kept.row.id] = kept
         self._bytes += size
+        if size > self._most_bytes:  # that has no room without the others either
+            self._forget(kept)
         while self._bytes > self._most_bytes:
             self._forget(next(iter(self._heavy.values())))
 
@@ -180,4 +186,36 @@ def _size(seen: Observation, body: bytes | str | None) -> int:
     for asked in seen.asked:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
-    return came + _COPIES * len(body or b"") * max(1, len(seen.asked)) + _ROW_BYTES
+    # What a response continues from, and what tools of an MCP server have said, stands in no body.
+    said = max(len(body or b""), sum(map(_item_size, seen.conversation.items)))
+    return came + _COPIES * said * max(1, len(seen.asked)) + _ROW_BYTES
+
+
+def _item_size(item: Item) -> int:
+    match item:
+        case Message(parts=parts) | CallOutput(parts=parts):
+            return _ITEM_BYTES + sum(map(_part_size, parts))
+        case Reasoning(text):
+            return _ITEM_BYTES + sys.getsizeof(text)
+        case Call():
+            return _ITEM_BYTES + sys.getsizeof(item.arguments)
+        case _:
+            assert_never(item)
+
+
+def _part_size(part: Part) -> int:
+    return sys.getsizeof(part.text) if isinstance(part, TextPart) else _value_size(part.value)
+
+
+def _value_size(value: object) -> int:
+    """The texts in a JSON value: the bytes of an image are one of them."""
+    size, waiting = 0, [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                size += sys.getsizeof(text)
+            case Mapping() as inner:
+                waiting += inner.values()
+            case list(inner):
+                waiting += inner
+    return size

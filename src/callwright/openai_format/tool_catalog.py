@@ -77,6 +77,15 @@ class ToolCatalog:
         """Whether there are MCP servers in it."""
         return bool(self._servers)
 
+    def shown(self, flat: str) -> FunctionTool | None:
+        """The tool of this flat name that the model is shown."""
+        return self._shown.get(flat)
+
+    def show_deferred(self, flat: str) -> None:
+        """Show the tool of this flat name from now on, if it is one that is deferred."""
+        if flat in self._deferred:
+            self.show(flat)
+
     def given(self, flat: str) -> Mapping[str, Any]:
         """A tool as the client wrote it, within its namespace."""
         return self._given[flat]

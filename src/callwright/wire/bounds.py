@@ -1,7 +1,7 @@
 """How much one request may hold: what would cost the gateway more than the client.
 
-Each limit is checked on the request as it was decoded, before anything is read of it, and is told in OpenAI's form.
-What has no right shape is passed over here: reading it finds that out.
+Each limit is checked on the request as it was decoded, before anything is read of it, whichever API it speaks. What has
+no right shape is passed over here: reading it finds that out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +22,17 @@ _PROPERTY_BYTES: Final = 6
 # Lists of messages and items; all lists in one of these but its tools are parts.
 _LISTS: Final = ("messages", "input", "items")
 _TOOLS: Final = "tools"
+# In Anthropic's API: the servers whose tools are asked for, and a tool that comes with a message.
+_SERVERS: Final = "mcp_servers"
+_ADDITION: Final = "tool_addition"
+
+
+class _ToolList(NamedTuple):
+    """Tools that come together. `paths` are theirs where they are no list at `param`, but stand apart in it."""
+
+    tools: Sequence[Any]
+    param: str
+    paths: Sequence[str] | None = None
 
 
 class _Schema(NamedTuple):
@@ -51,17 +62,11 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
 
 
-def check_items(items: Sequence[Any], bounds: Bounds, param: str) -> None:
-    """Raises `RequestError` for too many messages or items, or too many parts in all of them."""
+def check_items(items: Sequence[Any], bounds: Bounds, param: str, beside: Sequence[Any] = ()) -> None:
+    """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
     if len(items) > bounds.max_items:
         raise _too_long(param, bounds.max_items, len(items))
-    parts = sum(
-        len(value)
-        for item in items
-        if isinstance(item, dict)
-        for name, value in item.items()
-        if isinstance(value, list) and name != _TOOLS
-    )
+    parts = len(beside) + sum(_number_of_parts(item) for item in items if isinstance(item, dict))
     if parts > bounds.max_parts:
         raise RequestError(
             f"Invalid '{param}': too many parts. Expected at most {bounds.max_parts} parts of content and calls in all "
@@ -76,22 +81,24 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
     if not isinstance(given, dict):
         return
+    system = given.get("system")
     for param in _LISTS:
         if isinstance(given.get(param), list):
-            check_items(given[param], bounds, param)
-    lists, formats = list(_tool_lists(given)), list(_formats(given))
+            beside = system if param == "messages" and isinstance(system, list) else ()
+            check_items(given[param], bounds, param, beside)
+    servers = given.get(_SERVERS)
+    if isinstance(servers, list) and len(servers) > bounds.max_tools:  # each counts once, as a namespace does
+        raise _too_long(_SERVERS, bounds.max_tools, len(servers))
+    lists, formats = [*_tool_lists(given), *_added_tools(given)], list(_formats(given))
     if not (lists or formats):
         return
-    for tools, param in lists:
-        # A namespace counts once: Codex puts all tools of an MCP server into one.
-        number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in tools)
-        if number > bounds.max_tools:
-            raise _too_long(param, bounds.max_tools, number)
+    for found in lists:
+        _check_number(found, bounds)
     if len(text) > bounds.max_schema_bytes:
-        _check_bytes([*(tools for tools, _ in lists), *(schema.value for schema in formats)], bounds)
+        _check_bytes([*(found.tools for found in lists), *(schema.value for schema in formats)], bounds)
     if len(text) > bounds.max_grammar_chars:
-        for tools, param in lists:
-            for tool, path in _tools(tools, param):
+        for found in lists:
+            for tool, path in _tools(found):
                 _check_grammar(tool, path, bounds)
     if len(text) > bounds.max_properties * _PROPERTY_BYTES:
         for schema in (*formats, *_schemas(lists)):
@@ -119,37 +126,74 @@ def _too_long(param: str, most: int, number: int) -> RequestError:
 # --- what a request holds ---
 
 
-def _tool_lists(given: Mapping[str, Any]) -> Iterator[tuple[list[Any], str]]:
-    """The lists of tools, with their paths: of the request, and of the items that bring more of them."""
+def _number_of_parts(item: Mapping[str, Any]) -> int:
+    """The parts of a message or item. In Anthropic's API what a tool answered, for one, has parts of its own."""
+    lists = [value for name, value in item.items() if isinstance(value, list) and name != _TOOLS]
+    number = 0
+    while lists:
+        parts = lists.pop()
+        number += len(parts)
+        lists += [inner for part in parts if isinstance(part, dict) for inner in _inner_parts(part)]
+    return number
+
+
+def _inner_parts(part: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """The parts of a result, of a document, and the references in what a search has found."""
+    content, source = part.get("content"), part.get("source")
+    if isinstance(content, dict):
+        content = content.get("tool_references")
+    if isinstance(content, list):
+        yield content
+    if isinstance(source, dict) and isinstance(source.get("content"), list):
+        yield source["content"]
+
+
+def _tool_lists(given: Mapping[str, Any]) -> Iterator[_ToolList]:
+    """The lists of tools: of the request, and of the items that bring more of them."""
     for param in ("tools", "functions"):
         if isinstance(given.get(param), list):
-            yield given[param], param
+            yield _ToolList(given[param], param)
     items = given.get("input")
     for number, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict) and isinstance(item.get("tools"), list):
-            yield item["tools"], f"input[{number}].tools"
+            yield _ToolList(item["tools"], f"input[{number}].tools")
 
 
-def _tools(tools: Sequence[Any], param: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _added_tools(given: Mapping[str, Any]) -> Iterator[_ToolList]:
+    """The tools that messages of Anthropic's API define, those of one message together."""
+    messages = given.get("messages")
+    for number, message in enumerate(messages if isinstance(messages, list) else ()):
+        content = message.get("content") if isinstance(message, dict) else None
+        param = f"messages[{number}].content"
+        found = {
+            f"{param}[{at}].tool.definition": block["tool"].get("definition")
+            for at, block in enumerate(content if isinstance(content, list) else ())
+            if isinstance(block, dict) and block.get("type") == _ADDITION and isinstance(block.get("tool"), dict)
+        }
+        if found:
+            yield _ToolList([*found.values()], param, [*found])
+
+
+def _tools(found: _ToolList) -> Iterator[tuple[Mapping[str, Any], str]]:
     """The fields of each tool, those of a namespace included, with their paths."""
-    for number, tool in enumerate(tools):
-        path = f"{param}[{number}]"
+    for number, tool in enumerate(found.tools):
+        path = f"{found.param}[{number}]" if found.paths is None else found.paths[number]
         if not isinstance(tool, dict):
             continue
         if isinstance(tool.get("tools"), list):
-            yield from _tools(tool["tools"], f"{path}.tools")
+            yield from _tools(_ToolList(tool["tools"], f"{path}.tools"))
         for kind in ("function", "custom"):
             if isinstance(tool.get(kind), dict):
                 yield tool[kind], f"{path}.{kind}"
         yield tool, path
 
 
-def _schemas(lists: Sequence[tuple[list[Any], str]]) -> Iterator[_Schema]:
-    for tools, param in lists:
-        for tool, path in _tools(tools, param):
-            for field in ("parameters", "input_schema"):
+def _schemas(lists: Sequence[_ToolList]) -> Iterator[_Schema]:
+    for found in lists:
+        for tool, path in _tools(found):
+            for field, word in (("parameters", "function"), ("input_schema", "tool")):
                 if isinstance(tool.get(field), dict):
-                    whose, code = f"function '{tool.get('name')}'", "invalid_function_parameters"
+                    whose, code = f"{word} '{tool.get('name')}'", "invalid_function_parameters"
                     yield _Schema(tool[field], whose, f"{path}.{field}", code, tool.get("strict") is True)
 
 
@@ -165,8 +209,8 @@ def _formats(given: Mapping[str, Any]) -> Iterator[_Schema]:
     config = given.get("output_config")
     named = {"output_config.format": config.get("format") if isinstance(config, dict) else None}
     for param, inner in {**named, "output_format": given.get("output_format")}.items():
-        if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):
-            yield _format(inner, f"{param}.schema")
+        if isinstance(inner, dict) and isinstance(inner.get("schema"), dict):  # always a strict one
+            yield _Schema(inner["schema"], f"'{param}'", f"{param}.schema", _BAD_FORMAT, is_strict=True)
 
 
 def _format(given: Mapping[str, Any], param: str) -> _Schema:
@@ -175,6 +219,22 @@ def _format(given: Mapping[str, Any], param: str) -> _Schema:
 
 
 # --- what each may be ---
+
+
+def _check_number(found: _ToolList, bounds: Bounds) -> None:
+    if found.paths is not None:
+        if len(found.tools) > bounds.max_tools:
+            raise RequestError(
+                f"Invalid '{found.param}': too many tools. Expected at most {bounds.max_tools} of them in one message, "
+                f"but got {len(found.tools)} instead.",
+                param=found.param,
+                code="array_above_max_length",
+            )
+        return
+    # A namespace counts once: Codex puts all tools of an MCP server into one.
+    number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in found.tools)
+    if number > bounds.max_tools:
+        raise _too_long(found.param, bounds.max_tools, number)
 
 
 def _check_bytes(parts: Sequence[object], bounds: Bounds) -> None:

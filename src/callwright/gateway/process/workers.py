@@ -78,7 +78,9 @@ def share_of(config: Config, number: int) -> Config:
     most = -(-config.server.max_requests // count)
     connections = -(-config.limits.max_connections // count)
     bodies = -(-config.limits.max_bodies_bytes // count)
-    inspected = -(-config.limits.max_inspected_bytes // count)
+    rows, contents = (
+        -(-most // count) for most in (config.limits.max_inspected_turns, config.limits.max_inspected_bytes)
+    )
     models = tuple(
         msgspec.structs.replace(model, max_requests=_share(model.max_requests, number, count))
         for model in config.models
@@ -87,7 +89,11 @@ def share_of(config: Config, number: int) -> Config:
         config,
         server=msgspec.structs.replace(config.server, max_requests=most),
         limits=msgspec.structs.replace(
-            config.limits, max_connections=connections, max_bodies_bytes=bodies, max_inspected_bytes=inspected
+            config.limits,
+            max_connections=connections,
+            max_bodies_bytes=bodies,
+            max_inspected_turns=rows,
+            max_inspected_bytes=contents,
         ),
         models=models,
     )

@@ -38,6 +38,7 @@ __all__ = ["MessageReader"]
 _BILLING: Final = "x-anthropic-billing-header:"
 _ERROR: Final = "Error: "
 _UNTIL_USER: Final = "next_user_message"
+_SEVERAL: Final = 2
 
 
 class MessageReader:
@@ -81,6 +82,7 @@ class MessageReader:
                 case "system":
                     if not (message.clear_at == _UNTIL_USER and number < last_user):
                         self._system(_blocks(message), path, is_first=number == 0)
+        self.found = [_whole(one) for one in self.found]
 
     # --- by role ---
 
@@ -114,7 +116,7 @@ class MessageReader:
                     self._thought(block)
                 case "tool_use":
                     name = self._catalog.names.flat(text_of(block, at, "name"))
-                    self._load(name)  # it was found once, in messages that a summary may stand for now
+                    self._catalog.show_deferred(name)  # it was found once, in messages that a summary may stand for now
                     self._add(Call(name, _arguments(block, at), id=text_of(block, at, "id")), at)
                 case "mcp_tool_use":
                     flat = self._catalog.names.flat(text_of(block, at, "name"), text_of(block, at, "server_name"))
@@ -224,14 +226,9 @@ class MessageReader:
         if not isinstance(name, str):
             raise missing(f"{at}.tool_name")
         flat = self._catalog.names.flat(name)
-        self._load(flat)
+        self._catalog.show_deferred(flat)
         self.removed.discard(flat)
-        return next((tool for tool in self._catalog.tools if tool.name == flat), None)
-
-    def _load(self, flat: str) -> None:
-        """A tool that was deferred can be called."""
-        if any(tool.name == flat for tool in self._catalog.deferred):
-            self._catalog.show(flat)
+        return self._catalog.shown(flat)
 
     def _addition(self, given: object, at: str) -> list[Part]:
         """A tool that can be called from here on."""
@@ -266,11 +263,13 @@ class MessageReader:
                 return []
 
     def _say(self, role: Role, parts: Sequence[Part], path: str) -> None:
-        """Text and media of a role: messages of one role that follow each other are one."""
+        """Text and media of a role: messages of one role that follow each other are one, whose texts are joined once
+        all of them are there.
+        """
         said = _joined(parts)
         last = self.found[-1].item if self.found else None
         if said and isinstance(last, Message) and last.role == role:
-            self.found[-1] = Found(Message(role, _joined([*last.parts, *said])), self.found[-1].path)
+            self.found[-1] = Found(Message(role, (*last.parts, *said)), self.found[-1].path)
         elif said:
             self._add(Message(role, said), path)
 
@@ -320,14 +319,20 @@ def _arguments(block: Mapping[str, Any], at: str) -> str:
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Texts that stand side by side as one, each on lines of its own; blank ones are left out."""
     made: list[Part] = []
-    for part in parts:
-        if isinstance(part, MediaPart):
-            made.append(part)
-        elif part.text.strip():
-            last = made[-1] if made else None
-            if isinstance(last, TextPart):
-                between = "" if last.text.endswith("\n") else "\n"
-                made[-1] = TextPart(f"{last.text}{between}{part.text}")
-            else:
-                made.append(part)
+    for is_media, run in groupby(parts, lambda part: isinstance(part, MediaPart)):
+        if is_media:
+            made += run
+            continue
+        texts = [part.text for part in run if isinstance(part, TextPart) and part.text.strip()]
+        lines = [text if text.endswith("\n") else f"{text}\n" for text in texts[:-1]]
+        if texts:
+            made.append(TextPart("".join((*lines, texts[-1]))))
     return tuple(made)
+
+
+def _whole(found: Found) -> Found:
+    """A message with what several of them have said, as one."""
+    item = found.item
+    if not isinstance(item, Message) or len(item.parts) < _SEVERAL:
+        return found
+    return Found(Message(item.role, _joined(item.parts)), found.path)

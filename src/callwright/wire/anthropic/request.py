@@ -99,7 +99,9 @@ def read_request(
     reader.read(request.messages)
     found = catalog.tools
     choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
-    listed += tuple(tool for tool in catalog.tools if tool not in found)  # the one that is chosen, if nothing named it
+    known = {tool.name for tool in found}
+    # the one that is chosen, if nothing named it
+    listed += tuple(tool for tool in catalog.tools if tool.name not in known)
     items = drop_unreadable_calls(paired(reader.found, mend=True))
     if not (items or counts):
         raise RequestError(

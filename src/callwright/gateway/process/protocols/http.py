@@ -1,8 +1,9 @@
 """HTTP over either of uvicorn's parsers: what is the same for both.
 
 Bytes go to the parser in slices, and no more of them than a head may have before one is whole. A request that comes
-behind one that is answered is not parsed before its turn. What is refused is told so in OpenAI's form; then the
-connection ends, but not before the client had time to read it: with bytes unread the system throws the answer away.
+behind one that is answered is not parsed before its turn. What is refused is told so in the form of the API that is
+asked; then the connection ends, but not before the client had time to read it: with bytes unread the system throws the
+answer away.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from callwright.gateway.process.protocols.refusals import (
     no_room,
     written,
 )
+from callwright.gateway.request_context import api_of
 
 __all__ = ["BoundedHttp"]
 
@@ -52,7 +54,7 @@ class BoundedHttp(asyncio.Protocol):
         self._linger: asyncio.TimerHandle | None = None
         self._place: Connection | None = self.config.connections.opened(self.transport.close)
         if self._place is None:
-            self._answer(no_room(self.config.connections.most))
+            self._answer(no_room(self.config.connections.most), "")
             self.transport.close()
             return
         self.app_state = {**self.app_state, STATE: self._place}
@@ -114,6 +116,10 @@ class BoundedHttp(asyncio.Protocol):
         """Whether what comes next belongs to a head."""
         raise NotImplementedError
 
+    def _path(self) -> str:
+        """The path of the head that has begun, as far as it has come."""
+        raise NotImplementedError
+
     # --- parts ---
 
     def _is_answering(self) -> bool:
@@ -144,7 +150,7 @@ class BoundedHttp(asyncio.Protocol):
             if not in_head:  # the client has not sent all of its request, and will not
                 cycle.disconnected = True
                 cycle.message_event.set()
-            self._answer(error)
+            self._answer(error, self._path() if in_head else cycle.scope["path"])
             if self.transport.can_write_eof():
                 self.transport.write_eof()
                 self._linger = self.loop.call_later(_LINGER_S, self.transport.close)
@@ -158,8 +164,8 @@ class BoundedHttp(asyncio.Protocol):
         self.cycle.keep_alive = False
         self.flow.pause_reading()
 
-    def _answer(self, error: RequestError) -> None:
-        self.transport.write(written(error, self.server_state.default_headers))
+    def _answer(self, error: RequestError, path: str) -> None:
+        self.transport.write(written(error, self.server_state.default_headers, api_of(path)))
 
     def _drop(self, data: bytes) -> None:
         if self._linger is None:  # answers are still under way

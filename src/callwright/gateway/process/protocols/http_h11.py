@@ -29,3 +29,8 @@ class H11Http(BoundedHttp, H11Protocol):
 
     def _is_in_head(self) -> bool:
         return self.cycle is None or self.cycle.response_complete or not self.cycle.more_body
+
+    def _path(self) -> str:
+        came, _ = self.conn.trailing_data
+        _, _, rest = came.lstrip().partition(b" ")
+        return rest.partition(b" ")[0].decode("latin-1")

@@ -18,6 +18,7 @@ class HttpToolsHttp(BoundedHttp, HttpToolsProtocol):
     _is_new = True  # whether what comes belongs to a head
     _progressed = False
     _is_full = False  # more requests were sent ahead than are taken
+    url = b""  # there is none before the first request
 
     def on_message_begin(self) -> None:
         """See httptools."""
@@ -64,3 +65,6 @@ class HttpToolsHttp(BoundedHttp, HttpToolsProtocol):
 
     def _is_in_head(self) -> bool:
         return self._is_new
+
+    def _path(self) -> str:
+        return self.url.decode("latin-1")

@@ -1,11 +1,13 @@
-"""What a connection is told on which no request came about: OpenAI's error, and that it ends."""
+"""What a connection is told on which no request came about: the error of the API that was asked, and that it ends."""
 
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
 from callwright.errors import RequestError
+from callwright.gateway.request_context import Api
 from callwright.tolerant_json.codec import encode
+from callwright.wire.anthropic.errors import anthropic_error
 from callwright.wire.errors import error_body
 
 __all__ = ["framing_too_large", "head_too_large", "no_request", "no_room", "written"]
@@ -54,9 +56,9 @@ def no_room(most: int) -> RequestError:
     )
 
 
-def written(error: RequestError, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The answer, whole. `headers` are those of every answer."""
-    body = encode(error_body(error))
+def written(error: RequestError, headers: Iterable[tuple[bytes, bytes]], api: Api = "openai") -> bytes:
+    """The answer, whole. `headers` are those of every answer; `api` is the one that was asked, as far as is known."""
+    body = encode(anthropic_error(error) if api == "anthropic" else error_body(error))
     own = {
         "content-type": "application/json",
         "content-length": str(len(body)),
