@@ -66,7 +66,15 @@ def check_items(items: Sequence[Any], bounds: Bounds, param: str, beside: Sequen
     """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
     if len(items) > bounds.max_items:
         raise _too_long(param, bounds.max_items, len(items))
-    parts = len(beside) + sum(_number_of_parts(item) for item in items if isinstance(item, dict))
+    parts = len(beside)
+    for item in items:
+        if isinstance(item, dict):
+            for name, value in item.items():
+                if isinstance(value, list) and name != _TOOLS:
+                    parts += len(value)
+                    for part in value:
+                        if isinstance(part, dict) and ("content" in part or "source" in part):
+                            parts += _number_of_inner(part)
     if parts > bounds.max_parts:
         raise RequestError(
             f"Invalid '{param}': too many parts. Expected at most {bounds.max_parts} parts of content and calls in all "
@@ -89,7 +97,14 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     servers = given.get(_SERVERS)
     if isinstance(servers, list) and len(servers) > bounds.max_tools:  # each counts once, as a namespace does
         raise _too_long(_SERVERS, bounds.max_tools, len(servers))
-    lists, formats = [*_tool_lists(given), *_added_tools(given)], list(_formats(given))
+    lists, formats = list(_tool_lists(given)), list(_formats(given))
+    messages = given.get("messages")
+    for number, message in enumerate(messages if isinstance(messages, list) else ()):
+        content = message.get("content") if isinstance(message, dict) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("type") == _ADDITION:
+                lists.append(_added_tools(content, f"messages[{number}].content"))
+                break
     if not (lists or formats):
         return
     for found in lists:
@@ -126,9 +141,9 @@ def _too_long(param: str, most: int, number: int) -> RequestError:
 # --- what a request holds ---
 
 
-def _number_of_parts(item: Mapping[str, Any]) -> int:
-    """The parts of a message or item. In Anthropic's API what a tool answered, for one, has parts of its own."""
-    lists = [value for name, value in item.items() if isinstance(value, list) and name != _TOOLS]
+def _number_of_inner(part: Mapping[str, Any]) -> int:
+    """The parts within a part: in Anthropic's API what a tool answered, for one, has parts of its own."""
+    lists = [*_inner_parts(part)]
     number = 0
     while lists:
         parts = lists.pop()
@@ -159,19 +174,14 @@ def _tool_lists(given: Mapping[str, Any]) -> Iterator[_ToolList]:
             yield _ToolList(item["tools"], f"input[{number}].tools")
 
 
-def _added_tools(given: Mapping[str, Any]) -> Iterator[_ToolList]:
-    """The tools that messages of Anthropic's API define, those of one message together."""
-    messages = given.get("messages")
-    for number, message in enumerate(messages if isinstance(messages, list) else ()):
-        content = message.get("content") if isinstance(message, dict) else None
-        param = f"messages[{number}].content"
-        found = {
-            f"{param}[{at}].tool.definition": block["tool"].get("definition")
-            for at, block in enumerate(content if isinstance(content, list) else ())
-            if isinstance(block, dict) and block.get("type") == _ADDITION and isinstance(block.get("tool"), dict)
-        }
-        if found:
-            yield _ToolList([*found.values()], param, [*found])
+def _added_tools(content: Sequence[Any], param: str) -> _ToolList:
+    """The tools that a message of Anthropic's API defines."""
+    found = {
+        f"{param}[{at}].tool.definition": block["tool"].get("definition")
+        for at, block in enumerate(content)
+        if isinstance(block, dict) and block.get("type") == _ADDITION and isinstance(block.get("tool"), dict)
+    }
+    return _ToolList([*found.values()], param, [*found])
 
 
 def _tools(found: _ToolList) -> Iterator[tuple[Mapping[str, Any], str]]:
