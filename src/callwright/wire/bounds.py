@@ -101,9 +101,10 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     messages = given.get("messages")
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         content = message.get("content") if isinstance(message, dict) else None
-        for block in content if isinstance(content, list) else ():
+        blocks: list[Any] = content if isinstance(content, list) else []
+        for block in blocks:
             if isinstance(block, dict) and block.get("type") == _ADDITION:
-                lists.append(_added_tools(content, f"messages[{number}].content"))
+                lists.append(_added_tools(blocks, f"messages[{number}].content"))
                 break
     if not (lists or formats):
         return
