@@ -10,11 +10,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llguidance import LLMatcher
 
 from callwright.errors import GrammarError, RequestError
 from callwright.grammar import compile as compiling
 from callwright.grammar import engine
 from callwright.grammar import grammar as user
+from callwright.grammar.engine import allowed_bytes
 from callwright.grammar.grammar import Grammar, Violation
 from tests.support.entries import entered
 from tests.support.examples import examples
@@ -670,3 +672,28 @@ def test_a_grammar_whose_texts_are_too_long_is_walked_once_and_no_more() -> None
     assert entered(lambda: [grammar.sample(seed) for seed in range(50)]) < walks / 50
     assert grammar.sample(2) is None
     assert Grammar("regex", "[a-c]{1000}").sample(1) is not None
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [r"(\w{2,9}-){40,60}\d{3}", r"(\d{2,5}){3,9}(\d{2,3}){60,90}", "([a-f]{1,4}){700}", "(x|yy|zzz){1400}"],
+)
+@pytest.mark.parametrize("step_s", [0.05, 0.4])
+def test_however_slow_a_step_is_random_texts_have_their_time_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, definition: str, step_s: float
+) -> None:
+    """A step takes as long as many counts make it, which the length of the text does not tell."""
+    steps = 0
+
+    def counted(reading: LLMatcher) -> list[int]:
+        nonlocal steps
+        steps += 1
+        return allowed_bytes(reading)
+
+    grammar = Grammar("regex", definition)
+    monkeypatch.setattr(grammar._engine, "is_long", False)
+    monkeypatch.setattr(engine, "allowed_bytes", counted)
+    monkeypatch.setattr(user, "thread_time", lambda: steps * step_s)
+    assert [grammar.sample(seed) for seed in range(9)] == [None] * 9
+    assert steps <= user._SAMPLE_S / step_s + 1
+    assert grammar.first_error("") is not None

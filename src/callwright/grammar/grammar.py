@@ -9,6 +9,7 @@ November 2026.
 """
 
 from collections.abc import Iterator
+from time import thread_time
 from typing import Final
 
 import msgspec
@@ -24,6 +25,8 @@ _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
 # Some walks get caught in what they cannot end. Where none of them ends, the texts are too long for a walk.
 _WALKS: Final = 4
+# Of the processor. Walks take milliseconds, but where many counts are left open minutes.
+_SAMPLE_S: Final = 2.0
 _STEP: Final = 4_096
 
 
@@ -104,19 +107,20 @@ class Grammar:
         return Matcher(self._engine)
 
     def sample(self, seed: int = 0) -> str | None:
-        """A text of the grammar, the same for the same seed; None when none was found."""
+        """A text of the grammar, the same for the same seed; None when none was found, or not within 2 s."""
         if self._engine.is_long:
             return None
+        end_s = thread_time() + _SAMPLE_S
         long_walks = 0
         for walk in range(_WALKS):
             try:
-                found = random_text(self._engine.start(), seed * _WALKS + walk)
+                found = random_text(self._engine.start(), seed * _WALKS + walk, lambda: thread_time() < end_s)
             except TooLongError:
                 long_walks += 1
                 continue
             if found is not None:
                 return found.decode()
-        self._engine.is_long = long_walks == _WALKS
+        self._engine.is_long = long_walks == _WALKS or thread_time() >= end_s
         return None
 
 
