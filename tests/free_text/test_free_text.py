@@ -6,6 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import callwright
 from callwright.calls.toolset import Toolset
@@ -15,6 +17,8 @@ from callwright.free_text.announcements import LANGUAGES
 from callwright.free_text.intent import Runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover, recover_arguments
 from tests.free_text.cases import TOOLS, Case, cases, lines, toolset
+from tests.support.examples import examples
+from tests.support.properties import assert_segments_hold
 
 CERTAIN = cases("certain")
 AMBIGUOUS = cases("ambiguous")
@@ -171,6 +175,91 @@ def test_nothing_is_found_without_tools_or_where_calls_are_forbidden() -> None:
 
 def test_what_is_known_to_be_a_call_is_one_whatever_stands_around_it() -> None:
     assert called(recover_arguments(f"For example:\n{FENCE}\nDone.", toolset())) == [("open_valve", {"number": 3})]
+
+
+# --- calls in doubt ---
+
+# Arguments of `open_valve`: sound, given twice, in words, unwritten, and all of that together.
+ARGUMENTS = [
+    '{"number": 3}',
+    "{number: '4',}",
+    '{"number": 3, "number": 4}',
+    '{"number": 4, "number": "many"}',
+    '{"number": {"a": 1, "a": 2}, "number": 5}',
+    '{"number": nine}',
+    '{"number": "9" or "10"}',
+    '{"number": }',
+    '{"number": , "number": 4}',
+    '{"number": 2e, "number": 4}',
+    '{"number": 4, "number": 5, "bed": }',
+    r'{"number": 4, "number": "\ud83c"}',
+    '[{"number": 4, "number": 6}, 7]',
+    '[{"number": 4, "number": 6}]',
+    "{>}",
+    "{}",
+    '"3"',
+]
+FORMS = [
+    '{{"tool": "open_valve", "arguments": {}}}',
+    '{{"name": "Open-Valve", "arguments": {}}}',
+    '{{"content": "The third one.", "tool_calls": [{{"name": "open_valve", "arguments": {}}}]}}',
+    '{{"open_valve": {}}}',
+    "open_valve{}",
+    "{}",
+]
+ROWS = ["", ", ", "\n", " and ", "\n```\n\n```json\n"]
+AROUND = [
+    "{}",
+    "[{}]",
+    "```json\n{}\n```",
+    "I'll open it.\n{}",
+    "Perhaps:\n{}\nor not.",
+    "<tool_call>{}</tool_call>",
+    "{}}}",
+]
+
+
+@st.composite
+def _replies(draw: st.DrawFn) -> str:
+    """Calls in a row, some of them not sound, and words around them."""
+    calls = st.builds(str.format, st.sampled_from(FORMS), st.sampled_from(ARGUMENTS))
+    row = draw(st.sampled_from(ROWS)).join(draw(st.lists(calls, min_size=1, max_size=3)))
+    return draw(st.sampled_from(AROUND)).format(row)
+
+
+@examples(1_000)
+@given(_replies(), st.sampled_from(["auto", "required", NamedTool("open_valve")]), st.sampled_from(["", "So:\n"]))
+def test_nothing_is_lost_or_invented_where_some_calls_are_not_sound(reply: str, choice: Any, before: str) -> None:
+    tools = toolset(choice)
+    assert_segments_hold(reply, recover(reply, tools, before=before), tools)
+    assert_segments_hold(reply, recover_arguments(reply, tools), tools)
+
+
+@pytest.mark.parametrize("given", ['"number": ', '"number": 3e', '"number": -', '"number": "\\ud83c"', '"bed": '])
+def test_what_was_not_written_is_not_excused_by_a_name_that_was_given_twice(given: str) -> None:
+    for members in (f'{given}, "number": 3, "number": 4', f'"number": 3, "number": 4, {given}'):
+        output = f'{{"tool": "open_valve", "arguments": {{{members}}}}}'
+        pieces = recover_arguments(output, toolset())
+        assert words(pieces) == output
+        assert [problem.kind for problem in told(pieces)] == ["invalid_arguments"]
+
+
+def test_a_name_that_was_given_twice_in_one_call_excuses_no_other() -> None:
+    wrong, twice = (f'{{"tool": "open_valve", "arguments": {made}}}' for made in ('{"number": "x"}', ARGUMENTS[2]))
+    for row in (f"{wrong}\n{twice}", f"[{twice}, {wrong}]"):
+        pieces = recover(row, toolset())
+        assert called(pieces) == [("open_valve", {"number": 4})]
+        assert [(problem.kind, problem.text) for problem in told(pieces)] == [("invalid_arguments", wrong)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [(ARGUMENTS[2], "argument_repeated"), ('{"bed": the north one, "litres": 3}', "malformed_call")],
+)
+def test_what_is_in_doubt_is_not_asked_about(arguments: str, kind: str) -> None:
+    tool = "water_beds" if "bed" in arguments else "open_valve"
+    output = f'Perhaps:\n{{"tool": "{tool}", "arguments": {arguments}}}'
+    assert [(problem.kind, problem.candidate) for problem in told(recover(output, toolset()))] == [(kind, None)]
 
 
 def test_a_verdict_without_calls_is_text() -> None:

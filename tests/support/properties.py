@@ -1,6 +1,7 @@
 """What must hold for every output that is read, whatever it is."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -8,14 +9,26 @@ from typing import Any
 import jsonschema
 
 from callwright import ArgumentsDelta, CallStarted, Event, Finished, Problem, Turn, collect
+from callwright.calls.check import arguments_problem
+from callwright.calls.toolset import Toolset
 from callwright.events import PROBLEM_KINDS, CallEnded
+from callwright.free_text.recover import RecoveredCall, Segment, TextSegment
 from tests.support.choices import Choices
 from tests.support.parsing import lost, merged, read
 
-__all__ = ["assert_calls_hold", "assert_read_alike", "assert_well_formed", "output_holds", "strict_json"]
+__all__ = [
+    "assert_calls_hold",
+    "assert_read_alike",
+    "assert_segments_hold",
+    "assert_well_formed",
+    "output_holds",
+    "strict_json",
+]
 
 # A call that goes out with one of these is said to be wrong.
 WRONG = frozenset({"unknown_tool", "non_json_arguments", "invalid_arguments", "incomplete_arguments", "invalid_input"})
+# A call in text that nobody may run has one of these.
+IN_DOUBT = frozenset({"argument_repeated", "malformed_call"})
 
 
 def output_holds(draw: Choices, output: str, finish: str, request: Mapping[str, Any]) -> None:
@@ -101,6 +114,28 @@ def assert_calls_hold(turn: Turn, request: Mapping[str, Any]) -> None:
         value = strict_json(call.arguments)
         fault = next(jsonschema.Draft202012Validator(schemas[call.name]).iter_errors(value), None)
         assert fault is None, f"{call.arguments} is said to be valid: {fault.message if fault else ''}"
+
+
+def assert_segments_hold(text: str, pieces: Sequence[Segment], tools: Toolset) -> None:
+    """The segments of a reply hold all of its text. A call is valid, and so is one that is asked about; one in doubt
+    says so, is JSON even so, and is not asked about.
+    """
+    calls = [piece for piece in pieces if isinstance(piece, RecoveredCall)]
+    problems = [piece.problem for piece in pieces if isinstance(piece, TextSegment) and piece.problem]
+    told = "".join(piece.text for piece in pieces)
+    assert calls or told == text
+    told += "".join(problem.text for problem in (*problems, *(each for call in calls for each in call.problems)))
+    missing = Counter(text) - Counter(told)
+    assert not missing, f"{missing} of {text!r} are lost in {pieces!r}"
+    for call in calls:
+        assert call.name in tools
+        assert isinstance(strict_json(call.arguments), dict)
+        assert call.complete == IN_DOUBT.isdisjoint(problem.kind for problem in call.problems)
+    runnable = [(call.name, call.arguments) for call in calls if call.complete]
+    asked = [problem.candidate for problem in problems if problem.candidate]
+    for name, arguments in (*runnable, *((call.name, call.arguments) for call in asked)):
+        wrong = arguments_problem(name, arguments, tools)
+        assert wrong is None, f"{arguments} of {text!r}: {wrong}"
 
 
 def strict_json(text: str) -> Any:

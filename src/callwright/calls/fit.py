@@ -49,6 +49,14 @@ class RepairedArguments(msgspec.Struct, frozen=True):
         """The arguments as JSON text. A value that was written only by half stands there as it was written."""
         return self.node.text()
 
+    @property
+    def is_json_object(self) -> bool:
+        """Whether the text is JSON of an object, whether or not it fits."""
+        try:
+            return isinstance(self.node.value(), dict)
+        except NotJsonError:
+            return False
+
 
 def step_problems(steps: Iterable[Repair]) -> list[Problem]:
     """Repairs as problems, for the consumer."""

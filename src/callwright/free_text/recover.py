@@ -6,7 +6,7 @@ the call, so that it can be asked about: one executed example costs more than te
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -50,7 +50,8 @@ class TextSegment(msgspec.Struct, frozen=True):
 class RecoveredCall(msgspec.Struct, frozen=True):
     """A call, the text it was read from with its fence or marks, and what was repaired in it.
 
-    `complete` is False where a value of its arguments is in doubt.
+    `complete` is False where a value of its arguments is in doubt. They are JSON even so, and the text is in a problem,
+    not in `text`.
     """
 
     name: str
@@ -150,9 +151,11 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
 
 
 def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
-    """The problems of a candidate that stays text."""
+    """The problems of a candidate that stays text. A call in doubt is not asked about: a yes would not settle it."""
     asked = [
-        Problem(
+        _doubted(call.form.name, candidate.place)
+        if candidate.place.doubt
+        else Problem(
             "ambiguous_call",
             f"a call of {call.form.name!r} that is meant, or only shown",
             candidate=Call(call.form.name, call.arguments.text),
@@ -242,15 +245,20 @@ def _in_arguments(place: JsonPlace, forms: Sequence[JsonCall]) -> bool:
     """Whether what is in doubt are only values of arguments: then it is known who is called, and with what names."""
     if not {"repeated_key", "unquoted_text"} & place.repairs.keys():
         return False
-    arguments = {id(form.arguments) for form in forms}
-    waiting = [node for node in place.nodes if id(node) not in arguments]
+    return not _gives_twice(place.nodes, {id(form.arguments) for form in forms})
+
+
+def _gives_twice(nodes: Iterable[Node], left_out: Collection[int] = ()) -> bool:
+    """Whether a name has two values in any of these, but for those whose `id()` is left out."""
+    waiting = list(nodes)
     while waiting:
         node = waiting.pop()
+        if id(node) in left_out:
+            continue
         if given_once(node.members)[1]:
-            return False
-        inner = [part.value for part in (*node.members, *node.items)]
-        waiting += [value for value in inner if id(value) not in arguments]
-    return True
+            return True
+        waiting += [part.value for part in (*node.members, *node.items)]
+    return False
 
 
 def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
@@ -318,7 +326,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Probl
     if "ellipsis" in place.repairs or _is_placeholder(fitted.node, own):
         problem = Problem("incomplete_arguments", f"a placeholder stands in the arguments of {form.name!r}")
         return problem if form.explicit else None
-    if fitted.faults and not (form.explicit and "repeated_key" in place.repairs):
+    if fitted.faults and not (form.explicit and fitted.is_json_object and _gives_twice([fitted.node])):
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
         problem = Problem("invalid_arguments", f"the arguments of {form.name!r} do not fit: {told}")
         return problem if form.explicit else None

@@ -90,7 +90,7 @@ def _vocabulary() -> LLTokenizer:
 class Engine:
     """One grammar. Raises `RefusedError` when it cannot be read, or not be run, or is not `wanted` any more.
 
-    `is_long`: its random texts are too long, as was found out.
+    `is_long`: its random texts are too long, or take too long, as was found out.
     """
 
     def __init__(self, syntax: Syntax, definition: str, wanted: Callable[[], bool] = lambda: True) -> None:
@@ -194,9 +194,9 @@ def _allowed_or_refused(reading: LLMatcher, wanted: Callable[[], bool]) -> list[
         raise RefusedError(str(error)) from error
 
 
-def random_text(reading: LLMatcher, seed: int) -> bytes | None:
+def random_text(reading: LLMatcher, seed: int, wanted: Callable[[], bool] = lambda: True) -> bytes | None:
     """A text of the grammar, mostly short and mostly printable; None when the walk came to where nothing can follow.
-    Raises `TooLongError` when it did not come to an end.
+    Raises `TooLongError` when it did not come to an end, or is not `wanted` any more.
     """
     chooser = Random(seed)
     text = bytearray()
@@ -205,7 +205,7 @@ def random_text(reading: LLMatcher, seed: int) -> bytes | None:
         if reading.is_accepting() and (late or reading.is_stopped() or chooser.random() < _STOP):
             return bytes(text)
         try:
-            byte = _chosen(reading, chooser, late=late)
+            byte = _chosen(reading, chooser, wanted, late=late)
         except ExhaustedError:
             return None
         if byte is None or not reading.try_consume_tokens([byte]):
@@ -214,14 +214,14 @@ def random_text(reading: LLMatcher, seed: int) -> bytes | None:
     raise TooLongError
 
 
-def _chosen(reading: LLMatcher, chooser: Random, *, late: bool) -> int | None:
-    allowed = allowed_bytes(reading)
+def _chosen(reading: LLMatcher, chooser: Random, wanted: Callable[[], bool], *, late: bool) -> int | None:
+    allowed = _allowed_in_time(reading, wanted)
     if not allowed:
         return None
     closing = [byte for byte in allowed if byte in _CLOSING]
     if late and len(allowed) > 1 and chooser.random() < _STOP:
         tried = {*closing, *chooser.choices(allowed, k=_TRIES)}
-        ways = {byte: _ways_after(reading, byte) for byte in sorted(tried)}
+        ways = {byte: _ways_after(reading, byte, wanted) for byte in sorted(tried)}
         fewest = min(ways.values())
         return chooser.choice([byte for byte in ways if ways[byte] == fewest])
     if closing and chooser.random() < _CLOSE:
@@ -229,12 +229,19 @@ def _chosen(reading: LLMatcher, chooser: Random, *, late: bool) -> int | None:
     return chooser.choice(_plain(allowed))
 
 
-def _ways_after(reading: LLMatcher, byte: int) -> int:
+def _allowed_in_time(reading: LLMatcher, wanted: Callable[[], bool]) -> list[int]:
+    """The bytes that may come next. To find them takes up to 0.7 s, and a walk may ask for them 10,000 times."""
+    if not wanted():
+        raise TooLongError
+    return allowed_bytes(reading)
+
+
+def _ways_after(reading: LLMatcher, byte: int, wanted: Callable[[], bool]) -> int:
     """How many bytes can follow that one: few, when it ends what could go on for ever."""
     ahead = reading.deep_copy()
     if not ahead.try_consume_tokens([byte]):
         return _END
-    return -1 if ahead.is_accepting() else len(allowed_bytes(ahead)) or _END
+    return -1 if ahead.is_accepting() else len(_allowed_in_time(ahead, wanted)) or _END
 
 
 def _plain(allowed: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ Source: OpenAI's guide to custom tools, https://platform.openai.com/docs/guides/
 November 2026.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -103,20 +103,22 @@ class Grammar:
         """Reads a text that comes in pieces."""
         return Matcher(self._engine)
 
-    def sample(self, seed: int = 0) -> str | None:
-        """A text of the grammar, the same for the same seed; None when none was found."""
+    def sample(self, seed: int = 0, wanted: Callable[[], bool] = lambda: True) -> str | None:
+        """A text of the grammar, the same for the same seed; None when none was found, or it is not `wanted` any more:
+        walks take milliseconds, but where many counts are left open minutes.
+        """
         if self._engine.is_long:
             return None
         long_walks = 0
         for walk in range(_WALKS):
             try:
-                found = random_text(self._engine.start(), seed * _WALKS + walk)
+                found = random_text(self._engine.start(), seed * _WALKS + walk, wanted)
             except TooLongError:
                 long_walks += 1
                 continue
             if found is not None:
                 return found.decode()
-        self._engine.is_long = long_walks == _WALKS
+        self._engine.is_long = long_walks == _WALKS or not wanted()
         return None
 
 

@@ -115,7 +115,11 @@ class Bodies:
         for piece in pieces:
             match piece:
                 case TextSegment(words, problem):
-                    self.say(channel, words if len(pieces) == 1 else words.strip())
+                    said = words if len(pieces) == 1 else words.strip()
+                    lead, _, tail = words.partition(said) if said else (words, "", "")
+                    self.markup(lead)
+                    self.say(channel, said)
+                    self.markup(tail)
                     if problem:
                         self.emit(problem)
                 case RecoveredCall(name, arguments):

@@ -24,6 +24,7 @@ from callwright.grammar.grammar import Grammar
 from callwright.tolerant_json.codec import decode, encode
 from callwright.upstreams.simulated.arguments import arguments_of, value_of
 from callwright.upstreams.simulated.choice import demanded_first, known_words, score, tasks
+from callwright.upstreams.simulated.drawn import drawn
 from callwright.upstreams.simulated.session import Output, asks_for_summary, forbids_calls, session_of, summary_of
 from callwright.upstreams.simulated.spans import quoted, spans
 
@@ -155,4 +156,4 @@ def _sentence(grammar: Grammar, asked: str) -> str:
     """A text of the grammar: what the message quotes or names, if that is one."""
     named = (way for span in (*quoted(asked), *spans(asked)) for way in span.ways)
     found = next((text for text in named if grammar.accepts(text)), None)
-    return found if found is not None else grammar.sample() or ""
+    return found if found is not None else drawn(grammar)

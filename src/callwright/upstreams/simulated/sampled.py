@@ -20,6 +20,7 @@ from callwright.dialects.base import get_dialect
 from callwright.grammar.engine import Engine, RefusedError, TooLongError, random_text
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.upstreams.simulated.drawn import drawn
 
 __all__ = ["allows", "sampled_turn", "sampled_value"]
 
@@ -49,7 +50,7 @@ def sampled_turn(constraint: Constraint, chooser: Random, fallback: Fallback) ->
 def _arguments(tool: FunctionTool, chooser: Random, fallback: Fallback) -> str:
     """Arguments that fit, as JSON text."""
     if tool.custom is not None and tool.custom.grammar is not None:
-        return input_arguments(tool.custom.grammar.sample(chooser.randrange(1 << 20)) or "")
+        return input_arguments(drawn(tool.custom.grammar, chooser.randrange(1 << 20)))
     text = _drawn({**arguments_schema(tool), "additionalProperties": False}, chooser)
     return text if text is not None else encode(fallback(tool)).decode()
 
