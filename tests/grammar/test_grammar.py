@@ -2,15 +2,24 @@
 
 import pickle
 import random
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llguidance import LLMatcher
 
 from callwright.errors import GrammarError, RequestError
+from callwright.grammar import compile as compiling
 from callwright.grammar import engine
+from callwright.grammar import grammar as user
+from callwright.grammar.engine import allowed_bytes
 from callwright.grammar.grammar import Grammar, Violation
+from tests.support.entries import entered
+from tests.support.examples import examples
 
 
 class Sound(NamedTuple):
@@ -523,6 +532,167 @@ def test_an_error_survives_a_process_border() -> None:
 @pytest.mark.parametrize("step", [50, 4096])
 def test_what_other_texts_left_in_the_engine_changes_no_answer(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(engine, "_LEXER_FUEL", 400_000)
+    monkeypatch.setattr(user, "_STEP", step)
+    compiling.compiled.cache_clear()
+    grammar = Grammar("regex", "[ab]*a[ab]{90}")
+    rng = random.Random(1)
+    for _ in range(60):
+        text = "".join(rng.choices("ab", k=150)) + "a" + "b" * 90
+        assert grammar.first_error(text) is None
+        assert grammar.accepts(text)
+        found = grammar.first_error(text + "c")
+        assert found is not None
+        assert (found.position, found.expected) == (241, 'one of "a", "b", or the end of the text')
+
+
+@pytest.mark.parametrize("step", [50, 4096])
+def test_a_text_that_asks_for_too_much_work_is_wrong_where_it_does(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    monkeypatch.setattr(engine, "_LEXER_FUEL", 60_000)
+    monkeypatch.setattr(user, "_STEP", step)
+    compiling.compiled.cache_clear()
+    grammar = Grammar("regex", "[ab]*a[ab]{60}")
+    rng = random.Random(2)
+    text = "".join(rng.choices("ab", k=3000))
+    found = grammar.first_error(text)
+    assert found is not None
+    assert "too much work" in found.expected
+    assert all(_violation(grammar, pieces) == found for pieces in _cuts(text))
+
+
+# --- time ---
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Compiling waits until the event is set."""
+    go_on = threading.Event()
+
+    def wait(_: str) -> None:
+        go_on.wait(30)
+
+    monkeypatch.setattr(compiling, "check_lark", wait)
+    monkeypatch.setattr(compiling, "_WAIT_S", 0.01)
+    monkeypatch.setattr(compiling, "_SLOTS", threading.BoundedSemaphore(2))
+    yield go_on
+    go_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "grammar":
+            thread.join()
+
+
+def test_a_grammar_that_takes_too_long_is_refused_and_not_remembered(
+    stuck: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = 'start: "slow"'
+    with pytest.raises(GrammarError, match="too long to compile"):
+        Grammar("lark", definition)
+    stuck.set()
+    monkeypatch.setattr(compiling, "_WAIT_S", 30.0)
+    assert Grammar("lark", definition).accepts("slow")
+
+
+def test_no_more_than_a_few_grammars_are_compiled_at_once(stuck: threading.Event) -> None:
+    before = threading.active_count()
+    for number in range(5):
+        with pytest.raises(GrammarError, match="too long to compile"):
+            Grammar("lark", f'start: "{number}"')
+    assert threading.active_count() - before == 2
+
+
+# --- fuzz ---
+
+LARK_ATOMS = [
+    *r'start: a b A B a: A: "x" "é"i /[a-z]+/ /\*?/ /x*?/ /\/\// /[/]/ ~2 ~2..3 {1,2} {,3} -> c .. "a".."f"'.split(),
+    *"%import common.INT (WS,LF) INT LF ? * + ~ ( ) [ ] :: = .5 , //c #d <|end|> @x %json {} & - \" / ' \\ é".split(),
+    *("%ignore ", "|", "\n", "\r\n", "\n  | ", " ", "\t", '\na: "x" | "(" a ")"\nA: /z/\nb: A?\nB: A "y"\n'),
+]
+REGEX_ATOMS = [
+    *r"^ $ a ( (?: ) | * + ? {2} {1,3} {0} [ab] [^a] []a] [a&&b] \d \b \A \z . \. (?i) (?i: (?m) (?P<n> \1".split(),
+    *r"(?= (?<! (?> (?# \p{L} { } () [ ] \n (^ $) (?s) - \x{41} / \/ é \ & ~".split(),
+    *("\t", " ", "\n"),
+]
+
+
+def _may_refuse(syntax: str, definition: str) -> Grammar | None:
+    try:
+        return Grammar(syntax, definition)
+    except GrammarError as refused:
+        error = refused
+    lines = definition.split("\n")
+    assert 1 <= error.line <= len(lines)
+    assert 1 <= error.column <= len(lines[error.line - 1]) + 2
+    return None
+
+
+def _soup(atoms: list[str], most: int) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(atoms), max_size=most).map("".join)
+
+
+@examples(300)
+@given(_soup(LARK_ATOMS, 12), st.booleans())
+def test_a_soup_of_tokens_is_a_grammar_or_refused(soup: str, within: bool) -> None:
+    definition = f'start: {soup}\na: "x" | "(" a ")"\nA: /z/\nb: A?\nB: A "y"\n' if within else soup
+    grammar = _may_refuse("lark", definition)
+    if grammar is not None:
+        text = grammar.sample()
+        assert text is None or grammar.accepts(text)
+
+
+@examples(300)
+@given(_soup(REGEX_ATOMS, 9))
+def test_a_soup_of_regex_parts_is_a_grammar_or_refused(soup: str) -> None:
+    grammar = _may_refuse("regex", soup)
+    if grammar is not None:
+        text = grammar.sample()
+        assert text is None or grammar.accepts(text)
+
+
+@examples(200)
+@given(st.sampled_from(SOUND), st.text(st.characters(codec=None), max_size=40), st.integers(0, 99), st.data())
+def test_whatever_a_model_writes_is_answered_alike_in_all_cuts(
+    case: Sound, noise: str, seed: int, data: st.DataObject
+) -> None:
+    grammar = Grammar(case.syntax, case.definition)
+    begin = grammar.sample(seed) or ""
+    text = begin[: data.draw(st.integers(0, len(begin)))] + noise
+    found = grammar.first_error(text)
+    assert grammar.accepts(text) == (found is None)
+    assert all(_violation(grammar, pieces) == found for pieces in _cuts(text))
+    if found is not None:
+        assert found.got == text[found.position : found.position + 1]
+        assert found.expected
+        right = grammar.first_error(text[: found.position])
+        assert right is None or right.position == found.position
+
+
+def test_a_grammar_whose_texts_are_too_long_is_walked_once_and_no_more() -> None:
+    """Each walk takes as long as a text may be, and a model that draws calls asks for dozens: half a minute."""
+    grammar = Grammar("regex", r"\p{L}{1000}\p{N}{1000}")
+    walks = entered(lambda: grammar.sample(1))
+    assert entered(lambda: [grammar.sample(seed) for seed in range(50)]) < walks / 50
+    assert grammar.sample(2) is None
+    assert Grammar("regex", "[a-c]{1000}").sample(1) is not None
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [r"(\w{2,9}-){40,60}\d{3}", r"(\d{2,5}){3,9}(\d{2,3}){60,90}", "([a-f]{1,4}){700}", "(x|yy|zzz){1400}"],
+)
+@pytest.mark.parametrize("step_s", [0.05, 0.4])
+def test_however_slow_a_step_is_random_texts_have_their_time_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, definition: str, step_s: float
+) -> None:
+    """A step takes as long as many counts make it, which the length of the text does not tell."""
+    steps = 0
+
+    def counted(reading: LLMatcher) -> list[int]:
+        nonlocal steps
+        steps += 1
+        return allowed_bytes(reading)
+
+    grammar = Grammar("regex", definition)
+    monkeypatch.setattr(grammar._engine, "is_long", False)
+    monkeypatch.setattr(engine, "allowed_bytes", counted)
     assert [grammar.sample(seed, lambda: steps * step_s < 2) for seed in range(9)] == [None] * 9
     assert steps <= 2 / step_s + 1
     assert grammar.first_error("") is not None
