@@ -25,6 +25,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Parts of content, calls and what stands within results among them, in all messages or items together."""
     max_tools: _AtLeastOne = 128
     """Tools in one list or message; a namespace counts once, deferred tools do not. MCP servers in one list."""
+    max_options: _AtLeastOne = 256
+    """Stop sequences, and edits of the context, in one request to `/v1/messages`: each is work for all of the rest."""
     max_schema_bytes: _AtLeastOne = 4_194_304
     """All tools together, and the schema of the answer, as JSON; the list of tools of an MCP server."""
     max_schema_parts: _AtLeastOne = 20_000

@@ -25,6 +25,7 @@ BOUNDS = Bounds(
     max_parts=30,
     max_properties=20,
     max_tools=3,
+    max_options=4,
     max_schema_bytes=3_000,
     max_schema_parts=100,
     max_pattern_size=200,
@@ -385,6 +386,19 @@ def test_a_messages_request_names_no_more_servers_than_tools(limited: str, numbe
     refused = request(limited + MESSAGES, {**plain, "mcp_servers": servers})
     assert refused.json["type"] == "error"
     assert ("maximum length 3" in refused.json["error"]["message"]) is is_counted
+
+
+@pytest.mark.parametrize("number", [4, 5])
+@pytest.mark.parametrize("field", ["stop_sequences", "edits"])
+def test_what_is_looked_for_again_and_again_is_counted(limited: str, field: str, number: int) -> None:
+    plain: dict[str, Any] = {"model": "simulated", "max_tokens": 50, "messages": [QUESTION]}
+    if field == "edits":
+        plain["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}] * number}
+    else:
+        plain["stop_sequences"] = [f"stop{each}" for each in range(number)]
+    refused = request(limited + MESSAGES, plain)
+    assert ("maximum length 4" in refused.text) is (number > 4)
+    assert refused.status == (400 if number > 4 else 200)
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,14 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     servers = given.get(_SERVERS)
     if isinstance(servers, list) and len(servers) > bounds.max_tools:  # each counts once, as a namespace does
         raise _too_long(_SERVERS, bounds.max_tools, len(servers))
+    edits = given.get("context_management")
+    options = {
+        "stop_sequences": given.get("stop_sequences"),
+        "context_management.edits": edits.get("edits") if isinstance(edits, dict) else None,
+    }
+    for param, listed in options.items():
+        if isinstance(listed, list) and len(listed) > bounds.max_options:
+            raise _too_long(param, bounds.max_options, len(listed))
     lists, formats = list(_tool_lists(given)), list(_formats(given))
     messages = given.get("messages")
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
