@@ -5,6 +5,7 @@ the events; what no event repeats as it was written stands in a value that was w
 `<arg_value>7</arg_value>`.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
@@ -102,10 +103,10 @@ class SpanRecorder:
         for event, place in self._events:
             finder.take(event, place)
         finder.rest()
-        spans = _merged(finder.found)
+        structure = _Structure(_merged(finder.found), finder.output)
         for call in finder.calls:
-            spans = _named(_filled(spans, finder.output, call), finder.output, call)
-        return tuple(spans), finder.calls
+            structure.find(call)
+        return tuple(structure.spans()), finder.calls
 
 
 class _Call(Struct):
@@ -230,33 +231,65 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return out
 
 
-def _filled(spans: list[Span], output: str, call: _Call) -> list[Span]:
-    """The same with the arguments of a call in free text, which is told before the text that it stood in."""
-    if not call.arguments or any(span.call == call.index for span in spans):
-        return spans
-    first = max((span.end for span in spans if span.call is not None), default=0)
-    at, size = output.find(call.arguments, first), len(call.arguments)
-    if at >= 0:
-        call.sources = [WrittenArguments(0, size, at, at + size, exact=True)]
-    return _split(spans, at, Span(0, size, "arguments", call.index))
+class _Structure:
+    """Finds in the structure of an output what no event has told the place of: names of calls, and the arguments of a
+    call in free text, which is told before the text that it stood in.
+    """
 
+    def __init__(self, spans: list[Span], output: str) -> None:
+        self._spans = spans
+        self._output = output
+        self._begins = [span.begin for span in spans]
+        self._calls: dict[int, int] = {}  # where each begins
+        self._last = 0  # where the last one ends
+        self._solid = [span.end for span in spans if span.part != "markup"]
+        self._found: list[Span] = []  # in order, without overlaps
+        for span in spans:
+            if span.call is not None:
+                self._calls.setdefault(span.call, span.begin)
+                self._last = span.end
 
-def _named(spans: list[Span], output: str, call: _Call) -> list[Span]:
-    """The same with the name of a call, which stands in the structure before its arguments."""
-    last = min((span.begin for span in spans if span.call == call.index), default=max(call.ended, call.place))
-    told = [span.end for span in spans if span.part != "markup" and span.end <= last]
-    at = output.find(call.name, max(told, default=0), last)
-    return _split(spans, at, Span(0, len(call.name), "name", call.index))
+    def find(self, call: _Call) -> None:
+        """Find the parts of the next call."""
+        if call.arguments and call.index not in self._calls:
+            at, size = self._output.find(call.arguments, self._last), len(call.arguments)
+            if at >= 0:
+                call.sources = [WrittenArguments(0, size, at, at + size, exact=True)]
+            self._put(at, Span(0, size, "arguments", call.index))
+        last = self._calls.get(call.index, max(call.ended, call.place))
+        told = bisect_right(self._solid, last)
+        at = self._output.find(call.name, self._solid[told - 1] if told else 0, last)
+        self._put(at, Span(0, len(call.name), "name", call.index))
 
+    def spans(self) -> list[Span]:
+        """All of them, those that were found in their places."""
+        out: list[Span] = []
+        found = iter(self._found)
+        part = next(found, None)
+        for span in self._spans:
+            begin = span.begin
+            while part is not None and part.begin < span.end:
+                if begin < part.begin:
+                    out.append(Span(begin, part.begin, "markup"))
+                out.append(part)
+                begin, part = part.end, next(found, None)
+            if begin < span.end:
+                out.append(span if begin == span.begin else Span(begin, span.end, "markup"))
+        return out
 
-def _split(spans: list[Span], at: int, part: Span) -> list[Span]:
-    """The same with a part that stands at a place in structure; as it is where it stands elsewhere."""
-    out: list[Span] = []
-    end = at + part.end
-    for span in spans:
-        if span.part == "markup" and span.begin <= at and end <= span.end:
-            parts = (Span(span.begin, at, "markup"), Span(at, end, part.part, part.call), Span(end, span.end, "markup"))
-            out += [each for each in parts if each.begin < each.end]
-        else:
-            out.append(span)
-    return out
+    def _put(self, at: int, part: Span) -> None:
+        """Note a part that stands at a place in structure; nothing where it stands elsewhere."""
+        end = at + part.end
+        number = bisect_right(self._begins, at) - 1
+        if at < 0 or part.end == 0 or number < 0:
+            return
+        around = self._spans[number]
+        place = bisect_left(self._found, at, key=lambda one: one.end - 1)
+        is_taken = place < len(self._found) and self._found[place].begin < end
+        if around.part != "markup" or end > around.end or is_taken:
+            return
+        self._found.insert(place, Span(at, end, part.part, part.call))
+        insort(self._solid, end)
+        assert part.call is not None
+        self._calls[part.call] = min(at, self._calls.get(part.call, at))
+        self._last = max(self._last, end)

@@ -3,7 +3,9 @@ with its place. In every format, however the output comes.
 """
 
 import json
+import sys
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -216,6 +218,38 @@ def test_what_cannot_be_is_named(given: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestError) as refused:
         read_output("text", **{"dialect": "hermes", **given})
     assert (refused.value.param or "").startswith(param)
+
+
+LONG = {
+    "right": '<tool_call>{"name": "book_ferry", "arguments": {"harbour": "Molde", "cars": 2}}</tool_call>\n',
+    "coerced": '<tool_call>{"name": "book_ferry", "arguments": {"harbour": "Molde", "cars": "2"}}</tool_call>\n',
+    "mended whole": "<tool_call>{'name': 'book_ferry', 'arguments': {'harbour': 'Molde', 'cars': 2}}</tool_call>\n",
+    "unknown": '<tool_call>{"name": "book_train", "arguments": {"harbour": "Molde"}}</tool_call>\n',
+    "text": "There is <b>no</b> ferry.\n",
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_twice_the_output_takes_twice_the_work(case: str) -> None:
+    def work(size: int) -> int:
+        """Steps of Python lines: a loop within a function is no call."""
+        steps = 0
+
+        def line(_frame: FrameType, _event: str, _argument: object) -> Any:
+            nonlocal steps
+            steps += 1
+            return line
+
+        before = sys.gettrace()
+        sys.settrace(line)
+        try:
+            read_output(LONG[case] * size, dialect="hermes", tools=TOOLS)
+        finally:
+            sys.settrace(before)
+        return steps
+
+    work(4)
+    assert work(160) < 2.4 * work(80)
 
 
 @pytest.mark.parametrize(

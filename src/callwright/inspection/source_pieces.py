@@ -5,9 +5,10 @@ stands between, where it came.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from callwright.tolerant_json.reader import read_json
 __all__ = ["Piece", "SourceText", "argument_places"]
 
 _QUOTE: Final = '"'
+_WORD: Final = re.compile(r"\w+")
 
 
 class Piece(Struct):
@@ -52,6 +54,7 @@ class _Mark(NamedTuple):
 
 
 P = TypeVar("P", _Part, _Mark)
+_ByCall: TypeAlias = tuple[dict[int, list[_Mark]], dict[tuple[str, int | None], _Part]]
 
 
 class _Own(Struct):
@@ -73,11 +76,13 @@ class SourceText:
         self.size = 0
         self._all: list[str] = []
         self._parts: list[_Part] = []
-        self._texts: list[tuple[int, int]] = []  # of the parsed text: where a piece begins in it, and in the output
+        self._texts: list[tuple[int, int]] = []  # of the parsed text: where a run begins in it, and in the output
         self._parsed = 0
+        self._is_broken = False  # something else came behind the last text
         self._own: list[_Own] = []
         self._latest: dict[int, int] = {}
         self._written: dict[int, str] = {}
+        self._index: _ByCall | None = None
         self._guessed: list[_Part] = []  # of calls that were written in a form that no event repeats
         self._marks: list[_Mark] = []
         self._troubles: list[tuple[int, int, int]] = []  # begin, end, number of the problem
@@ -93,7 +98,9 @@ class SourceText:
 
     def text(self, text: str) -> None:
         """Text that was parsed here, or is content."""
-        self._texts.append((self._parsed, self.size))
+        if not self._texts or self._is_broken:
+            self._texts.append((self._parsed, self.size))
+            self._is_broken = False
         self._parsed += len(text)
         self._add(text)
 
@@ -101,6 +108,7 @@ class SourceText:
         """What the server has told apart itself."""
         if text:
             self._parts.append(_Part(self.size, self.size + len(text), part, call))
+            self._is_broken = True
             self._add(text)
 
     def call(self, index: int, id_: str | None, name: str, arguments: str) -> None:
@@ -125,23 +133,29 @@ class SourceText:
             call = None if span.call is None else indexes.get(span.call, span.call)
             for begin, end in self._places(span.begin, span.end):
                 self._parts.append(_Part(begin, end, span.part, call))
+        names = {span.call: span.begin for span in reversed(spans) if span.part == "name"}
+        ends: dict[int, int] = {}
+        for span in spans:
+            if span.call is not None:
+                ends[span.call] = span.end
+        text, over = self._parsed_text(), 0
         for made in calls:
             number = indexes.get(made.index, made.index)
+            if number is not None:
+                self._written[number] = made.arguments
+                if not made.sources:
+                    named = names.get(made.index)
+                    at = text.find(made.name, over, made.place) if named is None else named
+                    self._guess(number, made, text, at)
+            over = max(over, ends.get(made.index, 0))
             if number is None:
                 continue
-            self._written[number] = made.arguments
-            if not made.sources:
-                self._guess(number, made, spans)
             for argument, first, last in argument_places(made.arguments):
                 for begin, end in _stands(made, first, last):
                     self._marks += [_Mark(*place, number, argument) for place in self._places(begin, end)]
 
-    def _guess(self, number: int, call: TracedCall, spans: Sequence[Span]) -> None:
-        """Find the name and the values of a call that was repaired as a whole, in the structure before its end."""
-        text = self._parsed_text()
-        own = [span.begin for span in spans if (span.part, span.call) == ("name", call.index)]
-        earlier = [span.end for span in spans if span.call is not None and span.call < call.index]
-        at = min(own) if own else text.find(call.name, max(earlier, default=0), call.place)
+    def _guess(self, number: int, call: TracedCall, text: str, at: int) -> None:
+        """Find the values of a call that was repaired as a whole, in the structure between its name and its end."""
         if at < 0:
             return
         self._guessed += [_Part(*place, "name", number) for place in self._places(at, at + len(call.name))]
@@ -164,12 +178,15 @@ class SourceText:
 
     def _parsed_text(self) -> str:
         output = self.output
+        if not self._texts:
+            return ""
         ends = [*(first for first, _ in self._texts[1:]), self._parsed]
         return "".join(output[out : out + end - first] for (first, out), end in zip(self._texts, ends, strict=True))
 
     def place(self, at: int) -> int:
         """A place of the parsed text as one of the whole output."""
-        return next((out + at - first for first, out in reversed(self._texts) if first < at), 0)
+        number = bisect_left(self._texts, (at, 0)) - 1
+        return self._texts[number][1] + at - self._texts[number][0] if number >= 0 else 0
 
     def written(self, call: int) -> str:
         """The arguments of a call as they were read, before any check."""
@@ -188,14 +205,27 @@ class SourceText:
         if problem.text and (at := self.output.rfind(problem.text, 0, max(end, len(problem.text)))) >= 0:
             return at, at + len(problem.text)
         if problem.call is not None:
-            for mark in self._marks:
-                if mark.call == problem.call and re.search(rf"\b{re.escape(mark.argument)}\b", problem.detail):
+            marks, firsts = self._by_call()
+            words = set(_WORD.findall(problem.detail))
+            for mark in marks.get(problem.call, ()):
+                if mark.argument in words or (not mark.argument.isalnum() and mark.argument in problem.detail):
                     return mark.begin, mark.end
             for kind in ("name", "arguments"):
-                parts = (*self._parts, *self._guessed)
-                if own := [part for part in parts if (part.part, part.call) == (kind, problem.call)]:
-                    return min((part.begin, part.end) for part in own)
+                if (part := firsts.get((kind, problem.call))) is not None:
+                    return part.begin, part.end
         return max(0, end - 1), end
+
+    def _by_call(self) -> "_ByCall":
+        """The places of values, and the first places of names and arguments; made once all of them are known."""
+        if self._index is None:
+            marks: dict[int, list[_Mark]] = {}
+            for mark in self._marks:
+                marks.setdefault(mark.call, []).append(mark)
+            firsts: dict[tuple[str, int | None], _Part] = {}
+            for part in sorted((*self._parts, *self._guessed), key=lambda part: part.begin):
+                firsts.setdefault((part.part, part.call), part)
+            self._index = marks, firsts
+        return self._index
 
     def pieces(self) -> list[Piece]:
         """The whole output, in order, without gaps."""
@@ -210,10 +240,15 @@ class SourceText:
         parts, guessed, marks = _Sweep(self._parts), _Sweep(self._guessed), _Sweep(self._marks)
         found: list[Piece] = []
         troubles = sorted(self._troubles)
+        waiting, open_ = 0, list[tuple[int, int, int]]()
         for begin, end in pairwise(ordered):
             part = guessed.at(begin) or parts.at(begin)
             mark = marks.at(begin)
-            told = [number for first, last, number in troubles if first <= begin < last] if troubles else []
+            while waiting < len(troubles) and troubles[waiting][0] <= begin:
+                open_.append(troubles[waiting])
+                waiting += 1
+            open_ = [trouble for trouble in open_ if begin < trouble[1]]
+            told = [number for _, _, number in open_]
             made = Piece(output[begin:end], "content", problems=told)
             if part is not None:
                 made.part, made.call = part.part, part.call
@@ -232,16 +267,14 @@ class SourceText:
     def _places(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Where a part of the parsed text stands in the output: in several places, where something came between."""
         found: list[tuple[int, int]] = []
-        bounds = [*self._texts[1:], (self._parsed, 0)]
-        for (first, out), (after, _) in zip(self._texts, bounds, strict=True):
-            low, high = max(begin, first), min(end, after)
-            if low < high:
-                place = (out + low - first, out + high - first)
-                if found and found[-1][1] == place[0]:
-                    place = (found.pop()[0], place[1])
-                found.append(place)
-            if after >= end:
-                break
+        number = max(0, bisect_right(self._texts, (begin, self.size)) - 1)
+        while begin < end and number < len(self._texts):
+            first, out = self._texts[number]
+            after = self._texts[number + 1][0] if number + 1 < len(self._texts) else self._parsed
+            high = min(end, after)
+            if begin < high:
+                found.append((out + begin - first, out + high - first))
+            begin, number = max(begin, high), number + 1
         return found
 
     def _note_own(self) -> None:
@@ -275,13 +308,13 @@ class _Sweep(Generic[P]):
 def _stands(call: TracedCall, first: int, last: int) -> list[tuple[int, int]]:
     """Where the arguments `first` to `last` of a call stand in the text that was parsed."""
     found: list[tuple[int, int]] = []
-    for source in call.sources:
+    number = bisect_right(call.sources, first, key=lambda source: source.last)
+    while number < len(call.sources) and (source := call.sources[number]).first < last:
         low, high = max(first, source.first), min(last, source.last)
         if low < high:
-            begin = source.begin
-            found.append(
-                (begin + low - source.first, begin + high - source.first) if source.exact else (begin, source.end)
-            )
+            shift = source.begin - source.first
+            found.append((low + shift, high + shift) if source.exact else (source.begin, source.end))
+        number += 1
     return found
 
 
