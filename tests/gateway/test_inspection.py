@@ -404,6 +404,7 @@ def test_an_output_is_read(start: Started) -> None:
         ({"dialect": "json"}, "output"),
         ({"output": "x"}, "dialect"),
         ({"output": 7, "dialect": "json"}, "output"),
+        ({"output": "x" * 1_000_001, "dialect": "json"}, "output"),
         ({"output": "x", "dialect": "nope"}, "dialect"),
         ({"output": "x", "dialect": "json", "tools": [{"type": "function"}]}, "tools[0].function"),
         ({"output": "x", "dialect": "json", "finish_reason": "never"}, "finish_reason"),

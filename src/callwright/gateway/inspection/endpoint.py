@@ -7,7 +7,7 @@ this gateway alone, also where there are keys.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -45,6 +45,8 @@ PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/qualit
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 # So many browsers may follow the turns of one process at once.
 _MAX_LIVE: Final = 64
+# Characters of an output that is pasted: it is read with a trace of each.
+_MAX_CHARS: Final = 1_000_000
 _TEXT: Final = """Callwright {version}: OpenAI's and Anthropic's API over your model servers.
 
   POST {base}/v1/chat/completions   OPENAI_BASE_URL={base}/v1
@@ -65,7 +67,7 @@ class RowList(Struct):
 class OutputToRead(Struct):
     """An output that somebody has pasted, and how to read it; as `callwright.Parser` takes it."""
 
-    output: str
+    output: Annotated[str, msgspec.Meta(max_length=_MAX_CHARS)]
     dialect: str
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
