@@ -177,7 +177,7 @@ async def _asked(path: Path, question: _Question, kind: type[T], patience_s: flo
 async def _followed(path: Path) -> AsyncGenerator[Rows, None]:
     """The live rows of another worker, of that too which takes its place."""
     while True:
-        with suppress(OSError):
+        with suppress(OSError, msgspec.DecodeError):  # half a line is one of a worker that was killed
             async with _connected(path, _Question("live")) as reader:
                 while line := await reader.readline():
                     yield msgspec.json.decode(line, type=list[TurnSummary])
