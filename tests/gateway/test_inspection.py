@@ -240,15 +240,18 @@ def test_how_a_turn_ended(start: Started, model: ModelServer, case: str) -> None
     assert (row["outcome"], row["error"]) == (outcome, error)
 
 
-def test_a_client_that_leaves_is_told_apart(start: Started, model: ModelServer) -> None:
-    url = start()
+@pytest.mark.parametrize("inspect", ["metadata", "full"])
+def test_a_client_that_leaves_is_told_apart(start: Started, model: ModelServer, inspect: InspectLevel) -> None:
+    url = start(inspect=inspect)
     model.plays(Answer((b"data: {}\n\n", model.gate())))
     with closing(Live(url + CHAT, json.dumps({**ASKED, "model": "n", "stream": True}).encode())):
         until(lambda: len(rows(url)) == 1)
         (row,) = rows(url)
         assert (row["over"], row["outcome"]) == (False, "")
-        assert turn(url, row["id"])["attempts"][0]["ended"] == "running"
+        if inspect == "full":
+            assert turn(url, row["id"])["attempts"][0]["ended"] == "running"
     assert ended(url)[0]["outcome"] == "left"
+    assert turn(url, row["id"])["attempts"][0]["ended"] == "left"
 
 
 def test_a_request_that_is_refused_is_a_row_and_a_stranger_is_none(start: Started) -> None:
@@ -313,7 +316,7 @@ def test_only_operators_see_contents_and_a_key_its_own_rows(start: Started, mode
     assert (refused.status, refused.error["code"]) == (403, "not_operator")
 
 
-@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "via", "x-real-ip"])
+@pytest.mark.parametrize("header", ["x-forwarded-for", "x-forwarded-proto", "forwarded", "via", "x-real-ip"])
 @pytest.mark.parametrize("inspect", [None, "full"])
 def test_who_comes_by_a_proxy_sees_contents_only_where_that_is_said(
     start: Started, model: ModelServer, header: str, inspect: InspectLevel | None
@@ -546,11 +549,49 @@ def test_records_are_shown_in_the_same_pages(start: Started, model: ModelServer,
         assert sum(bucket["turns"] for bucket in get(address, "/ui/api/quality").json["buckets"]) == 3
 
 
-def test_a_file_that_holds_no_records_is_named(tmp_path: Path) -> None:
+HEAD: dict[str, Any] = {"version": 1, "callwright": "0", "model": "m", "upstream": "u", "upstream_model": "m"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {**HEAD, "time": "nonsense", "attempts": []},
+        {**HEAD, "time": "2026-01-01T00:00:00Z", "attempts": [], "problems": [{}]},
+        {
+            **HEAD,
+            "time": "2026-01-01T00:00:00Z",
+            "attempts": [{"mode": "raw", "ended": "whole", "events": [{"type": "CallStarted"}]}],
+        },
+    ],
+)
+def test_a_file_that_holds_no_records_is_named(tmp_path: Path, record: dict[str, Any]) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text("{}\n")
-    with pytest.raises(RecordError, match=r"turns\.jsonl:1"):
+    file.write_text(json.dumps(record) + "\n")
+    with pytest.raises(RecordError, match=r"turns\.jsonl"):
         RecordedTurns([file], 10)
+
+
+@pytest.mark.parametrize("inspect", ["metadata", "full"])
+def test_words_of_a_server_are_in_no_row(start: Started, model: ModelServer, inspect: InspectLevel) -> None:
+    url = start(inspect=inspect)
+    model.plays(whole({"error": {"message": SECRET, "code": "the_heron", "type": "heron"}}, status=400))
+    post(url, CHAT, {**ASKED, "model": "n"})
+    (row,) = ended(url)
+    assert (row["outcome"], row["error"]) == ("failed", "request_refused")
+    assert "heron" not in get(url, "/ui/api/turns").text
+
+
+def test_where_models_are_is_for_operators(start: Started, model: ModelServer) -> None:
+    url = start(KEYS)
+    assert model.url in get(url, "/ui/api/gateway", OPERATOR).text
+    assert model.url not in get(url, "/ui/api/gateway", ANNA).text
+
+
+def test_a_refused_request_has_the_model_that_it_names(start: Started) -> None:
+    url = start()
+    post(url, CHAT, {"model": "m"})
+    assert [row["model"] for row in ended(url)] == ["m"]
 
 
 def test_a_name_that_may_be_anybodys_is_refused(start: Started) -> None:

@@ -419,14 +419,17 @@ class _Gateway:
         if self._records is not None:
             return GatewayInfo(source="files", kept=len(self._records))
         inspector = self.watch.inspector
+        models = [info for info in await self._states.infos() if who.may_use(info.name)]
+        if not who.is_operator:  # where models are is not a client's to know
+            models = [msgspec.structs.replace(info, upstream="", why=None) for info in models]
         return GatewayInfo(
             inspect=inspect_level(self._config),
             has_keys=bool(self.keys),
             is_operator=who.is_operator,
             workers=self._server.workers,
-            models=[info for info in await self._states.infos() if who.may_use(info.name)],
+            models=models,
             mcp=[server.label for server in self._config.mcp],
-            kept=0 if inspector is None else len(inspector.turns),
+            kept=len(inspector.turns) if inspector is not None and who.is_operator else 0,
         )
 
     def _described_api(self) -> bytes:

@@ -21,6 +21,19 @@ TurnOutcome: TypeAlias = Literal[
     "", "right", "text", "mended", "asked_again", "ambiguous", "invalid", "failed", "refused", "left"
 ]
 OUTCOMES: Final[tuple[TurnOutcome, ...]] = get_args(TurnOutcome)[1:]
+# Codes of errors in a turn that are not a server's own words.
+_OWN_CODES: Final = frozenset(
+    (
+        "context_length_exceeded",
+        "insufficient_quota",
+        "invalid_value",
+        "model_not_found",
+        "nested_too_deeply",
+        "rate_limit_exceeded",
+        "unsupported_parameter",
+        "unsupported_value",
+    )
+)
 _WRONG: Final = frozenset(("truncated", "unknown_tool", "invalid"))
 
 
@@ -161,7 +174,7 @@ def _code(error: BaseException | None) -> str | None:
         case UpstreamError():
             return error.fault
         case RequestError():
-            return error.code or error.type
+            return error.code if error.code in _OWN_CODES else "request_refused"
         case CallwrightError() | Exception():
             return type(error).__name__
     return None

@@ -173,7 +173,13 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
 
 def timed_attempts(seen: Observation) -> list[RecordedAttempt]:
     """The attempts of a turn, with nothing of what was said."""
-    return [_timed(asked, seen, "whole" if asked.failure is None else "failed") for asked in seen.asked]
+    has_left = seen.error is not None and not isinstance(seen.error, Exception)
+    last = len(seen.asked) - 1
+
+    def ended(number: int, asked: RequestedTurn) -> Ending:
+        return "failed" if asked.failure is not None else "left" if has_left and number == last else "whole"
+
+    return [_timed(asked, seen, ended(number, asked)) for number, asked in enumerate(seen.asked)]
 
 
 def _timed(asked: RequestedTurn, seen: Observation, ended: Ending) -> RecordedAttempt:

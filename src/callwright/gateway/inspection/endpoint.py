@@ -42,7 +42,10 @@ __all__ = ["PAGES", "InspectionEndpoint", "RowList"]
 # The paths of the pages; which one it is, the browser sees.
 PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality")
 # Headers that proxies add.
-_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_FORWARDED: Final = (
+    *("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"),
+    *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port"),
+)
 # So many browsers may follow the turns of one process at once.
 _MAX_LIVE: Final = 64
 # Characters of an output that is pasted: it is read with a trace of each.

@@ -29,6 +29,8 @@ T = TypeVar("T")
 # A turn with all that was said may be long: as long as what is kept of it, several times over.
 _LINE_BYTES: Final = 268_435_456
 _ANSWER_S: Final = 10.0
+# Of what a worker says that ends meanwhile.
+_UNREADABLE: Final = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
 _AGAIN_S: Final = 1.0
 
 
@@ -43,6 +45,9 @@ class _Asked(Struct):
 
     id: str | None = None
     error: str | None = None
+    status: int = 400
+    code: str | None = None
+    param: str | None = None
 
 
 class SharedTurns:
@@ -101,7 +106,7 @@ class SharedTurns:
         for path in self._others:
             asked = await _asked(path, _Question("again", id_, how), _Asked, patience_s=None)
             if asked is not None and asked.error is not None:
-                raise RequestError(asked.error, code="invalid_value")
+                raise RequestError(asked.error, status=asked.status, code=asked.code, param=asked.param)
             if asked is not None and asked.id is not None:
                 return asked.id
         return None
@@ -136,8 +141,10 @@ class SharedTurns:
         if question.ask == "again":
             try:
                 return _Asked(await self._again.run(question.id, question.how))
-            except (RequestError, UpstreamError) as error:
-                return _Asked(error=str(error))
+            except RequestError as error:
+                return _Asked(error=error.message, status=error.status, code=error.code, param=error.param)
+            except UpstreamError as error:
+                return _Asked(error=error.message, status=502, code=f"upstream_{error.fault}")
         return await (self._own.rows() if question.ask == "rows" else self._own.buckets())
 
 
@@ -167,7 +174,7 @@ async def _connected(path: Path, question: _Question) -> AsyncGenerator[asyncio.
 
 async def _asked(path: Path, question: _Question, kind: type[T], patience_s: float | None = _ANSWER_S) -> T | None:
     """What another worker answers; None where it is gone, or does not know."""
-    with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+    with suppress(OSError, TimeoutError, *_UNREADABLE):
         async with asyncio.timeout(patience_s), _connected(path, question) as reader:
             line = await reader.readuntil(b"\n")
             return None if line == b"null\n" else msgspec.json.decode(line, type=kind)

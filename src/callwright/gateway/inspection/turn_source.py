@@ -93,7 +93,10 @@ class RecordedTurns:
         self._places: dict[str, _Place] = {}
         self._counts = QualityCounts(kept_s=None)
         for number, (place, record) in enumerate(_records(paths), 1):
-            row = summary_of_record(record, str(number))
+            try:
+                row = summary_of_record(record, str(number))
+            except (KeyError, TypeError, ValueError) as error:
+                raise RecordError(f"{place.path}: the record at byte {place.begin} is none: {error!r}") from error
             self._rows[row.id], self._places[row.id] = row, place
             self._counts.add(row)
             if len(self._rows) > most:

@@ -16,6 +16,7 @@ from callwright.inspection.kept_turns import KeptTurns
 from callwright.inspection.quality import QualityCounts
 from callwright.inspection.summary import TurnSummary
 from callwright.inspection.turn_view import TurnView, bare_view, turn_view
+from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.observe import Ended, Observation, Observer
 from callwright.turn.records import record_of
 
@@ -24,6 +25,8 @@ __all__ = ["Inspector"]
 # A turn of which more is kept would drive out too many others.
 _SHARE: Final = 8
 _FAILED: Final = 400
+_SMALL: Final = 65_536
+_NAME_CHARS: Final = 200
 _SERVER_FAILED: Final = 500
 # Who is refused for these reasons may be anybody: such requests are counted, and not kept.
 _STRANGERS: Final = ("key", "origin")
@@ -70,7 +73,7 @@ class Inspector:
             request_id=context.id,
             key=context.caller,
             endpoint=context.endpoint,
-            model=context.model or "",
+            model=context.model or _model_in(context.body),
             over=True,
             outcome="failed" if context.status >= _SERVER_FAILED else "refused",
             seconds=now - context.begun_s,
@@ -102,3 +105,15 @@ class Inspector:
                 view.attempts[-1].ended = "running"
             return view
         return bare_view(kept.row, "full")
+
+
+def _model_in(body: bytes | str | None) -> str:
+    """The model that a refused request names; empty where that is not to be found out at once."""
+    if body is None or len(body) > _SMALL:
+        return ""
+    try:
+        given = decode(body)
+    except NotJsonError:
+        return ""
+    model = given.get("model") if isinstance(given, dict) else None
+    return model[:_NAME_CHARS] if isinstance(model, str) else ""
