@@ -22,6 +22,11 @@ __all__ = ["KeptTurn", "KeptTurns", "Listener"]
 
 # What a piece that a server has sent takes in memory beside its characters, as the delta, its time and its events.
 _DELTA_BYTES: Final = 320
+# Turns that are under way share what may be kept, from so many on: an answer without end may not take it all. Pieces of
+# few characters take so many times what is counted of them; no answer has more than that.
+_SHARES: Final = 6
+_MEMORY: Final = 10
+_MOST_KEPT: Final = 1_048_576
 # A request is held as its body, as items of a conversation, and as the messages or the prompt that were made of it.
 _COPIES: Final = 4
 # What an item takes beside its characters, in each of these; and a turn beside its items.
@@ -80,6 +85,7 @@ class KeptTurns:
         self._heavy: OrderedDict[str, KeptTurn] = OrderedDict()  # of those that are over: what was said is kept
         self._bytes = 0
         self._count = 0
+        self._running = 0
         self._listeners: set[Listener] = set()
 
     def __len__(self) -> int:
@@ -90,13 +96,13 @@ class KeptTurns:
         """What the kept contents take, about, in bytes."""
         return self._bytes
 
-    def begin(self, seen: Observation, body: bytes | str | None, keeps: int) -> tuple[KeptTurn, Ended]:
-        """A turn begins, of which up to `keeps` characters of the answer are kept. Answers its entry, whose row may be
-        added to, and what to call when it has ended.
-        """
+    def begin(self, seen: Observation, body: bytes | str | None) -> tuple[KeptTurn, Ended]:
+        """A turn begins. Answers its entry, whose row may be added to, and what to call when it has ended."""
         kept = KeptTurn(summary_of(seen, self._next_id(), time.time()))
         if self._most_bytes:
-            seen.keeps = max(seen.keeps, keeps)
+            self._running += 1
+            share = self._most_bytes // (_MEMORY * max(_SHARES, self._running))
+            seen.keeps = max(seen.keeps, min(_MOST_KEPT, share))
             kept.seen, kept.body = seen, body
             kept.row.has_contents = True
         self._add(kept)
@@ -145,6 +151,8 @@ class KeptTurns:
 
     def _end(self, kept: KeptTurn, seen: Observation) -> None:
         ended(kept.row, seen)
+        if self._most_bytes:
+            self._running -= 1
         if kept.seen is None:
             kept.attempts = timed_attempts(seen)
         if kept.seen is not None and kept.row.id in self._turns:

@@ -22,8 +22,6 @@ from callwright.turn.records import record_of
 
 __all__ = ["Inspector"]
 
-# A turn of which more is kept would drive out too many others.
-_SHARE: Final = 8
 _FAILED: Final = 400
 _SMALL: Final = 65_536
 _NAME_CHARS: Final = 200
@@ -42,14 +40,13 @@ class Inspector:
         most_bytes = bounds.max_inspected_bytes if level == "full" else 0
         name = f"{worker + 1}{os.urandom(2).hex()}"  # a process that is started again has other ids
         self.turns = KeptTurns(bounds.max_inspected_turns, most_bytes, name, told=self.counts.add)
-        self._keeps = most_bytes // _SHARE
 
     def observer(self, again_of: str | None = None, told: Callable[[str], None] | None = None) -> Observer:
         """Keeps the turns of a model. `again_of`: the turn that is asked again by hand; `told`: gets the id."""
 
         def begun(seen: Observation) -> Ended:
             context = current()
-            kept, ended = self.turns.begin(seen, context.body if context is not None else None, self._keeps)
+            kept, ended = self.turns.begin(seen, context.body if context is not None else None)
             row = kept.row
             row.again_of = again_of
             if context is not None:
