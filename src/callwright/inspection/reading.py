@@ -17,6 +17,7 @@ from callwright.events import AnnotationsDelta, AnswerMetadata, CallKind, Event,
 from callwright.inspection.source_pieces import Piece, SourceText
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.turn.model import AUTO
 from callwright.turn.records import VERSION, Record, RecordedAttempt, record_choice, recorded_tool, typed
 from callwright.turn.reread import Replay, replays
 from callwright.upstreams.base import (
@@ -29,7 +30,6 @@ from callwright.upstreams.base import (
 
 __all__ = ["Piece", "ReadCall", "ReadProblem", "Reading", "Step", "read_output", "read_replay"]
 
-AUTO: Final = "auto"
 # An output that is pasted comes in pieces of so many characters, of a long one in so many steps.
 _STEP_CHARS: Final = 4
 _MAX_STEPS: Final = 4_000
@@ -165,12 +165,13 @@ def _reading(
 ) -> Reading:
     parser, indexes = again.reader.parser, again.reader.check.indexes
     turn = collect(events)
-    if parser is not None:
+    places: dict[int, int] = {}
+    if parser is None:
+        source.read((), (), indexes)
+    else:
         recorder = parser.recorder
         source.read(recorder.spans(), recorder.calls(), indexes)
         places = {id(told.problem): source.place(told.place) for told in recorder.problems()}
-    else:
-        places = {}
     calls = [
         ReadCall(number, call.name, call.kind, call.arguments, source.written(number), call.complete)
         for number, call in enumerate(turn.calls)

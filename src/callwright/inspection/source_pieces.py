@@ -129,6 +129,7 @@ class SourceText:
 
     def read(self, spans: Sequence[Span], calls: Sequence[TracedCall], indexes: Mapping[int, int | None]) -> None:
         """What became of the parsed text. `indexes`: the call as it went out, by the parser's number of it."""
+        self._note_own()
         for span in spans:
             call = None if span.call is None else indexes.get(span.call, span.call)
             for begin, end in self._places(span.begin, span.end):
@@ -196,7 +197,6 @@ class SourceText:
 
     def mark(self, number: int, problem: Problem, end: int) -> int:
         """Mark the place of a problem that was told when the output was read up to `end`; answers that place."""
-        self._note_own()
         begin, last = self._trouble(problem, end)
         self._troubles.append((begin, last, number))
         return begin
@@ -229,7 +229,6 @@ class SourceText:
 
     def pieces(self) -> list[Piece]:
         """The whole output, in order, without gaps."""
-        self._note_own()
         output = self.output
         cuts = {0, len(output)}
         all_places = (self._parts, self._guessed, self._marks, self._troubles)
@@ -280,15 +279,12 @@ class SourceText:
     def _note_own(self) -> None:
         """Where the arguments stand of calls that the server has parsed."""
         for number, own in enumerate(self._own):
-            if not own.begins:
-                continue
-            ends = [*(first for first, _ in own.begins[1:]), len(own.arguments)]
+            ends = [*(first for first, _ in own.begins[1:]), *([len(own.arguments)] if own.begins else [])]
             for argument, first, last in argument_places(own.arguments):
                 for (begin, out), end in zip(own.begins, ends, strict=True):
                     low, high = max(first, begin), min(last, end)
                     if low < high:
                         self._marks.append(_Mark(out + low - begin, out + high - begin, number, argument))
-            own.begins = []
 
 
 class _Sweep(Generic[P]):
