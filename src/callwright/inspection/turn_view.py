@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from callwright.collector import collect
 from callwright.inspection.prompt_view import PromptPiece, prompt_pieces
 from callwright.inspection.reading import Reading, read_replay
 from callwright.inspection.summary import TurnSummary
-from callwright.turn.records import Record, RecordedAttempt, RecordedTool
+from callwright.turn.records import AttemptFacts, Record, RecordedAttempt, RecordedTool
 from callwright.turn.reread import Replay, recorded_events, replays, reread
 
 __all__ = ["Answer", "AttemptView", "Contents", "TurnView", "bare_view", "turn_view"]
@@ -18,30 +18,13 @@ __all__ = ["Answer", "AttemptView", "Contents", "TurnView", "bare_view", "turn_v
 Contents: TypeAlias = Literal["full", "metadata", "gone", "operators"]
 
 
-class AttemptView(Struct, kw_only=True):
-    """One request to the model. Times are in seconds since the begin of the turn. `differs`: what the installed version
-    reads differently than it was read then.
-    """
+class AttemptView(AttemptFacts, kw_only=True):
+    """One request to the model. `differs`: what the installed version reads differently than it was read then."""
 
-    mode: str
-    ended: str
-    dialect: str | None = None
-    error: str | None = None
-    again: str | None = None
-    told: list[str] = []
-    begun_s: float | None = None
-    queued_s: float = 0.0
-    sent_s: float | None = None
-    first_s: float | None = None
-    ended_s: float | None = None
     prompt: list[PromptPiece] | None = None
-    messages: list[dict[str, Any]] | None = None
-    sent_tools: list[dict[str, Any]] | None = None
     constraint: dict[str, str] | None = None
     reading: Reading | None = None
-    is_cut: bool = False
-    start: str | None = None
-    differs: list[str] = []
+    differs: list[str] = field(default_factory=list)
 
 
 class Answer(Struct):
@@ -72,7 +55,7 @@ class TurnView(Struct, kw_only=True):
 
 def bare_view(row: TurnSummary, contents: Contents, attempts: Sequence[RecordedAttempt] = ()) -> TurnView:
     """A turn of which nothing that was said is shown."""
-    return TurnView(row=row, contents=contents, attempts=[_timed(attempt) for attempt in attempts])
+    return TurnView(row=row, contents=contents, attempts=[_facts(attempt) for attempt in attempts])
 
 
 def turn_view(row: TurnSummary, record: Record, *, compares: bool = False) -> TurnView:
@@ -99,26 +82,15 @@ def turn_view(row: TurnSummary, record: Record, *, compares: bool = False) -> Tu
     )
 
 
-def _timed(attempt: RecordedAttempt) -> AttemptView:
-    return AttemptView(
-        mode=attempt.mode,
-        ended=attempt.ended,
-        dialect=attempt.dialect,
-        again=attempt.again,
-        begun_s=attempt.begun_s,
-        queued_s=attempt.queued_s,
-        sent_s=attempt.sent_s,
-        first_s=attempt.first_s,
-        ended_s=attempt.ended_s,
-    )
+def _facts(attempt: RecordedAttempt) -> AttemptView:
+    return AttemptView(**{name: getattr(attempt, name) for name in AttemptFacts.__struct_fields__})
 
 
 def _attempt(
     attempt: RecordedAttempt, again: Replay | None, tools: Sequence[RecordedTool], *, differing: list[str]
 ) -> AttemptView:
-    view = _timed(attempt)
-    view.error, view.told, view.is_cut, view.differs = attempt.error, attempt.told, attempt.is_cut, differing
-    view.messages, view.sent_tools, view.start = attempt.messages, attempt.sent_tools, attempt.start
+    view = _facts(attempt)
+    view.differs = differing
     if attempt.prompt is not None:
         view.prompt = prompt_pieces(attempt.prompt, attempt.controls, attempt.prefill, tools)
     if attempt.constraint is not None:

@@ -27,6 +27,7 @@ from callwright.turn.observe import Observation, Raw, RequestedTurn, SeenCall
 
 __all__ = [
     "VERSION",
+    "AttemptFacts",
     "Record",
     "RecordedAttempt",
     "RecordedTool",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 VERSION: Final = 1
-Ending: TypeAlias = Literal["whole", "failed", "left"]
+Ending: TypeAlias = Literal["whole", "failed", "left", "running"]
 Typed: TypeAlias = dict[str, Any]  # a delta or an event: its fields, and its class as `type`
 
 
@@ -54,41 +55,47 @@ class RecordedTool(Struct, omit_defaults=True):
     grammar: tuple[str, str] | None = None
 
 
-class RecordedAttempt(Struct, omit_defaults=True):
-    """One request to the model.
+class AttemptFacts(Struct):
+    """What a request to the model was, and how it went. `ended` is `whole`, `failed` (by the upstream; `error` says
+    how), `left` (the client left), or `running`, which no record is.
 
-    `prompt` (mode raw) or `messages` are what its server got; `start` and `prefill` say where the answer begins.
-    `deltas` are what came, each with the seconds since the turn began; `events` what was parsed of them. `ended` is
-    `whole`, `failed` (by the upstream; `error` says how) or `left` (the client left). `is_cut`: some of it was too
-    large for a record.
-
-    `controls` are the places of the prompt that are control tokens, `sent_tools` the tools that a native server got,
-    `constraint` what was sent to hold the answer to a form: of which kind it is, and its text. `again` is the problem
-    for which the model was asked again, `told` what it was told then. Times are in seconds since the begin of the turn:
-    when it was to be asked, how long it waited in a queue, when the request was sent, its first and its last piece.
+    `again` is the problem for which the model was asked again, `told` what it was told then. `start` says where the
+    answer begins; `messages` or a prompt are what the server got, `sent_tools` the tools that a native one got.
+    `is_cut`: some of it was too large to be kept. Times are in seconds since the begin of the turn: when it was to be
+    asked, how long it waited in a queue, when the request was sent, its first and its last piece.
     """
 
     mode: Mode
     ended: Ending
     dialect: str | None = None
-    deltas: list[tuple[float, Typed]] = []
-    events: list[Typed] = []
-    prompt: str | None = None
-    start: str | None = None
-    prefill: str = ""
-    messages: list[dict[str, Any]] | None = None
     error: str | None = None
-    is_cut: bool = False
-    controls: list[tuple[int, int]] = []
-    sent_tools: list[dict[str, Any]] | None = None
-    constraint: tuple[str, str] | None = None
     again: str | None = None
     told: list[str] = []
+    start: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    sent_tools: list[dict[str, Any]] | None = None
+    is_cut: bool = False
     begun_s: float | None = None
     queued_s: float = 0.0
     sent_s: float | None = None
     first_s: float | None = None
     ended_s: float | None = None
+
+
+class RecordedAttempt(AttemptFacts, omit_defaults=True):
+    """One request to the model.
+
+    `prompt` is what its server got in mode raw, with `prefill` at its end; `controls` are the places of it that are
+    control tokens. `deltas` are what came, each with the seconds since the turn began; `events` what was parsed of
+    them. `constraint` is what was sent to hold the answer to a form: of which kind it is, and its text.
+    """
+
+    deltas: list[tuple[float, Typed]] = []
+    events: list[Typed] = []
+    prompt: str | None = None
+    prefill: str = ""
+    controls: list[tuple[int, int]] = []
+    constraint: tuple[str, str] | None = None
 
 
 class Record(Struct, omit_defaults=True):
