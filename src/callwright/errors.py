@@ -18,6 +18,7 @@ __all__ = [
     "CallwrightError",
     "ConfigError",
     "GrammarError",
+    "RefusedByServerError",
     "RequestError",
     "UpstreamError",
     "UpstreamFault",
@@ -57,6 +58,12 @@ class RequestError(CallwrightError):
         self.status = status
         self.type = type_
         self.headers = dict(headers or {})
+
+
+class RefusedByServerError(RequestError):
+    """A request that a model's server takes for wrong. Message and `code` are the server's own words: no list of turns
+    has them.
+    """
 
 
 class GrammarError(RequestError):

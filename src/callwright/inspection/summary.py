@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from callwright.errors import CallwrightError, RequestError, UpstreamError
+from callwright.errors import CallwrightError, RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.call_outcome import WITHHELD, call_outcome
 from callwright.turn.observe import Observation, SeenCall
 from callwright.turn.records import Record
@@ -21,19 +21,6 @@ TurnOutcome: TypeAlias = Literal[
     "", "right", "text", "mended", "asked_again", "ambiguous", "invalid", "failed", "refused", "left"
 ]
 OUTCOMES: Final[tuple[TurnOutcome, ...]] = get_args(TurnOutcome)[1:]
-# Codes of errors in a turn that are not a server's own words.
-_OWN_CODES: Final = frozenset(
-    (
-        "context_length_exceeded",
-        "insufficient_quota",
-        "invalid_value",
-        "model_not_found",
-        "nested_too_deeply",
-        "rate_limit_exceeded",
-        "unsupported_parameter",
-        "unsupported_value",
-    )
-)
 _WRONG: Final = frozenset(("truncated", "unknown_tool", "invalid"))
 
 
@@ -173,8 +160,10 @@ def _code(error: BaseException | None) -> str | None:
     match error:
         case UpstreamError():
             return error.fault
+        case RefusedByServerError():
+            return "request_refused"
         case RequestError():
-            return error.code if error.code in _OWN_CODES else "request_refused"
+            return error.code or error.type
         case CallwrightError() | Exception():
             return type(error).__name__
     return None

@@ -18,7 +18,7 @@ import aiohttp
 from msgspec import Struct
 
 from callwright.bounds import Bounds
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, read_json
 from callwright.upstreams.connection import AT_ONCE, Connections, Timeouts, TooLargeError, TooSlowError, whole
@@ -335,7 +335,7 @@ class HttpUpstream:
         if response.status in (*_CALLERS_FAULT, 500) and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
             return _too_long(told)
         if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
-            return RequestError(told, code=self._told(code) if isinstance(code, str) else None, status=400)
+            return RefusedByServerError(told, code=self._told(code) if isinstance(code, str) else None, status=400)
         if response.status == _NOT_FOUND and (
             code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
         ):
