@@ -5,17 +5,20 @@ import logging
 import platform
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import callwright
 from callwright.database.makers import this_process
@@ -34,20 +37,13 @@ from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
 from callwright.gateway.endpoints.chat import ChatEndpoint
 from callwright.gateway.endpoints.conversations import ConversationsEndpoint
+from callwright.gateway.endpoints.endpoint import Endpoint, Handler
 from callwright.gateway.endpoints.handed import HandedEndpoints
 from callwright.gateway.endpoints.messages import MessagesEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.free_memory import give_back_behind_storms
-from callwright.gateway.http import (
-    DROPPED_HEADER,
-    OUR_FAULT,
-    ClientDisconnected,
-    cancel_quietly,
-    error_response,
-    json_response,
-    store_unavailable,
-)
+from callwright.gateway.http import cancel_quietly, json_response
 from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
 from callwright.gateway.inspection.run_again import RunAgain
@@ -56,22 +52,21 @@ from callwright.gateway.inspection.turn_source import LocalTurns, RecordedTurns
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.model_windows import ModelWindows
 from callwright.gateway.observability.observability import Observability, inspect_level
-from callwright.gateway.request_context import RequestContext, RequestContextMiddleware, current
+from callwright.gateway.request_context import RequestContextMiddleware
 from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.server_tools.mcp_servers import McpServers
 from callwright.gateway.server_tools.search_engine import search_engine
 from callwright.gateway.server_tools.web_searches import WebSearch
-from callwright.gateway.store.store import Store, StoreDownError, StoreError
+from callwright.gateway.store.store import Store, StoreError
 from callwright.gateway.store_upkeep import end_left, prune, tend
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
-from callwright.wire.pass_rules import PassRules, told_dropped
+from callwright.wire.pass_rules import PassRules
 from callwright.wire.server import Health, ModelCard, ModelList, ModelMeta, Readiness
 
 __all__ = ["create_app"]
 
 log = logging.getLogger("callwright.gateway")
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(
@@ -100,14 +95,12 @@ def create_app(
 
     endpoints = gateway.endpoints()
     routes = [
-        Route(path + slash, gateway.answer(handler, path), methods=[method])
+        Route(path + slash, Endpoint(handler, path), methods=[method])
         for method, path, handler in endpoints
         for slash in ("/", "")
     ]
-    routes.append(Route("/", gateway.answer(gateway.probe, "/"), methods=["HEAD"]))
-    routes += [
-        Route(path, gateway.answer(handler, path), methods=[how]) for how, path, handler in gateway.pages.routes()
-    ]
+    routes.append(Route("/", Endpoint(gateway.probe, "/"), methods=["HEAD"]))
+    routes += [Route(path, Endpoint(handler, path), methods=[how]) for how, path, handler in gateway.pages.routes()]
     sockets = [WebSocketRoute(path, gateway.socket.serve) for path in _both("/v1/responses")]
     known: dict[str, str] = {}
     for method, path, _ in endpoints:
@@ -115,13 +108,13 @@ def create_app(
             shown = path.replace(":path", "")
             known[shown] = f"{known[shown]} or {method} {shown}" if shown in known else f"{method} {shown}"
 
-    async def no_route(request: Request, _: Exception) -> Response:
-        return _identified(error_response(_invalid_url(request, known)), current())
+    async def no_route(request: Request) -> Response:
+        raise _invalid_url(request, known)
 
-    app = Starlette(
+    app = _Application(
+        Endpoint(no_route, "other"),
         routes=[*routes, *sockets],
         lifespan=lifespan,
-        exception_handlers={404: no_route, 405: no_route},
         middleware=[
             Middleware(RequestContextMiddleware, gateway.watch.contexts),
             Middleware(BodyTimeout, config.server.receive_s),
@@ -138,8 +131,40 @@ def create_app(
     )
     app.state.admission = gateway.admission
     app.state.connections = Connections(config.limits.max_connections)
-    app.router.redirect_slashes = False  # a redirect would have no body that a client could show
     return app
+
+
+class _Application(Starlette):
+    """Starlette's application without its own handlers of exceptions: endpoints and middleware answer theirs. A request
+    whose path is no pattern finds its route by that; `no_route` answers what has none.
+    """
+
+    def __init__(self, no_route: ASGIApp, **given: Any) -> None:
+        super().__init__(**given)
+        self.router.redirect_slashes = False  # a redirect would have no body that a client could show
+        self._no_route = no_route
+        routes = [route for route in self.router.routes if isinstance(route, Route) and "{" not in route.path]
+        self._plain = {(method, route.path): route.app for route in routes for method in route.methods or ()}
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """See Starlette."""
+        app: ASGIApp = self._route
+        for made, args, kwargs in reversed(self.user_middleware):
+            app = made(app, *args, **kwargs)
+        return app
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.router(scope, receive, send)
+            return
+        found = self._plain.get((scope["method"], scope["path"]))
+        if found is not None:
+            await found(scope, receive, send)
+            return
+        try:
+            await self.router(scope, receive, send)
+        except HTTPException:
+            await self._no_route(scope, receive, send)
 
 
 def _both(path: str) -> tuple[str, str]:
@@ -160,16 +185,6 @@ def _ends(asked: str, path: str) -> bool:
     """Whether a path that was asked for ends as one that is served."""
     pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path.removeprefix("/v1")))
     return re.search(f"{pattern}$", asked) is not None
-
-
-def _identified(response: Response, context: RequestContext | None) -> Response:
-    if context is not None:
-        response.headers["x-request-id"] = context.id
-        if context.api == "anthropic":
-            response.headers["request-id"] = context.id
-        if context.not_passed:
-            response.headers[DROPPED_HEADER] = told_dropped(context.not_passed)
-    return response
 
 
 def _widest(places: Sequence[frozenset[str] | None]) -> PassRules:
@@ -334,38 +349,6 @@ class _Gateway:
         if self._store is not None:
             await self._store.close()
         await self.watch.close()
-
-    def answer(self, handler: Handler, endpoint: str) -> Handler:
-        """A handler whose errors are told the way OpenAI's API tells them. `endpoint` is the path of its route."""
-
-        async def answered(request: Request) -> Response:
-            context = current()
-            assert context is not None
-            context.endpoint = endpoint
-            try:
-                response = await handler(request)
-            except (RequestError, UpstreamError) as error:
-                log.debug("%s refused: %.500r", endpoint, str(error))
-                context.failed(error)
-                response = error_response(error)
-            except ClientDisconnected:
-                response = Response(status_code=499)
-            except StoreDownError as error:
-                log.error("%s refused: %s", endpoint, error)
-                refused = store_unavailable()
-                context.failed(refused)
-                response = error_response(refused)
-            except StoreError as error:
-                log.error("%s failed: %s", endpoint, error)
-                context.failed(OUR_FAULT)
-                response = error_response(OUR_FAULT)
-            except Exception:
-                log.exception("%s failed", endpoint)
-                context.failed(OUR_FAULT)
-                response = error_response(OUR_FAULT)
-            return _identified(response, context)
-
-        return answered
 
     # --- endpoints ---
 

@@ -7,13 +7,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
+from callwright.gateway.client_left import when_left
 from callwright.gateway.request_context import current
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
@@ -98,21 +99,24 @@ async def read_body(request: Request, limit: int) -> bytes:
     size = 0
     room: BodyRoom | None = None
     full: RequestError | None = None
-    try:
-        async for piece in request.stream():
-            size += len(piece)
-            if size <= limit and full is None:
-                pieces.append(piece)
-                if size >= LARGE and (room := body_room()) is not None:
-                    full = room.maybe_full(size)
-            elif size > limit * _DRAINED:
-                break
-            if size > limit or full is not None:
-                pieces.clear()
-                if room is not None:
-                    room.clear()
-    except ClientDisconnect:
-        raise ClientDisconnected from None
+    is_whole = False
+    while not is_whole:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected
+        is_whole = not message.get("more_body")
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size <= limit and full is None:
+            pieces.append(piece)
+            if size >= LARGE and (room := body_room()) is not None:
+                full = room.maybe_full(size)
+        elif size > limit * _DRAINED:
+            break
+        if size > limit or full is not None:
+            pieces.clear()
+            if room is not None:
+                room.clear()
     if size > limit:
         raise RequestError(
             f"Request body too large: expected at most {limit} bytes, got {size} or more. Send less in one request, or "
@@ -139,34 +143,33 @@ def problems_told(problems: Iterable[Problem]) -> str:
     return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
 
 
-async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Do `work` while the client is there. Raises `ClientDisconnected`, with the work cancelled, when it goes."""
+async def cancel_on_disconnect(
+    request: Request, work: Coroutine[Any, Any, T], *, watch: "asyncio.Task[None] | None" = None
+) -> T:
+    """Do `work` while the client is there. Raises `ClientDisconnected`, with the work cancelled, when it goes, or when
+    the task ends that is to `watch` it.
+    """
     task = asyncio.current_task()
     assert task is not None
     is_gone = is_over = False
 
-    def cancel(left: asyncio.Future[None]) -> None:
+    def cancel() -> None:
         nonlocal is_gone
-        if not (left.cancelled() or is_over):
+        if not is_over:
             is_gone = True
             task.cancel()
 
-    left = asyncio.ensure_future(_left(receive))
-    left.add_done_callback(cancel)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if is_gone and task.uncancel() == 0:
-            raise ClientDisconnected from None
-        raise
-    finally:
-        is_over = True
-        await cancel_quietly(left)
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    if watch is not None:
+        watch.add_done_callback(lambda _: cancel())
+    with when_left(request.scope, request.receive, cancel):
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if is_gone and task.uncancel() == 0:
+                raise ClientDisconnected from None
+            raise
+        finally:
+            is_over = True
 
 
 class PeekedStream(Generic[T]):
@@ -177,7 +180,7 @@ class PeekedStream(Generic[T]):
         self._first: asyncio.Future[T | None] | None = asyncio.ensure_future(anext(events, None))
 
     async def begin(
-        self, receive: Receive, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
+        self, request: Request, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
     ) -> None:
         """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientDisconnected`; what
         the answer `bears` comes out of the iteration instead.
@@ -185,7 +188,7 @@ class PeekedStream(Generic[T]):
         first = self._first
         assert first is not None, "it has begun already"
         try:
-            await cancel_on_disconnect(receive, asyncio.wait({first}, timeout=patience_s))
+            await cancel_on_disconnect(request, asyncio.wait({first}, timeout=patience_s))
             if first.done() and not bears(first.exception()):
                 first.result()
         except BaseException:
@@ -259,15 +262,12 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        tasks = [asyncio.ensure_future(work) for work in (self._beat(send), self._pump(send), _left(receive))]
+        beat = asyncio.ensure_future(self._beat(send))
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                if task.done():
-                    task.result()
+            with suppress(ClientDisconnected):
+                await cancel_on_disconnect(Request(scope, receive), self._pump(send), watch=beat)
         finally:
-            for task in tasks:
-                await cancel_quietly(task)
+            await cancel_quietly(beat)
             await self._events.aclose()
 
     async def _pump(self, send: Send) -> None:

@@ -200,8 +200,12 @@ class HttpUpstream:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
                 if response.content_type != "text/event-stream":
-                    async for batch in _in_turns(await self._whole(response, reader, silent_s)):
-                        yield batch
+                    read, is_large = await self._whole(response, reader, silent_s)
+                    if read and not is_large:
+                        yield read
+                    elif read:
+                        async for batch in _in_turns(read):
+                            yield batch
                     if not reader.has_stopped:
                         raise self._failed(
                             "answered without saying why its model stopped (no `finish_reason`)", "protocol"
@@ -248,15 +252,17 @@ class HttpUpstream:
         if not reader.has_stopped:
             raise self.cut()
 
-    async def _whole(self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float) -> list[D]:
-        """What `reader` makes of an answer that is not streamed."""
+    async def _whole(
+        self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float
+    ) -> tuple[list[D], bool]:
+        """What `reader` makes of an answer that is not streamed, and whether that is large."""
         if response.content_type != "application/json":
             what = f"answered {response.content_type} instead of events"
             raise self._lied(what, await self._error_body(response))
         answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
         read: list[D] = []
         reader.read(await _beside(len(answer), self._decoded, answer, reader.kind), read)
-        return read
+        return read, len(answer) > AT_ONCE
 
     async def _error_body(self, response: aiohttp.ClientResponse) -> bytearray:
         """The body of an error, as far as anybody reads it."""

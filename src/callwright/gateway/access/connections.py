@@ -52,11 +52,18 @@ class Connections:
 class Connection:
     """A connection that counts until it is `closed`."""
 
-    __slots__ = ("_is_open", "_of")
+    __slots__ = ("_is_open", "_of", "_watching")
 
     def __init__(self, of: Connections) -> None:
         self._of = of
         self._is_open = True
+        self._watching: Callable[[], object] | None = None
+
+    def watch(self, told: Callable[[], object] | None) -> None:
+        """Call this when it ends, if it has already, at once; None to call nothing any more."""
+        self._watching = told
+        if told is not None and not self._is_open:
+            told()
 
     def busy(self) -> None:
         """Something is under way on it."""
@@ -75,3 +82,5 @@ class Connection:
         if self._is_open:
             self._is_open = False
             self._of._number -= 1
+            if self._watching is not None:
+                self._watching()

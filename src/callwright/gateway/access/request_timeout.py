@@ -28,16 +28,20 @@ class BodyTimeout:
             return
         until = asyncio.get_running_loop().time() + self._limit_s
         is_there = False
+        cycle = getattr(receive, "__self__", None)
 
         async def received() -> Message:
             nonlocal is_there
             if is_there:
                 return await receive()
-            try:
-                async with asyncio.timeout_at(until):
-                    message = await receive()
-            except TimeoutError:
-                raise _too_slow(self._limit_s) from None
+            if not getattr(cycle, "more_body", True):  # uvicorn has all of it already
+                message = await receive()
+            else:
+                try:
+                    async with asyncio.timeout_at(until):
+                        message = await receive()
+                except TimeoutError:
+                    raise _too_slow(self._limit_s) from None
             if not message.get("more_body"):
                 is_there = True
                 if (context := current()) is not None:

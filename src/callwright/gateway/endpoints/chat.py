@@ -115,10 +115,10 @@ class ChatEndpoint:
                 await caller().begin()  # each choice counts as a request
             events = side_by_side([turn(fields_of_choice(chat.fields, index)) for index in range(chat.choices)])
         if not chat.stream:
-            return await cancel_on_disconnect(request.receive, self._whole(chat, events))
+            return await cancel_on_disconnect(request, self._whole(chat, events))
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
-        await peeked.begin(request.receive, self._server.heartbeat_s)
+        await peeked.begin(request, self._server.heartbeat_s)
         stream = _stream(chunks, peeked)
         return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 

@@ -99,11 +99,11 @@ class HandedEndpoints:
         )
         answers = _answers(model, generation, endpoint, checked.model)
         if not streamed:
-            return json_response(await cancel_on_disconnect(request.receive, _whole(answers)))
+            return json_response(await cancel_on_disconnect(request, _whole(answers)))
         assert isinstance(checked, CompletionRequestBody)
         with_usage = bool(checked.stream_options and checked.stream_options.include_usage)
         peeked = PeekedStream(answers)
-        await peeked.begin(request.receive, self._server.heartbeat_s)
+        await peeked.begin(request, self._server.heartbeat_s)
         stream = _stream(peeked, with_usage=with_usage)
         return EventStream(stream, lambda: _HEARTBEAT, self._server.heartbeat_s, self._server.stall_s)
 

@@ -103,9 +103,9 @@ class MessagesEndpoint:
             _events(prepared, self._search, streamed=streams), parsed.asked.conversation, prepared.model, _call_id
         )
         if not parsed.stream:
-            return await cancel_on_disconnect(request.receive, _whole(prepared, events))
+            return await cancel_on_disconnect(request, _whole(prepared, events))
         peeked = PeekedStream(events)
-        await peeked.begin(request.receive, self._server.heartbeat_s)
+        await peeked.begin(request, self._server.heartbeat_s)
         writer = _writer(prepared)
         return EventStream(_stream(writer, peeked), writer.heartbeat, self._server.heartbeat_s, self._server.stall_s)
 

@@ -102,7 +102,7 @@ class ResponsesEndpoint:
             return json_response({**stored.body, "output": []})
         if prepared.request.stream:
             return await self._streamed(prepared, request, flavour)
-        answer = await cancel_on_disconnect(request.receive, self._turns.whole(prepared))
+        answer = await cancel_on_disconnect(request, self._turns.whole(prepared))
         told = problems_told(prepared.problems)
         return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
 
@@ -160,13 +160,13 @@ class ResponsesEndpoint:
     async def compact(self, request: Request) -> Response:
         """A conversation made short: the latest messages of the user, and a summary of all of it."""
         prepared = await self._turns.prepare(await read_body(request, self._server.max_body_bytes))
-        return json_response(await cancel_on_disconnect(request.receive, self._compacted(prepared)))
+        return json_response(await cancel_on_disconnect(request, self._compacted(prepared)))
 
     # --- parts ---
 
     async def _streamed(self, prepared: PreparedResponse, request: Request, flavour: ApiDialect) -> Response:
         peeked = PeekedStream(self._turns.ask(prepared, streamed=True))
-        await peeked.begin(request.receive, self._server.heartbeat_s, _is_unmet)
+        await peeked.begin(request, self._server.heartbeat_s, _is_unmet)
         numbers = itertools.count()
 
         def written(event: ResponseStreamEvent) -> bytes:

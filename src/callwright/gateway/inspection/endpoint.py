@@ -159,7 +159,7 @@ class InspectionEndpoint:
         id_ = request.path_params["id"]
         found = None
         if self._again is not None:
-            found = await cancel_on_disconnect(request.receive, self._again(id_, asked))
+            found = await cancel_on_disconnect(request, self._again(id_, asked))
         if found is None:
             raise _unknown(id_, "Only what was said in a turn that is still kept can be asked again.")
         return json_response({"id": found})

@@ -4,10 +4,13 @@ From `info` on no line quotes a prompt, an answer, arguments or a key; only the 
 itself could. At `debug` errors come with their full message, which may quote some of it.
 """
 
+import asyncio
 import logging
 import sys
+import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from callwright.gateway.config.config import LogFormat, LogLevel
 from callwright.gateway.request_context import RequestContext, current
@@ -70,6 +73,15 @@ class JsonFormatter(logging.Formatter):
 
 
 class _PlainFormatter(logging.Formatter):
+    _second, _shown = -1, ""  # the last one that was written out
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802  # logging's
+        """See `logging.Formatter`; the lines of one second have that in common."""
+        second = int(record.created)
+        if second != self._second:
+            self._second, self._shown = second, time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._shown},{int(record.msecs):03d}"
+
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
         context = current()
@@ -77,9 +89,43 @@ class _PlainFormatter(logging.Formatter):
         return text if context is None or is_line else f"{text} request_id={context.id}"
 
 
+class _LoopHandler(logging.StreamHandler[TextIO]):
+    """Writes the lines of one turn of the event loop in one go. A warning goes out at once, with all that came before,
+    as does what comes from elsewhere.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        try:
+            self._lines.append(self.format(record))
+            if record.levelno >= logging.WARNING:
+                self.flush()
+            elif len(self._lines) == 1:
+                asyncio.get_running_loop().call_soon(self.flush)
+        except RuntimeError:  # no loop runs here
+            self.flush()
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self.lock or nullcontext():
+            lines, self._lines = self._lines, []
+            if lines:
+                self.stream.write("".join(f"{line}\n" for line in lines))
+            super().flush()
+
+
 def configure(level: LogLevel, format_: LogFormat) -> None:
     """Log to standard error, from a level on."""
-    handler = logging.StreamHandler(sys.stderr)
+    # No line says from where in the code, which thread or which process: see "Optimization" in Python's logging.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = _LoopHandler(sys.stderr)
     plain = _PlainFormatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if format_ == "json" else plain)
     logging.basicConfig(level=level.upper(), handlers=[handler])

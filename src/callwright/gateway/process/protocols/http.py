@@ -86,6 +86,8 @@ class BoundedHttp(asyncio.Protocol):
                 self._refuse((head_too_large if self._is_in_head() else framing_too_large)(self._most))
         if self._place is not None and self.cycle is not None and not self.cycle.response_complete:
             self._place.busy()
+            if not (self.cycle.more_body or self._held):  # so that it is noticed when the client goes
+                self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         """See uvicorn: the next request may come, and may be here already."""
