@@ -12,8 +12,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.server import ServerState
 
 from callwright.bounds import Bounds
-from callwright.gateway.access.connections import Connections
 from callwright.gateway.config.config import Config
+from callwright.gateway.connections import Connections
 from callwright.gateway.process.protocols.http_h11 import H11Http
 from callwright.gateway.process.protocols.http_httptools import HttpToolsHttp
 from callwright.gateway.process.protocols.settings import ProtocolSettings

@@ -18,11 +18,11 @@ from uvicorn.server import ServerState
 
 from callwright.bounds import Bounds
 from callwright.gateway.access.clients import EVERYBODY, Clients
-from callwright.gateway.access.connections import Connections
 from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
+from callwright.gateway.connections import Connections
 from callwright.gateway.endpoints import websocket as endpoint
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket

@@ -26,7 +26,6 @@ from callwright.errors import RequestError, UpstreamError, did_you_mean
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
-from callwright.gateway.access.connections import Connections
 from callwright.gateway.access.keys import ApiKey, Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
@@ -35,6 +34,7 @@ from callwright.gateway.access.shared_limits import SharedLimits
 from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
+from callwright.gateway.connections import Connections
 from callwright.gateway.endpoints.chat import ChatEndpoint
 from callwright.gateway.endpoints.conversations import ConversationsEndpoint
 from callwright.gateway.endpoints.endpoint import Endpoint, Handler

@@ -6,9 +6,8 @@ cannot take that of all. A body is always read where it is the only one.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 
 from msgspec import Struct
 
@@ -29,17 +28,11 @@ class BodyBudget:
         self.of_clients: Counter[str] = Counter()
         self._told = told
 
-    @contextmanager
-    def request(self, client: str) -> Iterator[None]:
-        """Room for the body of one request, until it is answered. Who has no name (`""`) may take all that there is."""
-        room = BodyRoom(self, client)
-        token = _room.set(room)
-        try:
-            yield
-        finally:
-            _room.reset(token)
-            if room.size:
-                room.clear()
+    def request(self, client: str) -> "BodyRoom":
+        """Room for the body of one request, to be entered until it is answered. Who has no name (`""`) may take all
+        that there is.
+        """
+        return BodyRoom(self, client)
 
     def change(self, client: str, by: int) -> None:
         """Take so many bytes, or give them back."""
@@ -58,6 +51,15 @@ class BodyRoom(Struct):
     budget: BodyBudget
     client: str
     size: int = 0
+    token: Token["BodyRoom | None"] | None = None
+
+    def __enter__(self) -> None:
+        self.token = _room.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        assert self.token is not None
+        _room.reset(self.token)
+        self.clear()
 
     def maybe_full(self, size: int) -> RequestError | None:
         """Take room for a body of so many bytes by now; the error (429) where there is none."""

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
-from callwright.gateway.client_left import when_left
+from callwright.gateway.connections import when_left
 from callwright.gateway.request_context import current
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status

@@ -8,8 +8,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -247,32 +246,50 @@ class RequestContexts:
         self._ended = ended
         self._keeps_bodies = keeps_bodies
 
-    @contextmanager
-    def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> Iterator[RequestContext]:
-        """An context that runs until this is left."""
+    def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> "_Running":
+        """A context that runs until this is left."""
         given = headers.get(b"x-client-request-id", b"")
-        context = RequestContext(
-            id=new_request_id(),
-            method=method,
-            path=_shown(path),
-            api=api_of(path, headers),
-            client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
-            keeps_body=self._keeps_bodies,
-            carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},
+        return _Running(
+            RequestContext(
+                id=new_request_id(),
+                method=method,
+                path=_shown(path),
+                api=api_of(path, headers),
+                client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
+                keeps_body=self._keeps_bodies,
+                carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},
+            ),
+            self._begun,
+            self._ended,
         )
-        token = _current.set(context)
-        self._begun(context)
-        try:
-            yield context
-        except Exception:
+
+
+class _Running:
+    """Makes a context the one that runs. A class, not a generator: it is entered for each request."""
+
+    __slots__ = ("_begun", "_context", "_ended", "_token")
+
+    def __init__(
+        self, context: RequestContext, begun: Callable[[RequestContext], None], ended: Callable[[RequestContext], None]
+    ) -> None:
+        self._context = context
+        self._begun = begun
+        self._ended = ended
+
+    def __enter__(self) -> RequestContext:
+        self._token = _current.set(self._context)
+        self._begun(self._context)
+        return self._context
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        context = self._context
+        if isinstance(error, Exception):
             context.status, context.is_whole = _OUR_FAULT, True
-            raise
-        finally:
-            context.ended_s = time.monotonic()
-            if context.has_left and not context.status:
-                context.status = _GONE
-            self._ended(context)
-            _current.reset(token)
+        context.ended_s = time.monotonic()
+        if context.has_left and not context.status:
+            context.status = _GONE
+        self._ended(context)
+        _current.reset(self._token)
 
 
 class RequestContextMiddleware:

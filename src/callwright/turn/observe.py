@@ -83,12 +83,14 @@ class Raw(Struct):
     events: list[Event] = []
     ended: Literal["whole", "failed", "left"] = "left"
 
-    def add(self, delta: Delta, events: Sequence[Event]) -> None:
-        """Keep a delta and the events parsed of it, while there is room."""
-        # nearly all are text, and this is for each
-        self.room -= len(delta.text) + 32 if type(delta) is TextDelta else _size(delta)
+    def add(self, batch: Sequence[Delta], events: Sequence[Event]) -> None:
+        """Keep deltas that came together and the events parsed of them, while there is room."""
+        came_s = time.monotonic() - self.begun_s
+        for delta in batch:
+            self.room -= _size(delta)
+            if self.room >= 0:
+                self.deltas.append((came_s, delta))
         if self.room >= 0:
-            self.deltas.append((time.monotonic() - self.begun_s, delta))
             self.events += events
 
     def end(self, ended: Literal["whole", "failed"], events: Sequence[Event]) -> None:
@@ -277,13 +279,15 @@ Observer: TypeAlias = Callable[[Observation], Ended | None]
 
 def _size(delta: Delta) -> int:
     """The rough size of a delta in a record, in characters."""
+    if isinstance(delta, TextDelta):  # nearly all are, or pieces of arguments
+        return len(delta.text) + 32
+    if isinstance(delta, ToolCallDelta):
+        return len(delta.arguments) + len(delta.name or "") + 64
     match delta:
-        case TextDelta(text) | ReasoningTextDelta(text) | RefusalDelta(text):
+        case ReasoningTextDelta(text) | RefusalDelta(text):
             return len(text) + 32
         case AnnotationsDelta(found):
             return len(str(found)) + 32
-        case ToolCallDelta():
-            return len(delta.arguments) + len(delta.name or "") + 64
         case UnparsedCallDelta(text, told):
             return len(text) + len(told) + 32
     return 32

@@ -212,12 +212,9 @@ class RecordedReader(GenerationReader):
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:
         """See `GenerationReader`."""
-        out: list[Event] = []
-        for delta in batch:
-            events = super().read((delta,))
-            self._raw.add(delta, events)
-            out += events
-        return out
+        events = super().read(batch)
+        self._raw.add(batch, events)
+        return events
 
     def abandoned(self) -> list[Event]:
         """See `GenerationReader`."""

@@ -47,6 +47,21 @@ def is_available() -> bool:
         return False
 
 
+def _state() -> tuple[bool, bool]:
+    """Whether a span is current, and whether there is a tracer provider. Asked for each request and turn."""
+    trace = _trace()
+    has_provider = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    span = trace.get_current_span()
+    return span is not trace.INVALID_SPAN and span.get_span_context().is_valid, has_provider
+
+
+@cache
+def _trace() -> Any:
+    from opentelemetry import trace
+
+    return trace
+
+
 RequestEnded: TypeAlias = Callable[[str, int, str | None], None]
 
 
@@ -56,12 +71,12 @@ def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None
     Answers a function that ends it, with route, status and error; call it in the same task. None if there is nothing to
     do: an instrumentation has already made a span, or there is neither a provider nor a trace to pass on.
     """
+    is_inside, has_provider = _state()
+    if is_inside or not (carrier or has_provider):
+        return None
     from opentelemetry import context, propagate, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
-    is_inside = trace.get_current_span().get_span_context().is_valid
-    if is_inside or (not carrier and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)):
-        return None
     parent = propagate.extract(carrier)
     span = trace.get_tracer(_NAME).start_span(
         method, parent, SpanKind.SERVER, attributes={"http.request.method": method}
@@ -90,8 +105,7 @@ def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
     def begun(seen: Observation) -> Ended | None:
-        is_inside = trace.get_current_span().get_span_context().is_valid
-        if not is_inside and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        if not any(_state()):
             return None  # no provider, and no trace to pass on
         span = trace.get_tracer(_NAME).start_span(
             f"chat {seen.upstream_model}", kind=SpanKind.CLIENT, attributes={**_asked(seen), **about()}

@@ -61,26 +61,28 @@ class AdmissionControl:
         self.is_over = False
         self.waiting: set[asyncio.Task[object]] = set()  # tasks that are waiting for a model
 
-    @contextmanager
-    def under_way(self, *, limited: bool = True) -> Iterator[None]:
+    def under_way(self, *, limited: bool = True) -> "_UnderWay":
         """Counts a request while it is answered.
 
-        Raises `RequestError`: 429 above the limit, 503 when the gateway shuts down. Not `limited` is what belongs to a
-        request that was admitted before.
+        Entering it raises `RequestError`: 429 above the limit, 503 when the gateway shuts down. Not `limited` is what
+        belongs to a request that was admitted before.
         """
+        return _UnderWay(self, limited=limited)
+
+    def _begin(self, *, limited: bool) -> Client:
         if limited and self.drained.is_set():
             raise shutting_down()
         if limited and self.running >= self._most:
             raise busy(f"The gateway answers {self._most} requests already, which is its limit. Please try again.")
         client = served()
-        with self._clients.place(client, "requests", limited=limited) as is_taken:
-            if not is_taken:
-                raise _too_many(client, "requests under way", "max_requests of the key, or max_requests_per_key")
-            self.running += 1
-            try:
-                yield
-            finally:
-                self.running -= 1
+        if not self._clients.take(client, "requests", limited=limited):
+            raise _too_many(client, "requests under way", "max_requests of the key, or max_requests_per_key")
+        self.running += 1
+        return client
+
+    def _end(self, client: Client) -> None:
+        self.running -= 1
+        self._clients.give_back(client, "requests")
 
     @contextmanager
     def connected(self) -> Iterator[None]:
@@ -115,6 +117,22 @@ class AdmissionControl:
         self.is_over = True
         for task in self.waiting:
             task.cancel()
+
+
+class _UnderWay:
+    """A request that is counted. A class, not a generator: it is entered for each."""
+
+    __slots__ = ("_admission", "_client", "_limited")
+
+    def __init__(self, admission: AdmissionControl, *, limited: bool) -> None:
+        self._admission = admission
+        self._limited = limited
+
+    def __enter__(self) -> None:
+        self._client = self._admission._begin(limited=self._limited)
+
+    def __exit__(self, *_: object) -> None:
+        self._admission._end(self._client)
 
 
 def stopped(name: str) -> UpstreamError:

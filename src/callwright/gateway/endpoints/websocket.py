@@ -19,9 +19,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.admission import AdmissionControl
-from callwright.gateway.access.connections import STATE, Connection
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
+from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.endpoints.responses import api_dialect_of, event_bytes
 from callwright.gateway.http import OUR_FAULT, cancel_quietly
 from callwright.gateway.request_context import RequestContext, RequestContexts, current, note

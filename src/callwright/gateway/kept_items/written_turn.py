@@ -71,6 +71,11 @@ class WrittenTurn:
         self._end_round()
 
     def _note(self, event: TurnEvent) -> None:
+        if isinstance(event, ArgumentsDelta):  # by far the most frequent
+            first = self._first if self._is_open else None
+            if first is not None and event.index == first.index and self._has_room(event.text):
+                self._arguments.append(event.text)
+            return
         match event:
             case ContentDelta(text) | ReasoningDelta(text):
                 if self._has_room(text):
@@ -79,9 +84,6 @@ class WrittenTurn:
                 self._said.append(event)
             case CallStarted() | McpStarted() if self._first is None:
                 self._first, self._is_open = event, True
-            case ArgumentsDelta(index, text) if self._is_open and self._first is not None:
-                if index == self._first.index and self._has_room(text):
-                    self._arguments.append(text)
             case CallEnded(index, complete) if self._is_open and self._first is not None:
                 if index == self._first.index:
                     self._is_open, self._is_complete = False, complete

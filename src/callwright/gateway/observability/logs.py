@@ -33,7 +33,7 @@ class Line:
         self.fields = fields
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={_plain(value)}" for name, value in self.fields.items())
+        return " ".join([f"{name}={_plain(value)}" for name, value in self.fields.items()])
 
 
 def is_quiet(context: RequestContext) -> bool:
@@ -134,7 +134,7 @@ def configure(level: LogLevel, format_: LogFormat) -> None:
 
 def _plain(value: object) -> str:
     if isinstance(value, dict):
-        return ",".join(f"{name}:{number}" for name, number in value.items())
+        return ",".join([f"{name}:{number}" for name, number in value.items()])
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = str(value)

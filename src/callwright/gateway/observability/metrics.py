@@ -10,7 +10,7 @@ for all of them.
 
 import os
 from functools import partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
@@ -23,6 +23,7 @@ from callwright.errors import UpstreamError
 from callwright.events import Usage
 from callwright.gateway.observability.metrics_gauges import Gauges, Left, OfKey
 from callwright.gateway.observability.repeated_prompts import RepeatedPrompts
+from callwright.gateway.observability.tallies import Tallies
 from callwright.gateway.request_context import Refusal, RequestContext
 from callwright.turn.call_outcome import WITHHELD, call_outcome
 from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn
@@ -39,17 +40,6 @@ _TOKEN_SECONDS: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5
 _OVERHEAD_SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _TOOLS: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
-
-Metric = TypeVar("Metric", Counter, Histogram)
-
-
-class _Children(dict[tuple[Any, ...], Any]):
-    """A cache of metrics with their labels: looking one up costs half as much as `metric.labels`."""
-
-    def __missing__(self, key: tuple[Any, ...]) -> Any:
-        metric, *labels = key
-        child = self[key] = metric.labels(*labels)
-        return child
 
 
 class Metrics:
@@ -151,10 +141,11 @@ class Metrics:
         self._store = counter("store_operations", "Transactions of the store.", "operation", "outcome")
         self._store_seconds = histogram("store_seconds", "One transaction of the store.", _STORE_SECONDS, "operation")
         self._records = counter("records", "Turns for --record.", "outcome")
-        self._of = _Children()
+        self._of = Tallies(deferred=MULTIPROCESS not in os.environ)
 
     def exposition(self, accept: str, key: str | None = None) -> tuple[bytes, str]:
         """All metrics as text, and its content type; with a `key`, its own only."""
+        self._of.add()
         registry: CollectorRegistry | OfKey = self._registry
         if MULTIPROCESS in os.environ:
             registry = CollectorRegistry()
@@ -176,11 +167,11 @@ class Metrics:
 
     def request_begun(self) -> None:
         """A request has come."""
-        self._in_flight.inc()
+        self._of[self._in_flight,].inc()
 
     def request_ended(self, context: RequestContext) -> None:
         """A request was answered, or its client left."""
-        self._in_flight.dec()
+        self._of[self._in_flight,].inc(-1)
         endpoint, model = context.endpoint, context.label
         self._of[self._requests, endpoint, model, context.status].inc()
         self._of[self._seconds, endpoint, model].observe((context.ended_s or context.begun_s) - context.begun_s)
@@ -215,7 +206,7 @@ class Metrics:
 
     def recorded(self, outcome: Literal["written", "dropped", "failed"]) -> None:
         """A turn was recorded, or not."""
-        self._of[self._records, outcome].inc()
+        self._records.labels(outcome).inc()  # from the thread that writes
 
     def observer(self, model: str) -> Observer:
         """An observer that counts the turns of a model; `model` is its name in the configuration."""

@@ -92,6 +92,8 @@ class McpServers:
         """The servers that a request offers, connected, by the labels it gives them; beside them those that its model
         has anyhow, by their `labels` of the configuration. Raises `RequestError`.
         """
+        if not (asked or labels):  # as nearly always
+            return {}
         given = {one.server_label for one in asked}
         more = [AskedServer(one, require_approval="never", param="tools") for one in labels if one not in given]
         asked = [*asked, *more]

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from callwright.errors import RequestError
-from callwright.gateway.access.connections import STATE, Connection
+from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.process.protocols.refusals import (
     framing_too_large,
     head_too_large,

@@ -7,8 +7,8 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from callwright.gateway.access.connections import Connections
 from callwright.gateway.config.config import Config
+from callwright.gateway.connections import Connections
 from callwright.gateway.process.protocols.http_h11 import H11Http
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 

@@ -14,7 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode, Frame
 
-from callwright.gateway.access.connections import STATE, Connection
+from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.process.protocols.refusals import head_too_large, no_request, written
 
 if TYPE_CHECKING:

@@ -1,14 +1,18 @@
-"""The connections that a process has open, and which one ends where one more would be too many.
+"""The connections that a process has open, which one ends where one more would be too many, and who is told of the end.
 
 A connection costs a client nothing, so any number can be opened and left silent. For one more, others end first: those
 on which nothing was ever asked, then those on which nothing is under way, each time the one that has waited longest.
 Knows no protocol: who opens a connection says how it ends.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-__all__ = ["STATE", "Connection", "Connections"]
+from starlette.types import Receive, Scope
+
+__all__ = ["STATE", "Connection", "Connections", "when_left"]
 
 End: TypeAlias = Callable[[], None]
 # Where an ASGI scope's state holds the connection.
@@ -84,3 +88,38 @@ class Connection:
             self._of._number -= 1
             if self._watching is not None:
                 self._watching()
+
+
+_tasks: Final[set[asyncio.Task[None]]] = set()
+
+
+@contextmanager
+def when_left(scope: Scope, receive: Receive, told: Callable[[], object]) -> Iterator[None]:
+    """Calls `told` when the client goes, until this is left. To be entered once the body of the request is read.
+
+    Our own server says so of the connection; any other is asked, as ASGI has it.
+    """
+    connection: Connection | None = scope.get("state", {}).get(STATE)
+    if connection is not None:
+        connection.watch(told)
+        try:
+            yield
+        finally:
+            connection.watch(None)
+        return
+    is_over = False
+
+    async def asked() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if not is_over:
+            told()
+
+    task = asyncio.ensure_future(asked())
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    try:
+        yield
+    finally:
+        is_over = True
+        task.cancel()
