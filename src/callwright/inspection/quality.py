@@ -62,7 +62,9 @@ class QualityCounts:
         at = int((row.at + (row.seconds or 0.0)) // BUCKET_S) * BUCKET_S
         models = self._spans.setdefault(at, {})
         name = row.model if row.model in models or len(models) < _MAX_MODELS else _OTHERS
-        bucket = models.setdefault(name, Bucket(at, name))
+        bucket = models.get(name)
+        if bucket is None:
+            bucket = models[name] = Bucket(at, name)
         bucket.turns += 1
         bucket.outcomes[row.outcome] = bucket.outcomes.get(row.outcome, 0) + 1
         for kind, count in row.problems.items():

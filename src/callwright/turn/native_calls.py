@@ -35,7 +35,7 @@ _FIRST = 1 << 20
 
 
 class _Call(Struct):
-    """A call as far as it has come. `whole`: its arguments are a complete JSON value."""
+    """A call as far as it has come."""
 
     index: int
     span: JsonScanner
@@ -44,7 +44,17 @@ class _Call(Struct):
     waiting: list[str] = []  # argument deltas that are held back
     said: list[str] = []  # all argument deltas
     started: bool = False
-    whole: bool = False
+    _scanned: int = 0  # how many of these `span` has seen
+    _is_whole: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether its arguments are a complete JSON value. Looked for when somebody asks, not with each delta."""
+        while not self._is_whole and self._scanned < len(self.said):
+            rest = "".join(self.said[self._scanned :])
+            self._scanned = len(self.said)
+            _, self._is_whole = self.span.end(rest, 0)
+        return self._is_whole
 
 
 class NativeCalls:
@@ -82,8 +92,6 @@ class NativeCalls:
         arguments = delta.arguments
         if arguments:
             call.said.append(arguments)
-            if not call.whole:
-                _, call.whole = call.span.end(arguments, 0)
         if call.started and len(self._calls) == 1:  # by far the most frequent
             return self._pushed([ArgumentsDelta(call.index, arguments)]) if arguments else []
         call.id = call.id or delta.id
@@ -135,7 +143,7 @@ class NativeCalls:
         """What may go out: the deltas of the first open call, and of the next once the first is complete."""
         events: list[Event] = []
         for number, call in list(self._calls.items()):
-            over = call.whole and len(self._calls) > 1
+            over = len(self._calls) > 1 and call.whole
             if over or self._has_name(call):
                 events += _out(call)
             if not over:
@@ -222,7 +230,8 @@ def _take_out(call: Call | None, events: list[Event]) -> None:
 
 def _is_another(call: _Call, delta: ToolCallDelta) -> bool:
     """Whether a delta under the index of a call begins another one: a name and arguments, behind all of its own."""
-    return call.whole and bool(delta.name and delta.arguments.strip()) and (delta.id is None or delta.id != call.id)
+    is_named = bool(delta.name and delta.arguments.strip()) and (delta.id is None or delta.id != call.id)
+    return is_named and call.whole
 
 
 def _same(one: str, other: str) -> bool:

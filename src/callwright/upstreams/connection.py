@@ -224,6 +224,8 @@ async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *,
 
     aiohttp decompresses up to 256 KB at once, as long as nobody calls `read`, which lifts that.
     """
+    if response.content.is_eof() and response.content.total_bytes <= AT_ONCE <= most:  # it came with its head
+        return bytearray(response.content.read_nowait())
     body = bytearray()
     try:
         async with asyncio.timeout(within_s) as limit:

@@ -98,7 +98,7 @@ class ChatEndpoint:
         searches = self._search is not None
         chat = await off_loop(lambda: read_decoded(given, servers, searches_web=searches), slow=slow)
         chat = _passed(chat, model.passes)
-        keeps = model.keeps_reasoning and chat.fields.get("store") is not False
+        keeps = self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False
         if keeps:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
 

@@ -43,6 +43,11 @@ class ItemKeeper:
         self._lasts_s = lasts_s
         self._now = now
 
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept at all."""
+        return self._store is not None
+
     async def put_back(self, conversation: Conversation, model: Model) -> Conversation:
         """The conversation with the reasoning that it lacks, as far as its model sees it and it is kept here."""
         if self._store is None or (shown := await _shown(model)) == "none":
