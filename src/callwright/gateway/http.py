@@ -143,12 +143,8 @@ def problems_told(problems: Iterable[Problem]) -> str:
     return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
 
 
-async def cancel_on_disconnect(
-    request: Request, work: Coroutine[Any, Any, T], *, watch: "asyncio.Task[None] | None" = None
-) -> T:
-    """Do `work` while the client is there. Raises `ClientDisconnected`, with the work cancelled, when it goes, or when
-    the task ends that is to `watch` it.
-    """
+async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do `work` while the client is there. Raises `ClientDisconnected`, with the work cancelled, when it goes."""
     task = asyncio.current_task()
     assert task is not None
     is_gone = is_over = False
@@ -159,8 +155,6 @@ async def cancel_on_disconnect(
             is_gone = True
             task.cancel()
 
-    if watch is not None:
-        watch.add_done_callback(lambda _: cancel())
     with when_left(request.scope, request.receive, cancel):
         try:
             return await work
@@ -262,11 +256,16 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        beat = asyncio.ensure_future(self._beat(send))
+        # A task of its own: what it waits for wakes no more of the stack than it needs.
+        pump, beat = asyncio.ensure_future(self._pump(send)), asyncio.ensure_future(self._beat(send))
+        beat.add_done_callback(lambda _: pump.cancel())
         try:
-            with suppress(ClientDisconnected):
-                await cancel_on_disconnect(Request(scope, receive), self._pump(send), watch=beat)
+            with when_left(scope, receive, pump.cancel):
+                await asyncio.wait({pump})
+            if not pump.cancelled():
+                pump.result()
         finally:
+            await cancel_quietly(pump)
             await cancel_quietly(beat)
             await self._events.aclose()
 
