@@ -140,13 +140,13 @@ class AmbiguousCalls:
         has_said = bool(self.said.removesuffix(text).strip())
         spans = candidate_spans(text, [call for _, call in asked])
         for number, ((problem, call), (begin, end)) in enumerate(zip(asked, spans, strict=True)):
-            out += _said(text[at:begin], apart=has_said and at > 0)
+            out += _said(text[at:begin], behind=at > 0, apart=has_said)
             has_said = has_said or bool(text[at:begin].strip())
             began: tuple[Event, ...] = (CallStarted(number, call.name), ArgumentsDelta(number, call.arguments))
             told = replace(problem, call=number, text=text[begin:end])
             check.push((*began, told, CallEnded(number)), out)
             at = end
-        out += _said(text[at:], apart=has_said)
+        out += _said(text[at:], behind=True, apart=has_said)
         settled = [problem for problem, _ in asked]
         for event in held:
             if isinstance(event, Finished):
@@ -156,10 +156,12 @@ class AmbiguousCalls:
         return out
 
 
-def _said(text: str, *, apart: bool) -> list[Event]:
-    """A text around calls; blanks alone say nothing. `apart`: it stands behind a call, and other text before that."""
-    words = text.strip() if apart else text.rstrip()
-    return [ContentDelta(f"\n\n{words}" if apart else words)] if words else []
+def _said(text: str, *, behind: bool, apart: bool) -> list[Event]:
+    """A text around calls; blanks alone say nothing. Where it stands `behind` a call and there is text before that, it
+    is set `apart`.
+    """
+    words = text.strip() if behind else text.rstrip()
+    return [ContentDelta(f"\n\n{words}" if behind and apart else words)] if words.strip() else []
 
 
 # --- the question ---

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from callwright.calls.custom_tools import INPUT
 from callwright.conversation import (
     AssistantTurn,
@@ -28,7 +30,7 @@ from callwright.upstreams.simulated.drawn import drawn
 from callwright.upstreams.simulated.session import Output, asks_for_summary, forbids_calls, session_of, summary_of
 from callwright.upstreams.simulated.spans import quoted, spans
 
-__all__ = ["answer"]
+__all__ = ["answer", "chosen_word"]
 
 Plan: TypeAlias = list[tuple[FunctionTool, Call]]
 
@@ -56,6 +58,14 @@ def answer(conversation: Conversation) -> AssistantTurn:
         return _said(_formed(told, conversation, asked), "The results are in, so I can answer.")
     reply = f"You said: {said}" if said else "Hello! How can I help?"
     return _said(_formed(reply, conversation, asked), "No tool is needed here." if conversation.tools else None)
+
+
+def chosen_word(words: Sequence[str], conversation: Conversation) -> AssistantTurn:
+    """The reply to the question whether the answer before was meant as a call: the first of these words if the model
+    did mean one, else the last.
+    """
+    before = msgspec.structs.replace(conversation, items=conversation.items[:-2], tool_choice="auto")
+    return _said(words[0] if answer(before).calls else words[-1], None)
 
 
 def _formed(reply: str, conversation: Conversation, asked: str) -> str:

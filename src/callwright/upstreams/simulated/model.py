@@ -27,7 +27,7 @@ from callwright.upstreams.base import (
     TextDelta,
     ToolCallDelta,
 )
-from callwright.upstreams.simulated.answer import answer
+from callwright.upstreams.simulated.answer import answer, chosen_word
 from callwright.upstreams.simulated.arguments import arguments_of
 from callwright.upstreams.simulated.faults import Faults, SimulatedFault
 from callwright.upstreams.simulated.other_endpoints import answered
@@ -69,7 +69,8 @@ class SimulatedUpstream:
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
-        faults = self._faults.choose(generation.dialect or "")
+        words = _words(generation)
+        faults = () if words else self._faults.choose(generation.dialect or "")  # which a grammar leaves no room for
         failing = next((fault for fault in faults if fault.server), None)
         server = failing.server if failing else ""
         if failing and server in _BEFORE:
@@ -113,6 +114,8 @@ class SimulatedUpstream:
 
     def _meant(self, generation: GenerationRequest, number: int) -> AssistantTurn:
         """What it wants to say or call, as the request of this number."""
+        if words := _words(generation):
+            return chosen_word(words, generation.conversation)
         if generation.constraint is None or not self._samples:
             return answer(generation.conversation)
         seed = generation.fields.get("seed")
@@ -155,6 +158,12 @@ class SimulatedUpstream:
 
     def _error(self, what: str, fault: UpstreamFault, status: int | None = None) -> UpstreamError:
         return UpstreamError(f"The upstream {self.name} {what}.", fault=fault, upstream=self.name, status=status)
+
+
+def _words(generation: GenerationRequest) -> Sequence[str]:
+    """The words of which the answer has to be one, if that is asked for."""
+    form = generation.constraint.form if generation.constraint is not None else None
+    return form.words if form is not None else ()
 
 
 def _is_slow(generation: GenerationRequest) -> bool:
