@@ -1,5 +1,6 @@
 """Messages in OpenAI's format, read as the items of a conversation and written from them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
@@ -36,12 +37,23 @@ from callwright.openai_format.tool_choice import (
     read_allowed_tools,
     read_tool_choice,
 )
+from callwright.tolerant_json.known_objects import KnownObject
 
-__all__ = ["ROLES", "read_checked_messages", "read_conversation", "read_messages", "write_messages"]
+__all__ = [
+    "ROLES",
+    "ReadMessage",
+    "items_of",
+    "read_conversation",
+    "read_messages",
+    "read_typed_messages",
+    "type_messages",
+    "write_messages",
+]
 
 
 ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
 _TEXT_ONLY = ("text",)
+_READ: Final = "message"  # under which name a message keeps how it was read
 
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "user": ("text", "image_url", "input_audio", "file"),
@@ -66,7 +78,7 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
         messages = msgspec.convert({"messages": given}, _Messages).messages
     except msgspec.ValidationError as error:
         raise from_validation(error, {"messages": given}, {"messages[].role": ROLES}) from error
-    return read_checked_messages(messages, given)
+    return items_of(read_typed_messages(messages, given))
 
 
 def read_conversation(
@@ -85,21 +97,74 @@ class _Messages(msgspec.Struct):
     messages: list[ChatMessage]
 
 
-def read_checked_messages(messages: Sequence[ChatMessage], given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
+class ReadMessage(msgspec.Struct, frozen=True):
+    """A message that was read: what it says, as items. `number` is its place, which paths and some ids name.
+
+    `asks`: how often each id is that of one of its calls; `answers`: the id of the call whose output it is.
+    `output_of`: it is the output of the latest call of this function, whose id it does not say.
+    """
+
+    number: int
+    items: tuple[Item, ...]
+    asks: Mapping[str, int] = {}
+    answers: str | None = None
+    output_of: str | None = None
+
+
+def type_messages(given: Sequence[Any]) -> list[ChatMessage | ReadMessage]:
+    """The messages as what their roles say that they are; those that were read before, as they were read. Raises
+    `msgspec.ValidationError`, without the path to the message.
+    """
+    return [
+        msgspec.convert(raw, ChatMessage) if (known := _maybe_read(raw, number)) is None else known
+        for number, raw in enumerate(given)
+    ]
+
+
+def _maybe_read(raw: Any, number: int) -> ReadMessage | None:
+    read: ReadMessage | None = raw.made.get(_READ) if type(raw) is KnownObject else None
+    return read if read is not None and read.number == number else None
+
+
+def read_typed_messages(
+    messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Mapping[str, Any]]
+) -> list[ReadMessage]:
+    """The messages as they are read; `given` are the same as they came. Raises `RequestError` that names the field."""
+    found: list[ReadMessage] = []
+    for number, message in enumerate(messages):
+        if not isinstance(message, ReadMessage):
+            raw = given[number]
+            message = _read(message, raw, number)
+            if type(raw) is KnownObject:
+                raw.made[_READ] = message
+        found.append(message)
+    return found
+
+
+def items_of(messages: Sequence[ReadMessage]) -> tuple[Item, ...]:
+    """All that the messages say."""
     items: list[Item] = []
-    for number, (message, raw) in enumerate(zip(messages, given, strict=True)):
-        path = f"messages[{number}]"
-        match message:
-            case AssistantMessage():
-                items += _read_assistant(message, raw, number)
-            case ToolMessage():
-                items.append(CallOutput(message.tool_call_id, _parts(message.content, raw, "tool", path)))
-            case FunctionMessage():
-                items.append(CallOutput(_legacy_call_id(items, message.name), (TextPart(message.content or ""),)))
-            case _:
-                role: Role = raw["role"]
-                items.append(Message(role, _parts(message.content, raw, role, path), message.name, _extra(raw)))
+    for message in messages:
+        if message.output_of is None:
+            items += message.items
+        else:
+            id_ = _legacy_call_id(items, message.output_of)
+            items += [msgspec.structs.replace(item, call_id=id_) for item in message.items]
     return tuple(items)
+
+
+def _read(message: ChatMessage, raw: Mapping[str, Any], number: int) -> ReadMessage:
+    path = f"messages[{number}]"
+    match message:
+        case AssistantMessage():
+            asks = Counter([call.id or "" for call in message.tool_calls or ()])
+            return ReadMessage(number, tuple(_read_assistant(message, raw, number)), asks)
+        case ToolMessage(tool_call_id=id_):
+            return ReadMessage(number, (CallOutput(id_, _parts(message.content, raw, "tool", path)),), answers=id_)
+        case FunctionMessage(name=name):
+            return ReadMessage(number, (CallOutput("", (TextPart(message.content or ""),)),), output_of=name)
+    role: Role = raw["role"]
+    return ReadMessage(number, (Message(role, _parts(message.content, raw, role, path), message.name, _extra(raw)),))
 
 
 def _read_assistant(message: AssistantMessage, raw: Mapping[str, Any], number: int) -> list[Item]:
