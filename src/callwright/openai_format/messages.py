@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import msgspec
 
@@ -230,18 +230,15 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
     """The conversation as chat messages; what an assistant did at once becomes one message."""
     messages: list[dict[str, Any]] = []
     for turn in conversation.turns():
-        match turn:
-            case Message():
-                messages.append(_write_message(turn))
-            case AssistantTurn():
-                messages.append(_write_assistant(turn))
-            case ToolTurn(outputs):
-                messages += [
-                    {"role": "tool", "tool_call_id": output.call_id, "content": _content(output.parts)}
-                    for _, output in outputs
-                ]
-            case _:
-                assert_never(turn)
+        if type(turn) is AssistantTurn:
+            messages.append(_write_assistant(turn))
+        elif type(turn) is ToolTurn:
+            messages += [
+                {"role": "tool", "tool_call_id": output.call_id, "content": _content(output)}
+                for _, output in turn.outputs
+            ]
+        else:
+            messages.append(_write_message(turn))
     return _instructed(messages)
 
 
@@ -249,7 +246,7 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """OpenAI's role `developer` in roles that templates know: at the start, all that instructs is one system message;
     what comes later stays where it is, as a marked block of the user.
     """
-    if not any(message["role"] == "developer" for message in messages):
+    if "developer" not in [message["role"] for message in messages]:
         return messages
     behind = (n for n, message in enumerate(messages) if message["role"] not in ("system", "developer"))
     start = next(behind, len(messages))
@@ -264,8 +261,10 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _write_message(message: Message) -> dict[str, Any]:
-    name = {"name": message.name} if message.name else {}
-    return {"role": message.role, "content": _content(message.parts), **name, **message.extra}
+    written = {"role": message.role, "content": _content(message)}
+    if message.name:
+        written["name"] = message.name
+    return {**written, **message.extra} if message.extra else written
 
 
 def _write_assistant(turn: AssistantTurn) -> dict[str, Any]:
@@ -282,7 +281,7 @@ def _write_assistant(turn: AssistantTurn) -> dict[str, Any]:
     return message
 
 
-def _content(parts: Sequence[Part]) -> Any:
-    if all(isinstance(part, TextPart) for part in parts):
-        return "".join(part.text for part in parts if isinstance(part, TextPart))
-    return [{"type": "text", "text": part.text} if isinstance(part, TextPart) else part.value for part in parts]
+def _content(item: Message | CallOutput) -> Any:
+    if not item.has_media:
+        return item.text
+    return [{"type": "text", "text": part.text} if isinstance(part, TextPart) else part.value for part in item.parts]
