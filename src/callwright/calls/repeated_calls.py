@@ -4,6 +4,7 @@ Calls that were made at once count as one. What a user or the system says betwee
 call; what the model itself says does not.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Struct
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
 from callwright.tolerant_json.codec import UNDECODABLE
 
-__all__ = ["RepeatedCalls", "rows"]
+__all__ = ["RepeatedCalls", "may_repeat", "rows"]
 
 
 class RepeatedCalls(Struct, frozen=True):
@@ -38,6 +39,17 @@ class _Made(Struct):
         if not all(map(_is_same_output, self.outputs, other.outputs)):
             return False
         return all(map(_is_same_call, self.calls, other.calls))
+
+
+def may_repeat(items: Sequence[Item], times: int) -> bool:
+    """Whether there are outputs with the same text, and calls with the same arguments, so many times at all. If not,
+    there is no row of that length, and that is found sooner than rows are.
+    """
+    outputs = Counter([item.text for item in items if type(item) is CallOutput])
+    if max(outputs.values(), default=0) < times:
+        return False
+    calls = Counter([(item.name, item.once("canonical", _canonical)) for item in items if type(item) is Call])
+    return max(calls.values(), default=0) >= times
 
 
 def rows(items: Sequence[Item]) -> Iterator[RepeatedCalls]:

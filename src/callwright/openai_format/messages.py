@@ -157,7 +157,7 @@ def _read(message: ChatMessage, raw: Mapping[str, Any], number: int) -> ReadMess
     path = f"messages[{number}]"
     match message:
         case AssistantMessage():
-            asks = Counter([call.id or "" for call in message.tool_calls or ()])
+            asks = dict(Counter([call.id or "" for call in message.tool_calls or ()]))
             return ReadMessage(number, tuple(_read_assistant(message, raw, number)), asks)
         case ToolMessage(tool_call_id=id_):
             return ReadMessage(number, (CallOutput(id_, _parts(message.content, raw, "tool", path)),), answers=id_)

@@ -245,10 +245,11 @@ def _check_pairing(messages: Sequence[ReadMessage]) -> None:
                     "'tool_calls'.",
                     param=f"messages.[{number}].role",
                 )
-            if waiting.get(id_, 0) > 1:
-                waiting[id_] -= 1
-            else:
-                waiting.pop(id_, None)
+            times = waiting.get(id_, 0)
+            if times > 1:
+                waiting[id_] = times - 1
+            elif times:
+                del waiting[id_]
             continue
         if waiting:
             raise _unanswered(waiting, number)
