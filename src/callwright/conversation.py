@@ -44,12 +44,14 @@ Role = Literal["system", "developer", "user", "assistant"]
 JsonObject: TypeAlias = Mapping[str, Any]
 
 
+@final
 class TextPart(Struct, frozen=True):
     """A piece of text in a message."""
 
     text: str
 
 
+@final
 class MediaPart(Struct, frozen=True):
     """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
 
@@ -278,4 +280,4 @@ class Conversation(Struct, frozen=True):
 
 def parts_text(parts: tuple[Part, ...]) -> str:
     """The text parts, concatenated."""
-    return "".join([part.text for part in parts if isinstance(part, TextPart)])
+    return "".join([part.text for part in parts if type(part) is TextPart])
