@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from callwright.conversation import Call
-from callwright.prompt import Collected, Prompt, PromptBuilder, own_words
+from callwright.prompt import Collected, PromptBuilder, own_words
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = [
@@ -246,7 +246,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
 
     def text(self, calls: Sequence[Call]) -> str:
         """Calls as the model writes them."""
-        return Prompt(self.put(PromptBuilder(), calls).pieces(), ()).text
+        return "".join([text for _, text in self.put(PromptBuilder(), calls).collected()])
 
 
 def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:

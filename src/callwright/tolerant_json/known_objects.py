@@ -20,7 +20,7 @@ _LONGEST: Final = 65_536  # bytes of a text that is kept
 _OBJECT_BYTES: Final = 1_536
 _BRACKET_BYTES: Final = 200
 _COMMA_BYTES: Final = 64
-_COPIES: Final = 2
+_COPIES: Final = 4
 
 
 class KnownObject(dict[str, Any]):

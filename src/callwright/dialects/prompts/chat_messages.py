@@ -172,7 +172,7 @@ def _safe(call: Call, controls: Sequence[str]) -> Call:
     is kept with the call, since that comes again with the next request.
     """
     before: tuple[Sequence[str], Call] | None = call.kept.get("safe")
-    if before is not None and before[0] == controls:
+    if before is not None and before[0] is controls:
         return before[1]
     name, arguments = neutralise(call.name, controls), neutralise_json(call.arguments, controls)
     safe = msgspec.structs.replace(call, name=name, arguments=arguments)
