@@ -8,11 +8,11 @@ model family.
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from callwright.events import Call
+from callwright.events import Call, Shared
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
@@ -44,12 +44,14 @@ Role = Literal["system", "developer", "user", "assistant"]
 JsonObject: TypeAlias = Mapping[str, Any]
 
 
+@final
 class TextPart(Struct, frozen=True):
     """A piece of text in a message."""
 
     text: str
 
 
+@final
 class MediaPart(Struct, frozen=True):
     """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
 
@@ -63,36 +65,49 @@ class MediaPart(Struct, frozen=True):
 Part: TypeAlias = TextPart | MediaPart
 
 
-class Message(Struct, frozen=True):
+@final
+class Message(Shared, frozen=True):
     """A message of the user, the system or the assistant. `extra` holds fields of the client that mean nothing here."""
 
     role: Role
     parts: tuple[Part, ...] = ()
     name: str | None = None
-    extra: JsonObject = {}
+    extra: JsonObject = field(default_factory=dict)
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Its text parts, concatenated."""
         return parts_text(self.parts)
 
+    @cached_property
+    def has_media(self) -> bool:
+        """Whether any of its parts is no text."""
+        return any(isinstance(part, MediaPart) for part in self.parts)
 
-class Reasoning(Struct, frozen=True):
+
+@final
+class Reasoning(Shared, frozen=True):
     """Reasoning that an assistant wrote before the items that follow it."""
 
     text: str
 
 
-class CallOutput(Struct, frozen=True):
+@final
+class CallOutput(Shared, frozen=True):
     """What a tool answered to the call with this id."""
 
     call_id: str
     parts: tuple[Part, ...] = ()
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Its text parts, concatenated."""
         return parts_text(self.parts)
+
+    @cached_property
+    def has_media(self) -> bool:
+        """Whether any of its parts is no text."""
+        return any(isinstance(part, MediaPart) for part in self.parts)
 
 
 Item: TypeAlias = Message | Reasoning | Call | CallOutput
@@ -104,7 +119,7 @@ class CustomInput(Struct, frozen=True):
     grammar: "Grammar | None" = None
 
 
-class FunctionTool(Struct, frozen=True, dict=True):
+class FunctionTool(Shared, frozen=True):
     """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
 
     `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
@@ -138,11 +153,6 @@ class FunctionTool(Struct, frozen=True, dict=True):
     def as_openai(self) -> dict[str, Any]:
         """The tool in the Chat shape, which most prompt formats show to the model as it is."""
         return {"type": "function", "function": dict(self.openai["function"])}
-
-    @cached_property
-    def kept(self) -> dict[str, Any]:
-        """What others make of the tool, once: it comes with one request after the other."""
-        return {}
 
     @cached_property
     def openai(self) -> dict[str, Any]:
@@ -180,6 +190,7 @@ class ResponseFormat(Struct, frozen=True):
     is_judged_later: bool = False
 
 
+@final
 class AssistantTurn(Struct):
     """What an assistant did at once: reasoned, said, called. Any of the three may be missing."""
 
@@ -193,6 +204,7 @@ class AssistantTurn(Struct):
         return self.message.text if self.message else ""
 
 
+@final
 class ToolTurn(Struct):
     """The outputs that answer the calls of a turn, each with the name of its tool (`""` when no call has its id)."""
 
@@ -240,31 +252,32 @@ class Conversation(Struct, frozen=True):
     def turns(self) -> list[ConversationTurn]:
         """The items as turns, the way chat formats show them: a user's message is a turn of its own."""
         turns: list[ConversationTurn] = []
-        names = self.named_outputs()
-        for number, item in enumerate(self.items):
-            last = turns[-1] if turns else None
-            match item:
-                case CallOutput():
-                    if not isinstance(last, ToolTurn):
-                        turns.append(last := ToolTurn())
-                    last.outputs.append((names[number], item))
-                case Message(role) if role != "assistant":
-                    turns.append(item)
-                case Message():
-                    if not isinstance(last, AssistantTurn) or last.message or last.calls:
-                        turns.append(last := AssistantTurn())
-                    last.message = item
-                case Reasoning(text):
-                    if not isinstance(last, AssistantTurn) or last.message or last.calls or last.reasoning:
-                        turns.append(last := AssistantTurn())
-                    last.reasoning = text
-                case Call():
-                    if not isinstance(last, AssistantTurn):
-                        turns.append(last := AssistantTurn())
-                    last.calls.append(item)
+        names: dict[str, str] = {}
+        last: ConversationTurn | None = None
+        # Not `match`: to find that a value is of another class takes longer than all the rest.
+        for item in self.items:
+            if type(item) is Call:
+                names[item.id] = item.name
+                if type(last) is not AssistantTurn:
+                    turns.append(last := AssistantTurn())
+                last.calls.append(item)
+            elif type(item) is CallOutput:
+                if type(last) is not ToolTurn:
+                    turns.append(last := ToolTurn())
+                last.outputs.append((names.get(item.call_id, ""), item))
+            elif type(item) is Reasoning:
+                if type(last) is not AssistantTurn or last.message or last.calls or last.reasoning:
+                    turns.append(last := AssistantTurn())
+                last.reasoning = item.text
+            elif item.role == "assistant":
+                if type(last) is not AssistantTurn or last.message or last.calls:
+                    turns.append(last := AssistantTurn())
+                last.message = item
+            else:
+                turns.append(last := item)
         return turns
 
 
 def parts_text(parts: tuple[Part, ...]) -> str:
     """The text parts, concatenated."""
-    return "".join([part.text for part in parts if isinstance(part, TextPart)])
+    return "".join([part.text for part in parts if type(part) is TextPart])

@@ -10,8 +10,9 @@ Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`
 on as they came.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, TypeVar, final, get_args
 
 from msgspec import Struct
 
@@ -33,10 +34,12 @@ __all__ = [
     "ProblemKind",
     "ReasoningDelta",
     "RefusalDelta",
+    "Shared",
     "Usage",
     "finished",
 ]
 
+T = TypeVar("T")
 CallKind = Literal["function", "custom"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 
@@ -103,7 +106,24 @@ ProblemKind = Literal[
 PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
 
 
-class Call(Struct, frozen=True):
+class Shared(Struct, frozen=True, dict=True):
+    """A value that comes with one request after the other, and keeps what others make of it."""
+
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What was made of it and of nothing else, by names."""
+        return {}
+
+    def once(self, name: str, make: "Callable[[Any], T]") -> T:
+        """What is made of it under this name: made once. Not for what may be None."""
+        found: T | None = self.kept.get(name)
+        if found is None:
+            found = self.kept[name] = make(self)
+        return found
+
+
+@final
+class Call(Shared, frozen=True):
     """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
 
     In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut

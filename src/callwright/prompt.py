@@ -16,6 +16,7 @@ from msgspec import Struct
 __all__ = [
     "BREAK",
     "EDGE_CHARS",
+    "Collected",
     "Control",
     "Piece",
     "Prompt",
@@ -131,6 +132,7 @@ def _json_text(text: str) -> Text:
 
 
 _Make: TypeAlias = Callable[[str], Piece]
+Collected: TypeAlias = tuple[tuple[_Make, str], ...]
 
 
 class PromptBuilder:
@@ -159,16 +161,27 @@ class PromptBuilder:
         self._parts.append((_json_text, text))
         return self
 
-    def pieces(self) -> tuple[Piece, ...]:
-        """What was collected."""
+    def put(self, collected: "Collected") -> "PromptBuilder":
+        """Append what another one has collected."""
+        self._parts += collected
+        return self
+
+    def collected(self) -> "Collected":
+        """What was collected, for another one."""
         runs: list[tuple[_Make, list[str]]] = []
+        last: _Make | None = None
         for make, text in self._parts:
             if not text:
                 continue
-            if not runs or runs[-1][0] is not make:
-                runs.append((make, []))
-            runs[-1][1].append(text)
-        return tuple([make("".join(texts)) for make, texts in runs])
+            if make is not last:
+                runs.append((make, texts := []))
+                last = make
+            texts.append(text)
+        return tuple([(make, "".join(texts)) for make, texts in runs])
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """What was collected."""
+        return tuple([make(text) for make, text in self.collected()])
 
 
 def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:

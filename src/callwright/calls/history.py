@@ -6,12 +6,13 @@ Each item is treated by itself alone, so the prompt keeps its prefix (and the se
 A server in native mode renders with its model's chat template. What that template asks of calls is in `HistoryRules`.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, Part, TextPart
+from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.reader import read_json
 
@@ -33,6 +34,8 @@ def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item
     """The items with calls as a template takes them, and outputs in the order of their calls: many templates show no
     ids.
     """
+    if not form.single_calls and form.call_id is None and _is_in_order(items):
+        return tuple(items)
     found: list[Item] = []
     number = 0
     for calls, outputs, behind in _runs(items):
@@ -44,6 +47,24 @@ def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item
             found += [*calls, *outputs]
         found += behind
     return tuple(found)
+
+
+def _is_in_order(items: Sequence[Item]) -> bool:
+    """Whether the outputs behind each run of calls are those of its calls, one of each, in their order."""
+    waiting: deque[str] = deque()
+    kind: type[Item] | None = None
+    for item in items:
+        if type(item) is CallOutput:
+            if not waiting or item.call_id != waiting.popleft():
+                return False
+        elif type(item) is Call:
+            if waiting and kind is CallOutput:
+                return False
+            waiting.append(item.id)
+        elif waiting:
+            return False
+        kind = type(item)
+    return True
 
 
 def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
@@ -86,6 +107,8 @@ def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
 
     Broken JSON is repaired. A call that cannot be repaired becomes a message that quotes it, and so does its output.
     """
+    if all(item.once("is_readable", _is_readable) for item in items if type(item) is Call):
+        return tuple(items)
     found: list[Item] = []
     told: set[str] = set()
     calls: list[Call] = []  # readable calls, which must stay next to their outputs
@@ -114,11 +137,16 @@ def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
     return (*found, *calls, *late)
 
 
+def _is_readable(call: Call) -> bool:
+    """Whether a call has arguments that are a JSON object, or free text."""
+    return call.kind != "function" or _arguments(call.arguments) == call.arguments
+
+
 def describe_media(items: Sequence[Item]) -> tuple[Item, ...]:
     """The items, with a note in place of each image or file: for models that take text only."""
     found: list[Item] = []
     for item in items:
-        if isinstance(item, Message | CallOutput) and any(isinstance(part, MediaPart) for part in item.parts):
+        if isinstance(item, Message | CallOutput) and item.has_media:
             item = msgspec.structs.replace(item, parts=tuple(map(_told, item.parts)))
         found.append(item)
     return tuple(found)

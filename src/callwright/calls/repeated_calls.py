@@ -4,6 +4,7 @@ Calls that were made at once count as one. What a user or the system says betwee
 call; what the model itself says does not.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Struct
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
 from callwright.tolerant_json.codec import UNDECODABLE
 
-__all__ = ["RepeatedCalls", "rows"]
+__all__ = ["RepeatedCalls", "may_repeat", "rows"]
 
 
 class RepeatedCalls(Struct, frozen=True):
@@ -32,12 +33,23 @@ class _Made(Struct):
     outputs: list[CallOutput]
 
     def is_same(self, other: "_Made") -> bool:
-        # outputs first: most calls differ there, and to compare texts is cheap
-        outputs = zip(self.outputs, other.outputs, strict=False)
-        if len(self.calls) != len(other.calls) or not all(_same_parts(one.parts, two.parts) for one, two in outputs):
+        if len(self.calls) != len(other.calls):
             return False
-        pairs = zip(self.calls, other.calls, strict=True)
-        return all(one.name == two.name and _same_arguments(one.arguments, two.arguments) for one, two in pairs)
+        # outputs first: most calls differ there, and to compare texts is cheap
+        if not all(map(_is_same_output, self.outputs, other.outputs)):
+            return False
+        return all(map(_is_same_call, self.calls, other.calls))
+
+
+def may_repeat(items: Sequence[Item], times: int) -> bool:
+    """Whether there are outputs with the same text, and calls with the same arguments, so many times at all. If not,
+    there is no row of that length, and that is found sooner than rows are.
+    """
+    outputs = Counter([item.text for item in items if type(item) is CallOutput])
+    if max(outputs.values(), default=0) < times:
+        return False
+    calls = Counter([(item.name, item.once("canonical", _canonical)) for item in items if type(item) is Call])
+    return max(calls.values(), default=0) >= times
 
 
 def rows(items: Sequence[Item]) -> Iterator[RepeatedCalls]:
@@ -47,7 +59,7 @@ def rows(items: Sequence[Item]) -> Iterator[RepeatedCalls]:
     calls: list[Call] = []
     outputs: list[CallOutput] = []
     for number, item in enumerate((*items, None)):
-        if isinstance(item, CallOutput):
+        if type(item) is CallOutput:
             outputs.append(item)
             continue
         if outputs:
@@ -56,9 +68,9 @@ def rows(items: Sequence[Item]) -> Iterator[RepeatedCalls]:
                 yield RepeatedCalls(tuple(dict.fromkeys([call.name for call in calls])), times, number)
             before = made
             calls, outputs = [], []
-        if isinstance(item, Call):
+        if type(item) is Call:
             calls.append(item)
-        elif isinstance(item, Message) and item.role != "assistant":
+        elif type(item) is Message and item.role != "assistant":
             before, calls = None, []
 
 
@@ -66,7 +78,7 @@ def _maybe_answered(calls: list[Call], outputs: list[CallOutput]) -> _Made | Non
     """The calls with their outputs; None if any has none, or there are others."""
     if len(calls) != len(outputs):
         return None
-    if any(call.id != output.call_id for call, output in zip(calls, outputs, strict=True)):
+    if [call.id for call in calls] != [output.call_id for output in outputs]:
         numbers = {call.id: number for number, call in enumerate(calls)}
         if sorted(numbers) != sorted(output.call_id for output in outputs):
             return None
@@ -74,26 +86,31 @@ def _maybe_answered(calls: list[Call], outputs: list[CallOutput]) -> _Made | Non
     return _Made(calls, outputs)
 
 
-def _same_parts(one: tuple[Part, ...], two: tuple[Part, ...]) -> bool:
-    return len(one) == len(two) and all(map(_same_part, one, two))
+def _is_same_output(one: CallOutput, two: CallOutput) -> bool:
+    """Whether two outputs are the same, wherever they stood."""
+    if one.parts == two.parts:
+        return True
+    if not (one.has_media and two.has_media):
+        return False
+    return len(one.parts) == len(two.parts) and all(map(_is_same_part, one.parts, two.parts))
 
 
-def _same_part(one: Part, two: Part) -> bool:
-    """Whether two parts are the same, wherever they stood."""
+def _is_same_part(one: Part, two: Part) -> bool:
     if isinstance(one, TextPart) or isinstance(two, TextPart):
         return one == two
     return one.value == two.value
 
 
-def _same_arguments(one: str, two: str) -> bool:
-    """Whether two arguments are the same value, however they are written. What is no JSON is the same as itself."""
-    if one == two:
-        return True
-    try:
-        return _canonical(one) == _canonical(two)
-    except UNDECODABLE:
+def _is_same_call(one: Call, two: Call) -> bool:
+    """Whether two calls have the same arguments as values, however they are written."""
+    if one.name != two.name:
         return False
+    return one.arguments == two.arguments or one.once("canonical", _canonical) == two.once("canonical", _canonical)
 
 
-def _canonical(text: str) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+def _canonical(call: Call) -> bytes | str:
+    """Arguments as equal values have them; what is no JSON as it is."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(call.arguments), order="sorted")
+    except UNDECODABLE:
+        return call.arguments

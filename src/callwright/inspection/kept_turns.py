@@ -195,7 +195,7 @@ def _size(seen: Observation, body: bytes | str | None) -> int:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
     # What a response continues from, and what tools of an MCP server have said, stands in no body.
-    said = max(len(body or b""), sum(map(_item_size, seen.conversation.items)))
+    said = max(len(body or b""), sum([item.once("size", _item_size) for item in seen.conversation.items]))
     return came + _COPIES * said * max(1, len(seen.asked)) + _ROW_BYTES
 
 

@@ -1,7 +1,8 @@
 """Messages in OpenAI's format, read as the items of a conversation and written from them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import msgspec
 
@@ -36,12 +37,23 @@ from callwright.openai_format.tool_choice import (
     read_allowed_tools,
     read_tool_choice,
 )
+from callwright.tolerant_json.known_objects import KnownObject
 
-__all__ = ["ROLES", "read_checked_messages", "read_conversation", "read_messages", "write_messages"]
+__all__ = [
+    "ROLES",
+    "ReadMessage",
+    "items_of",
+    "read_conversation",
+    "read_messages",
+    "read_typed_messages",
+    "type_messages",
+    "write_messages",
+]
 
 
 ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
 _TEXT_ONLY = ("text",)
+_READ: Final = "message"  # under which name a message keeps how it was read
 
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "user": ("text", "image_url", "input_audio", "file"),
@@ -66,7 +78,7 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
         messages = msgspec.convert({"messages": given}, _Messages).messages
     except msgspec.ValidationError as error:
         raise from_validation(error, {"messages": given}, {"messages[].role": ROLES}) from error
-    return read_checked_messages(messages, given)
+    return items_of(read_typed_messages(messages, given))
 
 
 def read_conversation(
@@ -85,21 +97,74 @@ class _Messages(msgspec.Struct):
     messages: list[ChatMessage]
 
 
-def read_checked_messages(messages: Sequence[ChatMessage], given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
+class ReadMessage(msgspec.Struct, frozen=True):
+    """A message that was read: what it says, as items. `number` is its place, which paths and some ids name.
+
+    `asks`: how often each id is that of one of its calls; `answers`: the id of the call whose output it is.
+    `output_of`: it is the output of the latest call of this function, whose id it does not say.
+    """
+
+    number: int
+    items: tuple[Item, ...]
+    asks: Mapping[str, int] = {}
+    answers: str | None = None
+    output_of: str | None = None
+
+
+def type_messages(given: Sequence[Any]) -> list[ChatMessage | ReadMessage]:
+    """The messages as what their roles say that they are; those that were read before, as they were read. Raises
+    `msgspec.ValidationError`, without the path to the message.
+    """
+    return [
+        msgspec.convert(raw, ChatMessage) if (known := _maybe_read(raw, number)) is None else known
+        for number, raw in enumerate(given)
+    ]
+
+
+def _maybe_read(raw: Any, number: int) -> ReadMessage | None:
+    read: ReadMessage | None = raw.made.get(_READ) if type(raw) is KnownObject else None
+    return read if read is not None and read.number == number else None
+
+
+def read_typed_messages(
+    messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Mapping[str, Any]]
+) -> list[ReadMessage]:
+    """The messages as they are read; `given` are the same as they came. Raises `RequestError` that names the field."""
+    found: list[ReadMessage] = []
+    for number, message in enumerate(messages):
+        if not isinstance(message, ReadMessage):
+            raw = given[number]
+            message = _read(message, raw, number)
+            if type(raw) is KnownObject:
+                raw.made[_READ] = message
+        found.append(message)
+    return found
+
+
+def items_of(messages: Sequence[ReadMessage]) -> tuple[Item, ...]:
+    """All that the messages say."""
     items: list[Item] = []
-    for number, (message, raw) in enumerate(zip(messages, given, strict=True)):
-        path = f"messages[{number}]"
-        match message:
-            case AssistantMessage():
-                items += _read_assistant(message, raw, number)
-            case ToolMessage():
-                items.append(CallOutput(message.tool_call_id, _parts(message.content, raw, "tool", path)))
-            case FunctionMessage():
-                items.append(CallOutput(_legacy_call_id(items, message.name), (TextPart(message.content or ""),)))
-            case _:
-                role: Role = raw["role"]
-                items.append(Message(role, _parts(message.content, raw, role, path), message.name, _extra(raw)))
+    for message in messages:
+        if message.output_of is None:
+            items += message.items
+        else:
+            id_ = _legacy_call_id(items, message.output_of)
+            items += [msgspec.structs.replace(item, call_id=id_) for item in message.items]
     return tuple(items)
+
+
+def _read(message: ChatMessage, raw: Mapping[str, Any], number: int) -> ReadMessage:
+    path = f"messages[{number}]"
+    match message:
+        case AssistantMessage():
+            asks = dict(Counter([call.id or "" for call in message.tool_calls or ()]))
+            return ReadMessage(number, tuple(_read_assistant(message, raw, number)), asks)
+        case ToolMessage(tool_call_id=id_):
+            return ReadMessage(number, (CallOutput(id_, _parts(message.content, raw, "tool", path)),), answers=id_)
+        case FunctionMessage(name=name):
+            return ReadMessage(number, (CallOutput("", (TextPart(message.content or ""),)),), output_of=name)
+    role: Role = raw["role"]
+    return ReadMessage(number, (Message(role, _parts(message.content, raw, role, path), message.name, _extra(raw)),))
 
 
 def _read_assistant(message: AssistantMessage, raw: Mapping[str, Any], number: int) -> list[Item]:
@@ -165,18 +230,15 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
     """The conversation as chat messages; what an assistant did at once becomes one message."""
     messages: list[dict[str, Any]] = []
     for turn in conversation.turns():
-        match turn:
-            case Message():
-                messages.append(_write_message(turn))
-            case AssistantTurn():
-                messages.append(_write_assistant(turn))
-            case ToolTurn(outputs):
-                messages += [
-                    {"role": "tool", "tool_call_id": output.call_id, "content": _content(output.parts)}
-                    for _, output in outputs
-                ]
-            case _:
-                assert_never(turn)
+        if type(turn) is AssistantTurn:
+            messages.append(_write_assistant(turn))
+        elif type(turn) is ToolTurn:
+            messages += [
+                {"role": "tool", "tool_call_id": output.call_id, "content": _content(output)}
+                for _, output in turn.outputs
+            ]
+        else:
+            messages.append(_write_message(turn))
     return _instructed(messages)
 
 
@@ -184,7 +246,7 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """OpenAI's role `developer` in roles that templates know: at the start, all that instructs is one system message;
     what comes later stays where it is, as a marked block of the user.
     """
-    if not any(message["role"] == "developer" for message in messages):
+    if "developer" not in [message["role"] for message in messages]:
         return messages
     behind = (n for n, message in enumerate(messages) if message["role"] not in ("system", "developer"))
     start = next(behind, len(messages))
@@ -199,8 +261,10 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _write_message(message: Message) -> dict[str, Any]:
-    name = {"name": message.name} if message.name else {}
-    return {"role": message.role, "content": _content(message.parts), **name, **message.extra}
+    written = {"role": message.role, "content": _content(message)}
+    if message.name:
+        written["name"] = message.name
+    return {**written, **message.extra} if message.extra else written
 
 
 def _write_assistant(turn: AssistantTurn) -> dict[str, Any]:
@@ -217,7 +281,7 @@ def _write_assistant(turn: AssistantTurn) -> dict[str, Any]:
     return message
 
 
-def _content(parts: Sequence[Part]) -> Any:
-    if all(isinstance(part, TextPart) for part in parts):
-        return "".join(part.text for part in parts if isinstance(part, TextPart))
-    return [{"type": "text", "text": part.text} if isinstance(part, TextPart) else part.value for part in parts]
+def _content(item: Message | CallOutput) -> Any:
+    if not item.has_media:
+        return item.text
+    return [{"type": "text", "text": part.text} if isinstance(part, TextPart) else part.value for part in item.parts]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
-from callwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
+from callwright.conversation import Call, Conversation, Message, NamedTool, TextPart
 from callwright.dialects.base import RenderOptions, get_dialect
 from callwright.dialects.detect import history_form
 from callwright.errors import ConfigError
@@ -33,22 +33,12 @@ def is_large(conversation: Conversation) -> bool:
     items = conversation.items
     if len(items) > _MANY_ITEMS:
         return True
-    return sum(map(_characters, items)) > _MANY_CHARACTERS
+    return sum([len(item.arguments) if type(item) is Call else len(item.text) for item in items]) > _MANY_CHARACTERS
 
 
 def is_slow(model: Model) -> bool:
     """Whether it takes its time to build a request for this model, whatever the conversation."""
     return model.mode != "native" and model.dialect is not None and get_dialect(model.dialect).is_slow
-
-
-def _characters(item: Item) -> int:
-    match item:
-        case Message(parts=parts) | CallOutput(parts=parts):
-            return sum([len(part.text) for part in parts if isinstance(part, TextPart)])
-        case Call():
-            return len(item.arguments)
-        case _:
-            return len(item.text)
 
 
 def build_generation_request(
@@ -123,7 +113,8 @@ def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | 
 def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
     """The request to a server that renders and parses itself, with a history that its chat template can render."""
     items = apply_history_rules(conversation.items, history_form(asked.model))
-    messages = list(map(_with_both_names, write_messages(replace(conversation, items=items))))
+    written = write_messages(replace(conversation, items=items))
+    messages = [_with_both_names(message) if "reasoning_content" in message else message for message in written]
     fields = dict(asked.fields)
     if conversation.response_format is not None:
         fields["response_format"] = write_response_format(conversation.response_format)

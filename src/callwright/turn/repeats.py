@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from callwright.calls.repeated_calls import RepeatedCalls, rows
+from callwright.calls.repeated_calls import RepeatedCalls, may_repeat, rows
 from callwright.conversation import CallOutput, Conversation, Item, NamedTool, TextPart
 from callwright.events import Problem
 
@@ -27,9 +27,9 @@ def heed_repeats(conversation: Conversation, most: int) -> tuple[Conversation, P
     Behind the `most`-th output of a row the model is told. From twice as many on the tools of that row are forbidden,
     unless the request demands just them.
     """
-    items = list(conversation.items)
-    if len(items) < 2 * most:  # no row can be that long
+    if not may_repeat(conversation.items, most):
         return conversation, None
+    items = list(conversation.items)
     latest: RepeatedCalls | None = None
     told = False
     for latest in rows(conversation.items):

@@ -1,7 +1,7 @@
 """The JSON of a request's body, as far as it is within the bounds.
 
-Clients send the same tools with each request, and tools are most of it: those that have been decoded and checked are
-kept by their text.
+Clients send the same tools with each request, and agents all messages of the one before: what has been decoded and
+checked is kept by its text.
 """
 
 from typing import Any, Final
@@ -12,6 +12,7 @@ from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.known_objects import KnownObject, KnownObjects, levels_of
 from callwright.wire.bounds import check_bounds, check_depth
 from callwright.wire.errors import json_fault
 
@@ -19,14 +20,16 @@ __all__ = ["decoded"]
 
 _TOOLS: Final = "tools"
 _SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody keeps
+_MESSAGES: Final = "messages"
+_KNOWN: Final = KnownObjects(33_554_432)
 
 
 def decoded(body: bytes | str, bounds: Bounds) -> object:
     """The value of a body. Raises `RequestError` for one that is no JSON, or holds too much.
 
-    Its tools may be those of an earlier body: whoever reads them changes nothing in them.
+    Its tools and messages may be those of an earlier body: whoever reads them changes nothing in them.
     """
-    value = _with_kept_tools(body, bounds)
+    value = _with_kept_parts(body, bounds)
     return _whole(body, bounds) if value is None else value
 
 
@@ -41,34 +44,43 @@ def _whole(body: bytes | str, bounds: Bounds) -> object:
     return value
 
 
-def _with_kept_tools(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None:
-    """The value of a body with tools; None for another, and for one with anything wrong, which is told of the whole.
-    Of a field that is given twice, the first is passed over.
+def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None:
+    """The value of a body with tools or messages; None for another, and for one with anything wrong, which is told of
+    the whole. Of a field that is given twice, the first is passed over.
     """
     if len(body) > bounds.max_schema_bytes:  # a limit for all schemas of a body together
         return None
     try:
         fields = decode(body, dict[str, msgspec.Raw])
-        tools = fields.get(_TOOLS)
-        if tools is None:
+        tools, messages = fields.get(_TOOLS), fields.get(_MESSAGES)
+        if tools is None and messages is None:
             return None
-        others: list[bytes | msgspec.Raw] = [b"{"]
-        value: dict[str, Any] = {}
-        for name, text in fields.items():
-            value[name] = None if name == _TOOLS else decode(text)
-            if name != _TOOLS:
-                others.append(text)
-        rest = b"".join(others)
-        check_depth(rest, value, bounds.max_depth)
-        check_bounds(value, rest, bounds)
-        value[_TOOLS] = _checked_tools(bytes(tools), bounds)
+        others = {name: text for name, text in fields.items() if name not in (_TOOLS, _MESSAGES)}
+        texts = [b"{", *others.values()]
+        value: dict[str, Any] = dict.fromkeys(fields)
+        value |= {name: decode(text) for name, text in others.items()}
+        check_depth(b"".join(texts), value, bounds.max_depth)
+        if messages is not None:
+            texts.append(messages)
+            value[_MESSAGES] = _known_messages(messages, bounds)
+        check_bounds(value, b"".join(texts), bounds)
+        if tools is not None:
+            value[_TOOLS] = _checked_tools(bytes(tools), bounds)
     except (NotJsonError, RequestError, _NotToBeKept):
         return None
     return value
 
 
+def _known_messages(text: msgspec.Raw, bounds: Bounds) -> list[Any]:
+    messages = _KNOWN.read(decode(text, list[msgspec.Raw]))
+    for message in messages:
+        if (message.levels if type(message) is KnownObject else levels_of(message)) > bounds.max_depth - 2:
+            raise _NotToBeKept
+    return messages
+
+
 class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
-    """There are keys in it."""
+    """There are keys in it, or it is too deep."""
 
 
 @kept_by_text

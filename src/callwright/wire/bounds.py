@@ -13,6 +13,7 @@ from callwright.schema.cache import kept_by_text
 from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
+from callwright.tolerant_json.known_objects import made_once
 
 __all__ = ["check_bounds", "check_choices", "check_depth", "check_items"]
 
@@ -66,15 +67,7 @@ def check_items(items: Sequence[Any], bounds: Bounds, param: str, beside: Sequen
     """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
     if len(items) > bounds.max_items:
         raise _too_long(param, bounds.max_items, len(items))
-    parts = len(beside)
-    for item in items:
-        if isinstance(item, dict):
-            for name, value in item.items():
-                if isinstance(value, list) and name != _TOOLS:
-                    parts += len(value)
-                    for part in value:
-                        if isinstance(part, dict) and ("content" in part or "source" in part):
-                            parts += _number_of_inner(part)
+    parts = len(beside) + sum([made_once(item, "parts", _number_of_parts) for item in items])
     if parts > bounds.max_parts:
         raise RequestError(
             f"Invalid '{param}': too many parts. Expected at most {bounds.max_parts} parts of content and calls in all "
@@ -109,12 +102,8 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     lists, formats = list(_tool_lists(given)), list(_formats(given))
     messages = given.get("messages")
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
-        content = message.get("content") if isinstance(message, dict) else None
-        blocks: list[Any] = content if isinstance(content, list) else []
-        for block in blocks:
-            if isinstance(block, dict) and block.get("type") == _ADDITION:
-                lists.append(_added_tools(blocks, f"messages[{number}].content"))
-                break
+        if made_once(message, "adds_tools", _adds_tools):
+            lists.append(_added_tools(message["content"], f"messages[{number}].content"))
     if not (lists or formats):
         return
     for found in lists:
@@ -162,6 +151,18 @@ def _too_long(param: str, most: int, number: int) -> RequestError:
 # --- what a request holds ---
 
 
+def _number_of_parts(item: Any) -> int:
+    """The parts of a message or an item, and the calls."""
+    parts = 0
+    for name, value in item.items() if isinstance(item, dict) else ():
+        if isinstance(value, list) and name != _TOOLS:
+            parts += len(value)
+            for part in value:
+                if isinstance(part, dict) and ("content" in part or "source" in part):
+                    parts += _number_of_inner(part)
+    return parts
+
+
 def _number_of_inner(part: Mapping[str, Any]) -> int:
     """The parts within a part: in Anthropic's API what a tool answered, for one, has parts of its own."""
     lists = [*_inner_parts(part)]
@@ -193,6 +194,13 @@ def _tool_lists(given: Mapping[str, Any]) -> Iterator[_ToolList]:
     for number, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict) and isinstance(item.get("tools"), list):
             yield _ToolList(item["tools"], f"input[{number}].tools")
+
+
+def _adds_tools(message: Any) -> bool:
+    """Whether a message of Anthropic's API defines tools."""
+    content = message.get("content") if isinstance(message, dict) else None
+    blocks = content if isinstance(content, list) else ()
+    return any(isinstance(block, dict) and block.get("type") == _ADDITION for block in blocks)
 
 
 def _added_tools(content: Sequence[Any], param: str) -> _ToolList:

@@ -100,12 +100,11 @@ class PassRules(Struct, frozen=True, dict=True):
         if not self._limits and self.media_urls is None:
             return tuple(items), frozenset()
         dropped: set[str] = set()
-        return tuple([self._item(item, dropped, flat=flat) for item in items]), frozenset(dropped)
+        passed = [item if _is_plain(item) else self._item(item, dropped, flat=flat) for item in items]
+        return tuple(passed), frozenset(dropped)
 
     def _item(self, item: Item, dropped: set[str], *, flat: bool) -> Item:
-        if not isinstance(item, Message | CallOutput):
-            return item
-        if any(isinstance(part, MediaPart) for part in item.parts):
+        if isinstance(item, Message | CallOutput) and item.has_media:
             parts = tuple([self._part(part, dropped, flat=flat) for part in item.parts])
             item = msgspec.structs.replace(item, parts=parts)
         if self._limits and isinstance(item, Message) and item.extra:
@@ -123,6 +122,13 @@ class PassRules(Struct, frozen=True, dict=True):
             return part
         value = _known_part(part.value, self.fields, dropped)
         return part if value == part.value else MediaPart(value, part.param)
+
+
+def _is_plain(item: Item) -> bool:
+    """Whether there is nothing in an item but text and what each item of its kind has."""
+    if isinstance(item, Message):
+        return not (item.extra or item.has_media)
+    return not (isinstance(item, CallOutput) and item.has_media)
 
 
 def _known_part(value: Mapping[str, Any], more: Collection[str], dropped: set[str]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
     turn that it names.
     """
     for part in parts:
-        if isinstance(part, MediaPart):
+        if type(part) is MediaPart:
             where = part.param or f"turn {number}"
             raise RequestError(
                 f"This model is prompted with text only, got a part of type {part.value.get('type')!r} at {where}. "
@@ -115,7 +115,7 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
 
 def chat_content(parts: Sequence[Part], controls: Sequence[str] | None) -> Any:
     """The content of a chat message. Text that looks like a control token is broken up, so that it forges none."""
-    if all(isinstance(part, TextPart) for part in parts):
+    if all(type(part) is TextPart for part in parts):
         return _broken(parts_text(tuple(parts)), controls)
     return [
         {"type": "text", "text": _broken(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
@@ -168,7 +168,13 @@ def told_messages(
 
 
 def _safe(call: Call, controls: Sequence[str]) -> Call:
-    """The call for a prompt: look-alikes of control tokens in its name are broken, those in its arguments escaped."""
-    return msgspec.structs.replace(
-        call, name=neutralise(call.name, controls), arguments=neutralise_json(call.arguments, controls)
-    )
+    """The call for a prompt: look-alikes of control tokens in its name are broken, those in its arguments escaped. It
+    is kept with the call, since that comes again with the next request.
+    """
+    before: tuple[Sequence[str], Call] | None = call.kept.get("safe")
+    if before is not None and before[0] is controls:
+        return before[1]
+    name, arguments = neutralise(call.name, controls), neutralise_json(call.arguments, controls)
+    safe = msgspec.structs.replace(call, name=name, arguments=arguments)
+    call.kept["safe"] = controls, safe
+    return safe

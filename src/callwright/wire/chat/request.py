@@ -5,7 +5,7 @@ the conversation, and `write_messages` joins them again. Fields of a message tha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,12 +17,8 @@ from callwright.conversation import (
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing
 from callwright.openai_format.mcp_tools import McpServer
-from callwright.openai_format.message_types import (
-    AssistantMessage,
-    ChatMessage,
-    ToolMessage,
-)
-from callwright.openai_format.messages import ROLES, read_checked_messages
+from callwright.openai_format.message_types import ChatMessage
+from callwright.openai_format.messages import ROLES, ReadMessage, items_of, read_typed_messages, type_messages
 from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import (
@@ -55,10 +51,17 @@ CONSUMED = frozenset(
 _REFUSED = ("audio",)
 
 
+class _Fields(ChatRequestBody, kw_only=True):
+    """A request whose messages are typed one by one."""
+
+    messages: list[Any]
+
+
 class DecodedChat(msgspec.Struct, frozen=True):
-    """A request whose fields have the right types, and the same as it came."""
+    """A request whose fields have the right types, its messages, and all as it came."""
 
     body: ChatRequestBody
+    messages: Sequence[ChatMessage | ReadMessage]
     given: dict[str, Any]
 
     @property
@@ -100,11 +103,10 @@ def decode_request(given: object, *, mend: bool = False) -> DecodedChat:
     if mend and isinstance(given, dict) and isinstance(given.get("messages"), list):
         given = {**given, "messages": mended(given["messages"])}
     try:
-        request = msgspec.convert(given, ChatRequestBody)
+        request = msgspec.convert(given, _Fields)
+        messages = type_messages(request.messages)
     except msgspec.ValidationError as error:
-        if isinstance(given, dict) and "input" in given and "messages" not in given:
-            raise missing("messages", " Requests with 'input' are for POST /v1/responses.") from error
-        raise from_validation(error, given, _SUPPORTED) from error
+        raise _fault(given) from error
     assert isinstance(given, dict)
     _refuse_unsupported(request, given)
     if not request.messages:
@@ -118,7 +120,18 @@ def decode_request(given: object, *, mend: bool = False) -> DecodedChat:
             "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
             "'tools' parameter instead."
         )
-    return DecodedChat(request, given)
+    return DecodedChat(request, messages, given)
+
+
+def _fault(given: object) -> RequestError:
+    """What is wrong with a request that does not have the shape that it must have."""
+    try:
+        msgspec.convert(given, ChatRequestBody)
+    except msgspec.ValidationError as error:
+        if isinstance(given, dict) and "input" in given and "messages" not in given:
+            return missing("messages", " Requests with 'input' are for POST /v1/responses.")
+        return from_validation(error, given, _SUPPORTED)
+    raise AssertionError("all of it has the right types")
 
 
 def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, searches_web: bool = False) -> ChatRequest:
@@ -132,8 +145,9 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
     runs_here = bool(servers) or request.web_search_options is not None
     offer = _offer(request, servers) if runs_here else None
     conversation = (_legacy_conversation if legacy else _conversation)(request, offer)
-    items = drop_unreadable_calls(read_checked_messages(request.messages, given["messages"]))
-    _check_pairing(request.messages)
+    messages = read_typed_messages(decoded.messages, given["messages"])
+    items = drop_unreadable_calls(items_of(messages))
+    _check_pairing(messages)
     fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
     return ChatRequest(
         model=request.model,
@@ -218,36 +232,37 @@ def _legacy_conversation(request: ChatRequestBody, offer: ToolCatalog | None) ->
     return conversation
 
 
-def _check_pairing(messages: Sequence[ChatMessage]) -> None:
+def _check_pairing(messages: Sequence[ReadMessage]) -> None:
     """Each call is answered right behind its message, and each answer has its call."""
-    waiting: Counter[str] = Counter()  # how often each id waits, in order
-    asked: set[str] = set()
+    waiting: dict[str, int] = {}  # how often each id waits, in order
+    asked: Mapping[str, int] = {}
     for number, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id not in asked:
+        id_ = message.answers
+        if id_ is not None:
+            if id_ not in asked:
                 raise RequestError(
                     "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
                     "'tool_calls'.",
                     param=f"messages.[{number}].role",
                 )
-            waiting[message.tool_call_id] -= 1
-            if waiting[message.tool_call_id] <= 0:
-                del waiting[message.tool_call_id]
+            times = waiting.get(id_, 0)
+            if times > 1:
+                waiting[id_] = times - 1
+            elif times:
+                del waiting[id_]
             continue
         if waiting:
-            raise _unanswered(waiting.elements(), number)
-        if isinstance(message, AssistantMessage):
-            waiting = Counter(call.id or "" for call in message.tool_calls or ())
-            asked = set(waiting)
-        else:
-            asked = set()
+            raise _unanswered(waiting, number)
+        asked = message.asks
+        waiting = dict(asked)
     if waiting:
-        raise _unanswered(waiting.elements(), len(messages) - 1)
+        raise _unanswered(waiting, len(messages) - 1)
 
 
-def _unanswered(waiting: Iterable[str], number: int) -> RequestError:
+def _unanswered(waiting: Mapping[str, int], number: int) -> RequestError:
+    ids = Counter(waiting).elements()
     return RequestError(
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
-        f"The following tool_call_ids did not have response messages: {', '.join(waiting)}",
+        f"The following tool_call_ids did not have response messages: {', '.join(ids)}",
         param=f"messages.[{number}].role",
     )

@@ -7,6 +7,7 @@ search of the web. Text of parts is joined, so what stands beside it has no plac
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from callwright.tolerant_json.known_objects import made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 __all__ = ["unread_fields"]
@@ -19,7 +20,7 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     """The names of what is not read of a request as it was decoded and checked."""
     streaming = given.get("stream_options")
     obfuscates = isinstance(streaming, Mapping) and streaming.get("include_obfuscation")
-    found = set(_of_messages(given.get("messages") or ()))
+    found = _of_messages(given.get("messages") or ())
     found.update(_beside("web_search_options", given.get("web_search_options"), _SEARCH))
     for tool in given.get("tools") or ():
         if tool.get("type") == "mcp":
@@ -27,15 +28,18 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found | ({"stream_options.include_obfuscation"} if obfuscates else set()))
 
 
-def _of_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        if message.get("audio") is not None:
-            yield "messages.audio"
-        content = message.get("content")
-        for part in content if isinstance(content, list) else ():
-            known = _TEXTS.get(part.get("type"))
-            if known is not None and not part.keys() <= known:
-                yield from (f"messages.content.{name}" for name in part if name not in known)
+def _of_messages(messages: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {name for message in messages for name in made_once(message, "unread", _of_message)}
+
+
+def _of_message(message: Mapping[str, Any]) -> tuple[str, ...]:
+    found = ["messages.audio"] if message.get("audio") is not None else []
+    content = message.get("content")
+    for part in content if isinstance(content, list) else ():
+        known = _TEXTS.get(part.get("type"))
+        if known is not None and not part.keys() <= known:
+            found += [f"messages.content.{name}" for name in part if name not in known]
+    return tuple(found)
 
 
 def _beside(what: str, value: object, known: frozenset[str]) -> Iterator[str]:
