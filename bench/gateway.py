@@ -15,26 +15,24 @@ connections) and for one chunk that the model server sends, of 16 streams of 100
 """
 
 import argparse
-import asyncio
 import json
-import re
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 import fake_model
-from fake_model import CHUNKS, PATHS, Wire, asked
+from fake_model import CHUNKS, Wire, asked
 from gateways import Gateway, gateways
+from load import load, posted, until_it_answers
 from loading import HOST, cpu_s, free_port, memory_mb, run, started
 
 STREAMS: Final = 16
 PACE_MS: Final = 10
 CONNECTIONS: Final = (1, 32, 128)
-_PATIENCE_S: Final = 60.0
 
 
 class Asks(NamedTuple):
@@ -49,69 +47,7 @@ class Asks(NamedTuple):
         """In the API of the client."""
         burst = asked(wire, tools, calls, stream=True)
         paced = asked(wire, tools, calls, stream=True, pace_ms=PACE_MS)
-        return cls(*(_posted(wire, body) for body in (asked(wire, tools, calls, stream=False), burst, paced)))
-
-
-def _posted(wire: Wire, body: Mapping[str, Any]) -> bytes:
-    data = json.dumps(body).encode()
-    head = f"POST {PATHS[wire]} HTTP/1.1\r\nhost: {HOST}\r\nauthorization: Bearer sk-x\r\nx-api-key: sk-x\r\n"
-    return f"{head}content-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
-
-
-# --- the load ---
-
-
-class Load(NamedTuple):
-    """What came of some seconds of load."""
-
-    answers: int
-    seconds: float
-    first_ms: float
-    gap_ms: float  # the 90th percentile
-
-
-async def _load(port: int, request: bytes, connections: int, seconds: float) -> Load:
-    answers, firsts, gaps = [0], list[float](), list[float]()
-    end = time.perf_counter() + seconds
-
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection(HOST, port)
-        while time.perf_counter() < end:
-            began = time.perf_counter()
-            writer.write(request)
-            answered = await reader.readuntil(b"\r\n\r\n")
-            if b" 200 " not in answered[:20]:
-                raise ConnectionError(answered)
-            answers[0] += 1
-            if length := re.search(rb"(?i)content-length: (\d+)", answered):
-                await reader.readexactly(int(length[1]))
-                continue
-            last = 0.0
-            while size := int(await reader.readline(), 16):
-                await reader.readexactly(size + 2)
-                now = time.perf_counter()
-                (gaps if last else firsts).append((now - (last or began)) * 1000)
-                last = now
-            await reader.readline()
-        writer.close()
-
-    began = time.perf_counter()
-    await asyncio.gather(*(client() for _ in range(connections)))
-    took = time.perf_counter() - began
-    return Load(answers[0], took, median(firsts or [0.0]), quantiles(gaps or [0.0, 0.0], n=10)[-1])
-
-
-def _until_it_answers(port: int, request: bytes) -> None:
-    """Some listen before they know the model server."""
-    until = time.perf_counter() + _PATIENCE_S
-    while True:
-        try:
-            run(_load(port, request, 1, 0.001))
-            return
-        except (ConnectionError, EOFError):
-            if time.perf_counter() > until:
-                raise
-            time.sleep(0.02)
+        return cls(*(posted(wire, body) for body in (asked(wire, tools, calls, stream=False), burst, paced)))
 
 
 # --- measuring ---
@@ -134,27 +70,27 @@ def _measured(gateway: Gateway, asks: Asks, seconds: float) -> Measured:
     port = free_port()
     began = time.perf_counter()
     with started(gateway.command(port), port, gateway.environment) as (process, _):
-        _until_it_answers(port, asks.whole)
+        until_it_answers(port, asks.whole)
         start_s = time.perf_counter() - began
         pid = process.pid
-        run(_load(port, asks.whole, 4, 1.0))  # warm
-        run(_load(port, asks.burst, 2, 0.5))
+        run(load(port, asks.whole, 4, 1.0))  # warm
+        run(load(port, asks.burst, 2, 0.5))
         rates = []
         request_us = 0.0
         for connections in CONNECTIONS:
             before = cpu_s(pid)
-            load = run(_load(port, asks.whole, connections, seconds))
-            rates.append(load.answers / load.seconds)
+            came = run(load(port, asks.whole, connections, seconds))
+            rates.append(came.answers / came.seconds)
             if connections == 32:
-                request_us = (cpu_s(pid) - before) / load.answers * 1e6
+                request_us = (cpu_s(pid) - before) / came.answers * 1e6
         chunk_us: list[float] = []
         for request in (asks.burst, asks.paced):
             before = cpu_s(pid)
-            load = run(_load(port, request, STREAMS, seconds))
-            chunk_us.append((cpu_s(pid) - before) / (load.answers * CHUNKS) * 1e6)
+            came = run(load(port, request, STREAMS, seconds))
+            chunk_us.append((cpu_s(pid) - before) / (came.answers * CHUNKS) * 1e6)
         burst_us, paced_us = chunk_us
         held_mb = memory_mb(pid)
-        return Measured(request_us, burst_us, paced_us, tuple(rates), load.first_ms, load.gap_ms, held_mb, start_s)
+        return Measured(request_us, burst_us, paced_us, tuple(rates), came.first_ms, came.gap_ms, held_mb, start_s)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@
 connections that stay open and without buffers. Neither looks at what it hands on, so both ask for chat completions
 whatever the client's API is. SMG (Rust) and LiteLLM (Python) read requests; SMG needs the Python of an environment
 where `smg` is installed, LiteLLM where `litellm[proxy]` is. Ours runs in each mode, with all that is on by default but
-the store.
+the store, and takes any number of requests.
 """
 
 import argparse
@@ -57,7 +57,15 @@ def gateways(folder: Path, upstream: str, smg: str | None, litellm: str | None) 
 def callwright(folder: Path, upstream: str, mode: str, *more: str) -> Gateway:
     """Ours in one mode, without a store; `more` are options of `callwright serve`."""
     path = folder / f"{mode}.toml"
-    path.write_text(f"[store]\nurl = 'none'\n[[models]]\nname = '{MODEL}'\nupstream = '{upstream}'\n{MODES[mode]}\n")
+    path.write_text(f"""
+server.max_requests = 100_000
+limits.max_connections = 100_000
+store.url = 'none'
+[[models]]
+name = '{MODEL}'
+upstream = '{upstream}'
+{MODES[mode]}
+""")
     command = [str(Path(sys.executable).with_name("callwright")), "serve", "--config", str(path), *more]
     return Gateway(lambda port: [*command, "--port", str(port)])
 
