@@ -1,10 +1,11 @@
 """Recorded requests, and the work that they take: counts that no machine changes.
 
 The gateway runs in this process, with its defaults and without sockets to the client; its model server is a loopback
-socket of the same event loop, which sends a chunk when all that follows from the one before is done. Each is made
-some times. The first is not counted, so what is kept from request to request is warm; of the others the one that takes
-least, for the gateway tends its store beside them now and then. Chats are of one tool, or of 40 tools behind 40 calls
-(`large`, 60 kB); answers are one call, streams of them are five chunks.
+socket of the same event loop, which sends a chunk when all that follows from the one before is done. The clock stands
+still, so that nothing is done for the time that has passed. Each request is made some times. The first is not counted,
+so what is kept from request to request is warm; of the others the one that takes least, for the gateway tends its store
+when it has started. Chats are of one tool, or of 40 tools behind 40 calls (`large`, 60 kB); answers are one call,
+streams of them are five chunks.
 """
 
 import asyncio
@@ -12,11 +13,13 @@ import gc
 import json
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
+from unittest.mock import patch
 
 import callwright
 from callwright.gateway.app import create_app
@@ -191,7 +194,9 @@ def parsed() -> Work:
 
 def worked(recorded: Recorded) -> Work:
     """The work of a request that has been made before."""
-    return asyncio.run(_worked(recorded))
+    now = time.monotonic()
+    with patch("time.monotonic", lambda: now):  # of the event loop, too
+        return asyncio.run(_worked(recorded))
 
 
 async def _worked(recorded: Recorded) -> Work:
