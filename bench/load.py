@@ -69,8 +69,8 @@ def until_it_answers(port: int, request: bytes) -> None:
     until = time.perf_counter() + _PATIENCE_S
     while True:
         try:
-            run(load(port, request, 1, 0.001))
-            return
+            if run(load(port, request, 1, 0.01)).answers:
+                return
         except (ConnectionError, EOFError):
             if time.perf_counter() > until:
                 raise
