@@ -4,8 +4,8 @@
 
 `callwright serve` is started with its defaults, a simulated model, a store in a new folder and the pages on; it is
 ready with its first 200 on `/healthz`, and a second later its memory is read: all that is resident, and the part of it
-that is not mapped from files. The least of all rounds counts, of wall time and of CPU each: the most that a busy
-machine adds is waiting. Byte code is compiled beforehand, as an installer does. `bare` is Python that does nothing.
+that is not mapped from files. The least of all rounds counts, of each figure. Byte code is compiled beforehand, as an
+installer does.
 """
 
 import argparse
@@ -25,9 +25,9 @@ from loading import HOST, cpu_s, free_port, started
 
 COMMAND: Final = str(Path(sys.executable).with_name("callwright"))
 COMMANDS: Final = {
-    "bare": [sys.executable, "-c", "pass"],
-    "import callwright": [sys.executable, "-c", "import callwright"],
-    "callwright --help": [COMMAND, "--help"],
+    "Python alone": [sys.executable, "-c", "pass"],
+    "the library, imported": [sys.executable, "-c", "import callwright"],
+    "the command, its help": [COMMAND, "--help"],
 }
 _IDLE_S: Final = 1.0
 
@@ -99,13 +99,13 @@ def main() -> None:
         _serve(environment)
         for number in range(given.rounds + 1):
             took = {name: _command(command, environment) for name, command in COMMANDS.items()}
-            took["callwright serve"] = _serve(environment)
+            took["the gateway, ready"] = _serve(environment)
             if number:  # the first compiles
                 found = {name: one.least(found.get(name, one)) for name, one in took.items()}
-    print(f"{'':18}{'wall ms':>9}{'CPU ms':>9}{'MB':>7}{'own MB':>9}")
+    print(f"{'':22}{'wall ms':>9}{'CPU ms':>9}{'MB':>7}{'own MB':>9}")
     for name, one in found.items():
         memory = f"{one.resident_mb:7.1f}{one.own_mb:9.1f}" if one.resident_mb else ""
-        print(f"{name:18}{one.wall_s * 1000:9.0f}{one.cpu_s * 1000:9.0f}{memory}")
+        print(f"{name:22}{one.wall_s * 1000:9.0f}{one.cpu_s * 1000:9.0f}{memory}")
 
 
 if __name__ == "__main__":
