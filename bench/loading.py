@@ -8,12 +8,15 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
-__all__ = ["HOST", "BytesServer", "chunk", "cpu_s", "free_port", "memory_mb", "sse", "started"]
+__all__ = ["HOST", "BytesServer", "chunk", "cpu_s", "free_port", "memory_mb", "run", "sse", "started"]
+
+T = TypeVar("T")
 
 HOST = "127.0.0.1"
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -39,8 +42,7 @@ class BytesServer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
         self._data = b""
 
     def data_received(self, data: bytes) -> None:
@@ -64,6 +66,15 @@ class BytesServer(asyncio.Protocol):
 
 
 # --- processes ---
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, on uvloop where that is installed."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        factory = import_module("uvloop").new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
 
 
 def _family(pid: int) -> list[int]:

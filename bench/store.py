@@ -3,9 +3,9 @@
     python bench/store.py [--turns 1000]
 
 A turn is a response that continues from the one before, with one item in, one out, and a body of some 300 bytes
-each. `history` reads all of them at the last turn; `put` stores a turn after the tenth, and after the last. Best
-of some runs, each a transaction that is synced to the disk. PostgreSQL is started for this from the wheel `pgserver`,
-where that is installed; a server elsewhere adds its network.
+each. `history` reads all of them at the last turn; `put` stores a turn after the tenth, and after the last. `puts a
+second` stores 32 at once. Best of some runs, each a transaction that is synced to the disk. PostgreSQL is started for
+this from the wheel `pgserver`, where that is installed; a server elsewhere adds its network.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from callwright.tolerant_json.codec import encode
 from timing import best
 
 _RUNS = 50
+_AT_ONCE = 32
 _TABLES = "('responses', 'items')"
 _numbers = count()
 
@@ -36,7 +37,7 @@ def main() -> None:
     one = turn(new_id(), new_id())
     parts = ", ".join(f"{name} {len(encode(getattr(one, name)))}" for name in ("body", "input", "output"))
     print(f"one conversation of {given.turns} turns; bytes of JSON: {parts}\n")
-    heads = (f"history of {given.turns}", "put after 10", f"put after {given.turns}", "bytes per turn")
+    heads = (f"history of {given.turns}", "put after 10", f"put after {given.turns}", "puts a second", "bytes per turn")
     print(f"  {'':20}" + "".join(f"{head:>18}" for head in heads))
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="callwright-bench-"))
@@ -70,8 +71,14 @@ def row(name: str, url: str, turns: int, size: Callable[[], int] | None) -> None
             for parent in (ids[9], ids[-1])
         )
         times = "".join(f"{seconds * 1e3:18.2f}" for seconds in (history, early, late))
-        print(f"  {name:20}{times}{bytes_each:>18}", flush=True)
+        at_once = _AT_ONCE / best(lambda: runner.run(puts(store, ids[9])), _RUNS)
+        print(f"  {name:20}{times}{at_once:18,.0f}{bytes_each:>18}", flush=True)
         runner.run(store.close())
+
+
+async def puts(store: Store, parent: str) -> None:
+    """Turns that are stored at once."""
+    await asyncio.gather(*(store.put(turn(new_id(), parent)) for _ in range(_AT_ONCE)))
 
 
 def turn(id_: str, parent: str | None) -> StoredResponse:

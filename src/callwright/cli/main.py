@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from callwright.cli.loading import loading
 from callwright.errors import CallwrightError, ConfigError, RequestError
 
 __all__ = ["main"]
@@ -25,7 +26,8 @@ class _Later(click.Command):
     def load(self) -> click.Command:
         """The command itself."""
         module, _, name = self._module.partition(":")
-        command = getattr(import_module(module), name or str(self.name))
+        with loading():
+            command = getattr(import_module(module), name or str(self.name))
         assert isinstance(command, click.Command)
         return command
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 import callwright
+from callwright.cli.loading import loading
 from callwright.cli.options import checked, option_of, server_options, state_folder, told_as_options, told_of
 from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.errors import ConfigError
@@ -138,10 +139,11 @@ def _settings(
 
 
 def _run(config: Config, *, from_file: bool) -> None:
-    from callwright.gateway.app import create_app  # here, so that the other commands start without it
-    from callwright.gateway.process.serving import serve as serve_app
-    from callwright.gateway.process.sockets import listen_for_each
-    from callwright.gateway.process.workers import check_workers, serve_by_workers
+    with loading():  # here, so that the other commands start without it
+        from callwright.gateway.app import create_app
+        from callwright.gateway.process.serving import serve as serve_app
+        from callwright.gateway.process.sockets import listen_for_each
+        from callwright.gateway.process.workers import check_workers, serve_by_workers
 
     server = config.server
     configure_logs(server.log_level, server.log_format)

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from llguidance import LLMatcher
 
 from callwright.constraints.answer_text import answer_sentence
 from callwright.constraints.constraint import AnswerForm, Constraint
@@ -131,6 +130,8 @@ def _compile(constraint: Constraint, target: Target, vocabulary: Vocabulary | No
         return None
     match target:
         case "llguidance":
+            from llguidance import LLMatcher  # here: 5 MB, and not every server takes its grammars
+
             text = lark(node, vocabulary)
             return Compiled(text) if not LLMatcher.validate_grammar(text) else None
         case "xgrammar":

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
-from llguidance import LLMatcher
-
 from callwright.constraints.gbnf.regex import is_sayable
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
@@ -188,5 +186,7 @@ def _is_bound(value: object, kind: str) -> bool:
 
 @lru_cache(1024)
 def _compiles(pattern: str) -> bool:
+    from llguidance import LLMatcher  # here: 5 MB, and few schemas have patterns
+
     grammar = LLMatcher.grammar_from_json_schema({"type": "string", "pattern": pattern})
     return not LLMatcher.validate_grammar(grammar)

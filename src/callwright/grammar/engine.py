@@ -10,9 +10,10 @@ can fail for what others have read: the lexer has a limit for all of it, and sta
 import functools
 from collections.abc import Callable
 from random import Random
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper, regex_to_lark
+if TYPE_CHECKING:  # it is loaded with the first grammar: 5 MB, and few ever have one
+    from llguidance import LLMatcher, LLTokenizer
 
 __all__ = [
     "OPTION_LINES",
@@ -83,7 +84,9 @@ class _Bytes:
 
 
 @functools.cache
-def _vocabulary() -> LLTokenizer:
+def _vocabulary() -> "LLTokenizer":
+    from llguidance import LLTokenizer, TokenizerWrapper
+
     return LLTokenizer(TokenizerWrapper(_Bytes()), slices=[])
 
 
@@ -95,46 +98,48 @@ class Engine:
 
     def __init__(self, syntax: Syntax, definition: str, wanted: Callable[[], bool] = lambda: True) -> None:
         if syntax == "regex":
+            from llguidance import regex_to_lark
+
             expression = regex_to_lark(definition, use_ascii="")
             definition = f"start: /{expression}/" if expression else 'start: ""'
         self._definition = definition
         self.is_long = False
-        _try_out(_built(definition, LLParserLimits(verbose_errors=False)), wanted)
+        _try_out(_built(definition), wanted)
         self.renew()
         _run(self.start(), wanted)
 
-    def start(self) -> LLMatcher:
+    def start(self) -> "LLMatcher":
         """A reading at the begin of a text."""
         return self._base.deep_copy()
 
     def renew(self) -> None:
         """Begin anew, without what earlier readings have worked out."""
-        limits = LLParserLimits(
-            verbose_errors=False,
-            initial_lexer_fuel=_LEXER_FUEL,
-            step_lexer_fuel=_LEXER_FUEL,
-            max_lexer_states=_LEXER_STATES,
-        )
-        self._base = _built(self._definition, limits)
+        self._base = _built(self._definition, fuel=_LEXER_FUEL, states=_LEXER_STATES)
 
 
 def refusal(definition: str) -> str:
     """Why the engine cannot read a Lark definition; empty when it can."""
     try:
-        _built(definition, LLParserLimits(verbose_errors=False))
+        _built(definition)
     except RefusedError as error:
         return str(error)
     return ""
 
 
-def _built(definition: str, limits: LLParserLimits) -> LLMatcher:
+def _built(definition: str, fuel: int | None = None, states: int | None = None) -> "LLMatcher":
+    """A reading within these limits, or the engine's own."""
+    from llguidance import LLMatcher, LLParserLimits
+
+    limits = LLParserLimits(
+        verbose_errors=False, initial_lexer_fuel=fuel, step_lexer_fuel=fuel, max_lexer_states=states
+    )
     built = LLMatcher(_vocabulary(), _OPTIONS + definition, log_level=0, limits=limits)
     if built.is_error():
         raise RefusedError(built.get_error())
     return built
 
 
-def allowed_bytes(reading: LLMatcher) -> list[int]:
+def allowed_bytes(reading: "LLMatcher") -> list[int]:
     """The bytes that may come next; a reading that nothing can follow cannot be used any more.
 
     Raises `ExhaustedError`, also when an earlier reading has broken the lexer.
@@ -145,7 +150,7 @@ def allowed_bytes(reading: LLMatcher) -> list[int]:
     return [byte for byte in range(256) if bias[byte]]
 
 
-def _try_out(reading: LLMatcher, wanted: Callable[[], bool]) -> None:
+def _try_out(reading: "LLMatcher", wanted: Callable[[], bool]) -> None:
     """Take the first steps of a grammar with the engine's own limits.
 
     What has no choice has to end: `/x+/ /x+/` never does, because the first of them takes all.
@@ -168,7 +173,7 @@ def _try_out(reading: LLMatcher, wanted: Callable[[], bool]) -> None:
         raise RefusedError(f"no text of up to {_FORCED_BYTES:,} characters is complete")
 
 
-def _run(reading: LLMatcher, wanted: Callable[[], bool]) -> None:
+def _run(reading: "LLMatcher", wanted: Callable[[], bool]) -> None:
     """Read on for a while, as monotonous a text as the grammar takes.
 
     That is the hardest for counts in counts, such as `(a{1,1000}){1,1000}`, which can be built but not be run.
@@ -185,7 +190,7 @@ def _run(reading: LLMatcher, wanted: Callable[[], bool]) -> None:
         reading.try_consume_tokens([last])
 
 
-def _allowed_or_refused(reading: LLMatcher, wanted: Callable[[], bool]) -> list[int]:
+def _allowed_or_refused(reading: "LLMatcher", wanted: Callable[[], bool]) -> list[int]:
     if not wanted():
         raise RefusedError("given up")
     try:
@@ -194,7 +199,7 @@ def _allowed_or_refused(reading: LLMatcher, wanted: Callable[[], bool]) -> list[
         raise RefusedError(str(error)) from error
 
 
-def random_text(reading: LLMatcher, seed: int, wanted: Callable[[], bool] = lambda: True) -> bytes | None:
+def random_text(reading: "LLMatcher", seed: int, wanted: Callable[[], bool] = lambda: True) -> bytes | None:
     """A text of the grammar, mostly short and mostly printable; None when the walk came to where nothing can follow.
     Raises `TooLongError` when it did not come to an end, or is not `wanted` any more.
     """
@@ -214,7 +219,7 @@ def random_text(reading: LLMatcher, seed: int, wanted: Callable[[], bool] = lamb
     raise TooLongError
 
 
-def _chosen(reading: LLMatcher, chooser: Random, wanted: Callable[[], bool], *, late: bool) -> int | None:
+def _chosen(reading: "LLMatcher", chooser: Random, wanted: Callable[[], bool], *, late: bool) -> int | None:
     allowed = _allowed_in_time(reading, wanted)
     if not allowed:
         return None
@@ -229,14 +234,14 @@ def _chosen(reading: LLMatcher, chooser: Random, wanted: Callable[[], bool], *, 
     return chooser.choice(_plain(allowed))
 
 
-def _allowed_in_time(reading: LLMatcher, wanted: Callable[[], bool]) -> list[int]:
+def _allowed_in_time(reading: "LLMatcher", wanted: Callable[[], bool]) -> list[int]:
     """The bytes that may come next. To find them takes up to 0.7 s, and a walk may ask for them 10,000 times."""
     if not wanted():
         raise TooLongError
     return allowed_bytes(reading)
 
 
-def _ways_after(reading: LLMatcher, byte: int, wanted: Callable[[], bool]) -> int:
+def _ways_after(reading: "LLMatcher", byte: int, wanted: Callable[[], bool]) -> int:
     """How many bytes can follow that one: few, when it ends what could go on for ever."""
     ahead = reading.deep_copy()
     if not ahead.try_consume_tokens([byte]):

@@ -5,11 +5,12 @@ Kept short, because it goes into the message with which a model is asked again.
 
 import json
 from collections.abc import Iterable
-from typing import Final
-
-from llguidance import LLMatcher
+from typing import TYPE_CHECKING, Final
 
 from callwright.grammar.engine import allowed_bytes
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
 
 __all__ = ["END", "escaped", "expected"]
 
@@ -36,7 +37,7 @@ def escaped(text: str) -> str:
     return f'{quoted[:-1]}…"' if cut else quoted
 
 
-def expected(reading: LLMatcher) -> str:
+def expected(reading: "LLMatcher") -> str:
     """What may come next. `reading` stands between two characters. Raises `ExhaustedError`."""
     ways = _Ways(reading)
     literals = [escaped(literal.decode()) for literal in _literals(ways)]
@@ -54,7 +55,7 @@ class _Ways:
     One copy goes to and fro: a copy costs as much as the text is long.
     """
 
-    def __init__(self, reading: LLMatcher) -> None:
+    def __init__(self, reading: "LLMatcher") -> None:
         self._reading = reading
         self._copy = reading.deep_copy()
         self._at = b""

@@ -10,15 +10,10 @@ import msgspec
 
 from callwright.bounds import Bounds
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
-from callwright.chat_template.dialect import template_dialect
 from callwright.chat_template.sources import ChatTemplate, read_template, template_of_file
 from callwright.dialects.base import get_dialect, read_options
 from callwright.dialects.detect import Detected, by_name, by_template
-from callwright.doctor.examine import probe
-from callwright.doctor.findings import Findings
-from callwright.doctor.recommend import Advice, advice
 from callwright.errors import ConfigError, RequestError, did_you_mean
-from callwright.gateway.config.auto_mode import AutoModeSelector
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.response_template.template import ResponseTemplate
@@ -154,6 +149,11 @@ def _response_template(given: ModelConfig) -> ResponseTemplate | None:
 
 def _auto(given: ModelConfig, config: Config) -> Model:
     """A model whose mode is chosen when it is asked. What would be wrong in one mode only is no mistake here."""
+    from callwright.doctor.examine import probe  # here, so that a gateway that asks no server starts without it
+    from callwright.doctor.findings import Findings
+    from callwright.doctor.recommend import Advice, advice
+    from callwright.gateway.config.auto_mode import AutoModeSelector
+
     _refuse_ignored(given, AUTO)
     named = given.dialect if given.dialect not in (AUTO, TEMPLATE) else None
     if named is None and given.template is not None and (found := detected(given)) is not None:
@@ -244,6 +244,8 @@ def _chat_template(given: ModelConfig) -> ChatTemplate | None:
 
 
 def _by_rendering(template: ChatTemplate) -> Detected:
+    from callwright.chat_template.dialect import template_dialect  # here: it knows how every family writes calls
+
     dialect = template_dialect(template)
     return Detected(dialect.name, dialect.source)
 

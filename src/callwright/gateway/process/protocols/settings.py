@@ -9,7 +9,6 @@ from starlette.applications import Starlette
 
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections
-from callwright.gateway.process.protocols.http_h11 import H11Http
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 
 __all__ = ["ProtocolSettings"]
@@ -37,6 +36,8 @@ class ProtocolSettings(uvicorn.Config):
 
 def _http_protocol() -> type[asyncio.Protocol]:
     if find_spec("httptools") is None:
+        from callwright.gateway.process.protocols.http_h11 import H11Http
+
         return H11Http
     from callwright.gateway.process.protocols.http_httptools import HttpToolsHttp
 

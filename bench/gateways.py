@@ -1,0 +1,171 @@
+"""The gateways that benchmarks put side by side, and how each is started: a pass-through, nginx, others' and ours.
+
+    python bench/gateways.py --port 8080 --upstream http://127.0.0.1:8000/v1       the pass-through
+
+`bare` hands requests and answers on as they are, with Starlette and aiohttp on uvicorn. nginx does the same in C, with
+connections that stay open and without buffers. Neither looks at what it hands on, so both ask for chat completions
+whatever the client's API is. SMG (Rust) and LiteLLM (Python) read requests; SMG needs the Python of an environment
+where `smg` is installed, LiteLLM where `litellm[proxy]` is. Ours runs in each mode, with all that is on by default but
+the store, and takes any number of requests.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from fake_model import MODEL, PATHS, Wire
+from loading import HOST, free_port
+
+__all__ = ["MODES", "Gateway", "callwright", "gateways"]
+
+MODES: Final = {
+    "native": "mode = 'native'",
+    "prompt": "dialect = 'hermes'",
+    "raw": "mode = 'raw'\ndialect = 'hermes'\nserver = 'vllm'",
+}
+ALL_WIRES: Final = frozenset[Wire](PATHS)
+
+
+class Gateway(NamedTuple):
+    """How one is started: its command, by the port, what stands in its environment, and the APIs that it translates."""
+
+    command: Callable[[int], list[str]]
+    environment: Mapping[str, str] = MappingProxyType({})
+    wires: frozenset[Wire] = ALL_WIRES
+
+
+def gateways(folder: Path, upstream: str, smg: str | None, litellm: str | None) -> dict[str, Gateway]:
+    """All that can be started here, by name; what is missing is told. Their files go into the folder."""
+    found = {"bare": Gateway(lambda port: [sys.executable, __file__, "--upstream", upstream, "--port", str(port)])}
+    if program := shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin"):
+        found["nginx"] = _nginx(program, folder, upstream)
+    else:
+        print("nginx is not installed: left out")
+    for name, python, made in (("smg", smg, _smg), ("litellm", litellm, _litellm)):
+        if python:
+            found[name] = made(python, folder, upstream)
+        else:
+            print(f"{name}: left out, --{name} names the Python of an environment that has it")
+    return found | {f"callwright {mode}": callwright(folder, upstream, mode) for mode in MODES}
+
+
+def callwright(folder: Path, upstream: str, mode: str, *more: str) -> Gateway:
+    """Ours in one mode, without a store; `more` are options of `callwright serve`."""
+    path = folder / f"{mode}.toml"
+    path.write_text(f"""
+server.max_requests = 100_000
+limits.max_connections = 100_000
+store.url = 'none'
+[[models]]
+name = '{MODEL}'
+upstream = '{upstream}'
+{MODES[mode]}
+""")
+    command = [str(Path(sys.executable).with_name("callwright")), "serve", "--config", str(path), *more]
+    return Gateway(lambda port: [*command, "--port", str(port)])
+
+
+def _nginx(program: str, folder: Path, upstream: str) -> Gateway:
+    places = "".join(
+        f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    server = upstream.removeprefix("http://").removesuffix("/v1")
+
+    def command(port: int) -> list[str]:
+        path = folder / "nginx.conf"
+        path.write_text(f"""
+worker_processes 1;
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.log;
+events {{ worker_connections 16384; }}
+http {{
+{places}
+access_log off;
+client_max_body_size 32m;
+client_body_buffer_size 1m;
+keepalive_requests 1000000000;
+upstream model {{ server {server}; keepalive 1024; keepalive_requests 1000000000; }}
+server {{
+    listen {HOST}:{port};
+    location / {{
+        rewrite ^ {PATHS["chat"]} break;
+        proxy_pass http://model;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_buffering off;
+        proxy_read_timeout 1h;
+    }}
+}}
+}}
+""")
+        return [program, "-p", str(folder), "-c", str(path)]
+
+    return Gateway(command)
+
+
+def _smg(python: str, folder: Path, upstream: str) -> Gateway:
+    server = upstream.removesuffix("/v1")
+    start = [str(Path(python).with_name("smg")), "launch", "--worker-urls", server, "--host", HOST]
+    quiet = ["--log-level", "error", "--disable-health-check", "--disable-load-monitoring", "--history-backend", "none"]
+
+    def command(port: int) -> list[str]:
+        return [*start, *quiet, "--prometheus-host", HOST, "--prometheus-port", str(free_port()), "--port", str(port)]
+
+    return Gateway(command, wires=frozenset({"chat"}))
+
+
+def _litellm(python: str, folder: Path, upstream: str) -> Gateway:
+    path = folder / "litellm.yaml"
+    params = {"model": f"openai/{MODEL}", "api_base": upstream, "api_key": "x"}
+    path.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": params}]}))
+    start = [str(Path(python).with_name("litellm")), "--config", str(path), "--host", HOST]
+    quiet = ["--num_workers", "1", "--telemetry", "False"]
+    settings = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": "sk-x", "LITELLM_LOG": "ERROR"}
+    return Gateway(lambda port: [*start, *quiet, "--port", str(port)], settings, frozenset({"chat"}))
+
+
+# --- the pass-through ---
+
+
+def serve_bare(upstream: str, port: int) -> None:
+    """What everything is measured against."""
+    import aiohttp
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
+
+    sessions: list[aiohttp.ClientSession] = []
+
+    async def hand_on(request: Request) -> Response:
+        if not sessions:
+            sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+        body = await request.body()
+        headers = {"content-type": "application/json"}
+        answer = await sessions[0].post(f"{upstream}/chat/completions", data=body, headers=headers)
+        if answer.content_type != "text/event-stream":
+            return Response(await answer.read(), media_type="application/json")
+        return StreamingResponse(answer.content.iter_any(), media_type="text/event-stream")
+
+    app = Starlette(routes=[Route(path, hand_on, methods=["POST"]) for path in PATHS.values()])
+    uvicorn.run(app, host=HOST, port=port, log_level="error", access_log=False)
+
+
+def main() -> None:
+    """Serve the pass-through."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--upstream", required=True)
+    options.add_argument("--port", type=int, required=True)
+    given = options.parse_args()
+    serve_bare(given.upstream, given.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The work of recorded requests stays below ceilings: `bench/entries.py` counts it, the same on every machine."""
+
+import json
+import subprocess
+import sys
+from math import ceil
+from typing import Final
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.processes
+ENTRIES: Final = ROOT / "bench" / "entries.py"
+MARGIN: Final = 1.05  # above what was measured
+# Functions of ours that are entered, tasks that are made, bytes of JSON that are read and that are written.
+CEILINGS: Final = {
+    "native whole": (539, 2, 1895, 3333),
+    "native stream": (813, 7, 2734, 3202),
+    "raw stream": (909, 8, 2114, 3750),
+    "responses stream": (1126, 8, 2665, 11787),
+    "messages stream": (1015, 7, 2716, 4484),
+    "native whole, large": (3108, 2, 154221, 185974),
+    "native stream, large": (3423, 7, 155060, 185843),
+    "raw stream, large": (3855, 8, 154441, 176454),
+    "responses stream, large": (5603, 8, 150219, 334917),
+    "messages stream, large": (5585, 7, 152184, 196072),
+    "raw stream, pages off": (865, 8, 2114, 3750),
+    "custom tool": (835, 4, 562, 3882),
+    "parse, 3 chunks": (205, 0, 18, 222),
+}
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, list[int]]:
+    run = subprocess.run([sys.executable, ENTRIES, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    found: dict[str, list[int]] = json.loads(run.stdout)
+    return found
+
+
+def test_each_recorded_request_has_a_ceiling(measured: dict[str, list[int]]) -> None:
+    assert set(measured) == set(CEILINGS), table(measured)
+
+
+@pytest.mark.parametrize("name", CEILINGS)
+def test_a_request_takes_no_more_work_than_its_ceiling(name: str, measured: dict[str, list[int]]) -> None:
+    within = all(one <= most for one, most in zip(measured[name], CEILINGS[name], strict=True))
+    assert within, (
+        f"{measured[name]} where {list(CEILINGS[name])} is the most. The table as it would be now:\n{table(measured)}"
+    )
+
+
+def table(measured: dict[str, list[int]]) -> str:
+    """`CEILINGS` for what was measured."""
+    rows = (
+        f'    "{name}": ({ceil(entries * MARGIN)}, {tasks}, {ceil(read * MARGIN)}, {ceil(written * MARGIN)}),'
+        for name, (entries, tasks, read, written) in measured.items()
+    )
+    return "\n".join(rows)
