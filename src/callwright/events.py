@@ -33,6 +33,7 @@ __all__ = [
     "ProblemKind",
     "ReasoningDelta",
     "RefusalDelta",
+    "TextEvent",
     "Usage",
     "finished",
 ]
@@ -247,6 +248,9 @@ class Usage(Struct, frozen=True):
         """The sum of both."""
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
+
+# What a text is told as while it comes.
+TextEvent: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta | Markup
 
 Event: TypeAlias = (
     ContentDelta
