@@ -97,54 +97,47 @@ class OutputParser:
         self._recent: deque[str] = deque(maxlen=EDGE_CHARS)  # what was written last, as far as it matters to `_repeats`
         self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
         self._flow: _Flow | None = None  # to be given the next delta
-        self._last_flow: _Flow | None = None
+        self._next_flow: _Flow | None = None  # for the stretch that was `_waited_in`, once a delta has gone on in it
+        self._waited_in: Stretch | None = None
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
         flow = self._flow
-        if flow is not None and isinstance(text, str):
-            events = flow.feed(text)
-            if events is not None:
-                return events
-        return self._read(text)
-
-    def _read(self, text: str) -> list[Event]:
-        """Read a delta that nothing is known of."""
+        if flow is not None and (out := flow.feed(text)) is not None:
+            return out
         if self._recorder is not None:
             self._recorder.feed(text)
         source, stretch, events = self.source, self.source.stretch, self._events
-        refused = self._flow is not None or self._recorder is not None or stretch is None
-        may_repeat = _may_repeat(stretch.held + text if stretch is not None else text)
-        taken = stretch.take(text) if stretch is not None and not refused else None
+        whole = stretch.held + text if stretch is not None else text
+        may_repeat = BREAK in whole or ("\\" in whole and _may_repeat(whole))
+        taken = stretch.take(text) if stretch is not None and flow is None and self._recorder is None else None
         if taken is None:
             source.push(text)
             next(self._steps, None)
         else:
             events += taken
-        out: list[Event] = []
+        out = []
         repeats = self._repeats
         # What a stretch takes says this text and nothing that came before.
         if not may_repeat and (repeats is None or (taken is not None and not repeats.holds)):
-            self._recent.extend([event.text for event in events if isinstance(event, _SAID) and event.text])
+            for event in events:
+                if isinstance(event, _SAID) and event.text:
+                    self._recent.append(event.text)
             self._filter.push(events, out)
         else:
             if repeats is None:
                 repeats = self._repeats = _Repeats(self._recent)
             self._filter.push(repeats.restored(events), out)
         events.clear()
-        self._flow = self._flow_on()
+        self._flow = None
+        stretch = source.stretch
+        if stretch is not None and self._recorder is None and (repeats is None or not repeats.holds):
+            if stretch is not self._waited_in:
+                self._waited_in, self._next_flow = stretch, None
+            elif self._next_flow is None and (passing := self._filter.passing(stretch.call)) is not None:
+                self._next_flow = _Flow(stretch, passing, self._recent)
+            self._flow = self._next_flow
         return out
-
-    def _flow_on(self) -> "_Flow | None":
-        """How the next deltas can be read together, until something matters in one."""
-        stretch = self.source.stretch
-        if stretch is None or self._recorder is not None or (self._repeats is not None and self._repeats.holds):
-            return None
-        flow = self._last_flow
-        if flow is None or flow.stretch is not stretch:
-            passing = self._filter.passing(stretch.call)
-            flow = self._last_flow = None if passing is None else _Flow(stretch, passing, self._recent)
-        return flow
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over; answers the remaining events, `Finished` last.
@@ -190,7 +183,8 @@ class _Flow:
         self.stretch = stretch
         self._passing = passing
         self._recent = recent
-        self._matters, self._is_certain = _searches(
+        self._before = None if stretch.firsts is None else recent  # what is taken may be held, so that it is not said
+        self._matters, self._certain = _searches(
             stretch.firsts,
             stretch.lasts,
             ('"' if stretch.is_json else "") + passing.matters,
@@ -200,18 +194,17 @@ class _Flow:
     def feed(self, text: str) -> list[Event] | None:
         """Read a delta; answers its events, None if it has to go the long way, and then nothing was done."""
         stretch, passing = self.stretch, self._passing
-        if passing.flows and text:
-            whole = stretch.held + text if stretch.held else text
-            if not self._matters(whole) or self._is_certain(whole):
-                stretch.held = ""
-                event = stretch.make(whole)
-                passing.pass_on(event.text)
-                if not isinstance(event, Markup):
-                    self._recent.append(event.text)
-                return [event]
-        if not text or _may_repeat(stretch.held + text, self._recent):
+        whole = stretch.held + text
+        if passing.flows and text and (not self._matters(whole) or (self._certain and self._certain(whole))):
+            stretch.held = ""
+            event = stretch.make(whole)
+            passing.pass_on(event.text)
+            if not isinstance(event, Markup):
+                self._recent.append(event.text)
+            return [event]
+        if BREAK in whole or ("\\" in whole and _may_repeat(whole, self._before)):
             return None
-        events = stretch.take(text)
+        events = stretch.take(text) if text else None
         if events is None:
             return None
         out: list[Event] = []
@@ -230,22 +223,18 @@ class _Flow:
 @lru_cache(maxsize=1024)
 def _searches(
     firsts: str | None, lasts: str, matters: str, certain: str
-) -> tuple[Callable[[str], object], Callable[[str], object]]:
+) -> tuple[Callable[[str], object], Callable[[str], object] | None]:
     """Whether a delta has to be looked at, and whether one is certain that has. See `Stretch` and `Passing`."""
     if firsts is None:
-        return bool, _no
+        return bool, None
     firsts = re.escape(firsts)
     either = rf"{firsts}{matters}{BREAK}\\"
     search = re.compile(rf"[{either}]|[{lasts}]\Z" if lasts else f"[{either}]").search
     if not certain:
-        return search, _no
+        return search, None
     before = f"(?![{firsts}])" if firsts else ""
     behind = f"(?<![{lasts}])" if lasts else ""
     return search, re.compile(rf"[^{either}]*+(?:{before}(?:{certain})[^{either}]*+)*+{behind}\Z").match
-
-
-def _no(_: str) -> None:
-    """None is."""
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta

@@ -17,6 +17,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from callwright.events import Event, Markup, TextEvent
 
 __all__ = [
@@ -33,7 +35,6 @@ __all__ = [
     "read_blanks",
     "read_until",
     "silent_reader",
-    "stretch_to",
 ]
 
 T = TypeVar("T")
@@ -50,8 +51,7 @@ class Markers:
     __slots__ = ("_growing", "_longest", "_nested", "_prefixes", "first", "firsts", "grows", "search")
 
     def __init__(self, *literals: str) -> None:
-        self.firsts = "".join({literal[0] for literal in literals})
-        self.search, self.first, self._prefixes, self._growing, self._nested = _searches(literals)
+        self.search, self.first, self.firsts, self._prefixes, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
         self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
 
@@ -85,20 +85,28 @@ _Prefixes: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @lru_cache(maxsize=4096)
-def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, frozenset[str], bool]:
-    """The compiled searches of a `Markers`: for a whole literal, for a first character; then what a partial match at
-    the end of a text can be, those that begin with a whole literal, and whether one stands inside another.
+def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, str, _Prefixes, frozenset[str], bool]:
+    """The compiled searches of a `Markers`: for a whole literal, for a first character; then these characters, what a
+    partial match at the end of a text can be, those that begin with a whole literal, and whether one stands inside
+    another.
 
     Cached, because a parser is made anew for each output with the same literals.
     """
     prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
     search = _any_of(literals).search
-    first = _any_of({literal[0] for literal in literals}).search
+    firsts = {literal[0] for literal in literals}
     by_end: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, key=len, reverse=True):
         by_end.setdefault(prefix[-1], []).append(prefix)
     growing = frozenset(prefix for prefix in prefixes if prefix.startswith(literals))
-    return search, first, by_end, growing, any(short in long[1:] for long in literals for short in literals)
+    return (
+        search,
+        _any_of(firsts).search,
+        "".join(firsts),
+        by_end,
+        growing,
+        any(short in long[1:] for long in literals for short in literals),
+    )
 
 
 def _any_of(literals: Iterable[str]) -> re.Pattern[str]:
@@ -106,7 +114,7 @@ def _any_of(literals: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))) or "(?!)")
 
 
-class Stretch:
+class Stretch(Struct):
     """A stretch of text in which a parser waits, so that its generator need not run for a delta in which nothing
     matters.
 
@@ -120,25 +128,13 @@ class Stretch:
     as JSON by `make`.
     """
 
-    __slots__ = ("call", "firsts", "held", "is_json", "lasts", "make", "take")
-
-    def __init__(
-        self,
-        take: Callable[[str], Sequence[TextEvent] | None],
-        make: Callable[[str], TextEvent],
-        firsts: str | None,
-        *,
-        lasts: str = "",
-        call: int | None = None,
-        is_json: bool = False,
-    ) -> None:
-        self.take = take
-        self.make = make
-        self.firsts = firsts
-        self.lasts = lasts
-        self.call = call
-        self.is_json = is_json
-        self.held = ""
+    take: Callable[[str], Sequence[TextEvent] | None]
+    make: Callable[[str], TextEvent]
+    firsts: str | None
+    lasts: str = ""
+    call: int | None = None
+    is_json: bool = False
+    held: str = ""
 
 
 class StreamReader:
@@ -263,19 +259,14 @@ _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
-def stretch_to(markers: Markers, make: Callable[[str], TextEvent], call: int | None = None) -> Stretch:
-    """The stretch of a text up to a marker: of each delta in which no marker can begin an event is made."""
-    first = markers.first
+def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
+    """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
+    emit, first = source.emit, markers.first
 
     def take(text: str) -> Sequence[TextEvent] | None:
         return [make(text)] if text and not first(text) else None
 
-    return Stretch(take, make, markers.firsts, call=call)
-
-
-def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
-    """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
-    emit, stretch = source.emit, stretch_to(markers, make)
+    stretch = Stretch(take, make, markers.firsts)
     while True:
         text, marker = source.scan(markers)
         if text:

@@ -107,6 +107,8 @@ def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monke
 def test_a_text_is_certain_where_its_json_is() -> None:
     _, of_json = _searches("", "", StreamingArguments.matters, StreamingArguments.certain)
     _, of_text = _searches("", "", StreamingArguments.matters, StreamingArguments.certain_text)
+    assert of_json is not None
+    assert of_text is not None
     passed = 0
     for seed in range(2_000):
         chance = random.Random(seed)
