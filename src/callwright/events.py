@@ -35,6 +35,7 @@ __all__ = [
     "ReasoningDelta",
     "RefusalDelta",
     "Shared",
+    "TextEvent",
     "Usage",
     "finished",
 ]
@@ -267,6 +268,9 @@ class Usage(Struct, frozen=True):
         """The sum of both."""
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
+
+# What a text is told as while it comes.
+TextEvent: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta | Markup
 
 Event: TypeAlias = (
     ContentDelta

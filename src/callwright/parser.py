@@ -4,8 +4,10 @@ Whole text is one delta.
 Knows no format, and leaves to a filter what is checked.
 """
 
+import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -18,12 +20,14 @@ from callwright.events import (
     ContentDelta,
     Event,
     FinishReason,
+    Markup,
     ReasoningDelta,
     finished,
 )
-from callwright.prompt import BREAK, EDGE_CHARS, open_escape, restored
+from callwright.passing import AS_IS, Passing
+from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restored
 from callwright.spans import Span, SpanRecorder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse, StreamReader, Stretch
 
 __all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
 
@@ -40,8 +44,13 @@ class Reads(Protocol):
 class Filter(Protocol):
     """What stands between a parser and its consumer, to check and repair; see `callwright.calls.check.Check`.
 
-    Both methods append the events that may go out to `out`.
+    The last two append the events that may go out to `out`.
     """
+
+    def passing(self, call: int | None) -> Passing | None:
+        """What passes on more arguments of a call, with its index, or with None text that is no call's; None where each
+        event is to be pushed.
+        """
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
 
@@ -54,6 +63,10 @@ class PassThrough:
     def __init__(self) -> None:
         self._called = False
         self._unfinished = False
+
+    def passing(self, call: int | None) -> Passing:
+        """See `Filter`."""
+        return AS_IS
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Pass the events on."""
@@ -83,29 +96,47 @@ class OutputParser:
         self._filter = filter_
         self._recent: deque[str] = deque(maxlen=EDGE_CHARS)  # what was written last, as far as it matters to `_repeats`
         self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
+        self._flow: _Flow | None = None  # to be given the next delta
+        self._next_flow: _Flow | None = None  # for the stretch that was `_waited_in`, once a delta has gone on in it
+        self._waited_in: Stretch | None = None
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
+        flow = self._flow
+        if flow is not None and (out := flow.feed(text)) is not None:
+            return out
         if self._recorder is not None:
             self._recorder.feed(text)
-        source = self.source
-        is_alone = self._recorder is None and source.fast_path is not None and source.fast_path(text)
-        if not is_alone:
+        source, stretch, events = self.source, self.source.stretch, self._events
+        whole = stretch.held + text if stretch is not None else text
+        may_repeat = BREAK in whole or ("\\" in whole and _may_repeat(whole))
+        taken = stretch.take(text) if stretch is not None and flow is None and self._recorder is None else None
+        if taken is None:
             source.push(text)
             next(self._steps, None)
-        out: list[Event] = []
+        else:
+            events += taken
+        out = []
         repeats = self._repeats
-        # A fast path says this text and nothing that came before.
-        is_plain = BREAK not in text and ("\\" not in text or not _may_repeat(text))
-        if is_plain and (repeats is None or (is_alone and not repeats.holds)):
-            if text:
-                self._recent.append(text)
-            self._filter.push(self._events, out)
+        # What a stretch takes says this text and nothing that came before.
+        if not may_repeat and (repeats is None or (taken is not None and not repeats.holds)):
+            for event in events:
+                if isinstance(event, _SAID) and event.text:
+                    self._recent.append(event.text)
+            self._filter.push(events, out)
         else:
             if repeats is None:
                 repeats = self._repeats = _Repeats(self._recent)
-            self._filter.push(repeats.restored(self._events), out)
-        self._events.clear()
+            self._filter.push(repeats.restored(events), out)
+        events.clear()
+        self._flow = None
+        stretch = source.stretch
+        if stretch is not None and self._recorder is None and (repeats is None or not repeats.holds):
+            if stretch is not self._waited_in:
+                self._waited_in, self._next_flow = stretch, None
+            elif self._next_flow is None and (passing := self._filter.passing(stretch.call)) is not None:
+                self._next_flow = _Flow(stretch, passing, self._recent)
+            self._flow = self._next_flow
         return out
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
@@ -113,6 +144,7 @@ class OutputParser:
 
         `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`.
         """
+        self._flow = None
         self.source.end()
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
@@ -142,6 +174,69 @@ class OutputParser:
         self._recorder.add(event, self.source.place)
 
 
+class _Flow:
+    """A stretch of text on its way through reader, repetitions and filter: what each of them looks for is looked for at
+    once. See `Stretch` and `Passing`.
+    """
+
+    def __init__(self, stretch: Stretch, passing: Passing, recent: deque[str]) -> None:
+        self.stretch = stretch
+        self._passing = passing
+        self._recent = recent
+        self._before = None if stretch.firsts is None else recent  # what is taken may be held, so that it is not said
+        self._matters, self._certain = _searches(
+            stretch.firsts,
+            stretch.lasts,
+            ('"' if stretch.is_json else "") + passing.matters,
+            passing.certain if stretch.is_json else passing.certain_text,
+        )
+
+    def feed(self, text: str) -> list[Event] | None:
+        """Read a delta; answers its events, None if it has to go the long way, and then nothing was done."""
+        stretch, passing = self.stretch, self._passing
+        whole = stretch.held + text
+        if passing.flows and text and (not self._matters(whole) or (self._certain and self._certain(whole))):
+            stretch.held = ""
+            event = stretch.make(whole)
+            passing.pass_on(event.text)
+            if not isinstance(event, Markup):
+                self._recent.append(event.text)
+            return [event]
+        if BREAK in whole or ("\\" in whole and _may_repeat(whole, self._before)):
+            return None
+        events = stretch.take(text) if text else None
+        if events is None:
+            return None
+        out: list[Event] = []
+        for event in events:
+            if not isinstance(event, Markup):
+                self._recent.append(event.text)
+            passed = passing.feed(event.text) if isinstance(event, ArgumentsDelta) else event.text
+            if passed is event.text:
+                out.append(event)
+            elif passed:
+                assert stretch.call is not None
+                out.append(ArgumentsDelta(stretch.call, passed))
+        return out
+
+
+@lru_cache(maxsize=1024)
+def _searches(
+    firsts: str | None, lasts: str, matters: str, certain: str
+) -> tuple[Callable[[str], object], Callable[[str], object] | None]:
+    """Whether a delta has to be looked at, and whether one is certain that has. See `Stretch` and `Passing`."""
+    if firsts is None:
+        return bool, None
+    firsts = re.escape(firsts)
+    either = rf"{firsts}{matters}{BREAK}\\"
+    search = re.compile(rf"[{either}]|[{lasts}]\Z" if lasts else f"[{either}]").search
+    if not certain:
+        return search, None
+    before = f"(?![{firsts}])" if firsts else ""
+    behind = f"(?<![{lasts}])" if lasts else ""
+    return search, re.compile(rf"[^{either}]*+(?:{before}(?:{certain})[^{either}]*+)*+{behind}\Z").match
+
+
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta
 _SAID: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta)
 
@@ -150,9 +245,21 @@ _SAID: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta)
 _OPEN_ESCAPES: Final = ("\\", "\\u", "\\u2", "\\u20", "\\u206")
 
 
-def _may_repeat(text: str) -> bool:
-    """Whether a text may hold what a prompt breaks with, as it is or as an escape, or the begin of that."""
-    return BREAK in text or ("\\" in text and (text.endswith(_OPEN_ESCAPES) or "\\u2060" in text))
+def _may_repeat(text: str, recent: Iterable[str] | None = None) -> bool:
+    """Whether a text may hold what a prompt breaks with, as it is or as an escape, or the begin of that.
+
+    `recent` is what was said before the text, where that is known.
+    """
+    if "\\" not in text:
+        return BREAK in text
+    if BREAK in text or "\\u2060" in text:
+        return True
+    if not text.endswith(_OPEN_ESCAPES):
+        return False
+    at = text.rindex("\\")
+    if recent is None or (at and text[at - 1] not in EDGE_ENDS):
+        return recent is None
+    return open_escape(text, "".join(recent)[-EDGE_CHARS:]) != ""
 
 
 class _Repeats:
@@ -172,7 +279,7 @@ class _Repeats:
         for number, event in enumerate(events):
             if isinstance(event, _SAID):
                 text = event.text
-                if self._held is None and not _may_repeat(text):
+                if self._held is None and not _may_repeat(text, self._recent):
                     if text:
                         self._recent.append(text)
                     if out is not None:

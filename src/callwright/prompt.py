@@ -16,6 +16,7 @@ from msgspec import Struct
 __all__ = [
     "BREAK",
     "EDGE_CHARS",
+    "EDGE_ENDS",
     "Collected",
     "Control",
     "Piece",
@@ -39,6 +40,8 @@ _BEHIND: Final = rf"(?:(?<=[{re.escape(_EDGES)}])|(?<=\\u00[2357][3b-eB-E])|(?<=
 # … what a text was broken by, and the begin of its escape at the end of a text, whose rest may come.
 _BROKEN: Final = re.compile(rf"{_BEHIND}(?:{BREAK}|\\u2060)")
 _OPEN: Final = re.compile(rf"{_BEHIND}\\(?:u(?:2(?:06?)?)?)?\Z")
+# With what that ends behind which a text is broken.
+EDGE_ENDS: Final = frozenset(_EDGES + "3589bcdeBCDE")
 _BROKEN_LITERAL: Final = re.compile(rf"[{re.escape(_EDGES)}]{BREAK}\S")
 # So many characters before a text decide what is behind an edge.
 EDGE_CHARS: Final = 6

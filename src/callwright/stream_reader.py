@@ -9,7 +9,7 @@ stays short, and every character is looked at a bounded number of times. A parse
 whose meaning is open, collects it and sets its own limit.
 
 Most deltas of a long text or argument hold nothing that matters. Where a parser waits inside such a stretch it sets a
-`FastPath`. The driver tries the next delta there, and runs the generator only if the fast path refuses it.
+`Stretch`. The driver gives the next delta to that, and runs the generator only if the stretch refuses it.
 """
 
 import re
@@ -17,19 +17,20 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
-from callwright.events import Event, Markup
+from msgspec import Struct
+
+from callwright.events import Event, Markup, TextEvent
 
 __all__ = [
     "MAX_HELD_BLANKS",
     "Emit",
-    "FastPath",
     "Markers",
     "Parse",
     "StreamReader",
+    "Stretch",
     "comes_next",
     "emit_text_until",
     "emit_until",
-    "fast_path_of",
     "may_come",
     "read_blanks",
     "read_until",
@@ -39,8 +40,6 @@ __all__ = [
 T = TypeVar("T")
 Parse: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]
-# Takes a whole delta in which nothing matters and answers True; answers False, and does nothing, for any other.
-FastPath: TypeAlias = Callable[[str], bool]
 
 # How many characters of white space before a possible marker are held back. More than that is text and is emitted.
 MAX_HELD_BLANKS = 256
@@ -49,10 +48,10 @@ MAX_HELD_BLANKS = 256
 class Markers:
     """A set of literals to search for in a stream. The empty set never matches, so all text up to the end is read."""
 
-    __slots__ = ("_growing", "_longest", "_nested", "_prefixes", "first", "grows", "search")
+    __slots__ = ("_growing", "_longest", "_nested", "_prefixes", "first", "firsts", "grows", "search")
 
     def __init__(self, *literals: str) -> None:
-        self.search, self.first, self._prefixes, self._growing, self._nested = _searches(literals)
+        self.search, self.first, self.firsts, self._prefixes, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
         self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
 
@@ -86,25 +85,56 @@ _Prefixes: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @lru_cache(maxsize=4096)
-def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, _Prefixes, frozenset[str], bool]:
-    """The compiled searches of a `Markers`: for a whole literal, for a first character; then what a partial match at
-    the end of a text can be, those that begin with a whole literal, and whether one stands inside another.
+def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, str, _Prefixes, frozenset[str], bool]:
+    """The compiled searches of a `Markers`: for a whole literal, for a first character; then these characters, what a
+    partial match at the end of a text can be, those that begin with a whole literal, and whether one stands inside
+    another.
 
     Cached, because a parser is made anew for each output with the same literals.
     """
     prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
     search = _any_of(literals).search
-    first = _any_of({literal[0] for literal in literals}).search
+    firsts = {literal[0] for literal in literals}
     by_end: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, key=len, reverse=True):
         by_end.setdefault(prefix[-1], []).append(prefix)
     growing = frozenset(prefix for prefix in prefixes if prefix.startswith(literals))
-    return search, first, by_end, growing, any(short in long[1:] for long in literals for short in literals)
+    return (
+        search,
+        _any_of(firsts).search,
+        "".join(firsts),
+        by_end,
+        growing,
+        any(short in long[1:] for long in literals for short in literals),
+    )
 
 
 def _any_of(literals: Iterable[str]) -> re.Pattern[str]:
     """A pattern for any of the literals, longest first. It matches nothing if there are no literals."""
     return re.compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))) or "(?!)")
+
+
+class Stretch(Struct):
+    """A stretch of text in which a parser waits, so that its generator need not run for a delta in which nothing
+    matters.
+
+    `take` reads a whole delta and answers the events of what is certain in it; it answers None, and does nothing, for
+    one in which something may matter. Arguments are those of call `call`; if that is None, it is other text.
+
+    `held` is text that is read and not certain yet. With most deltas `take` would do no more than to `make` one event
+    of that and the delta. It is so for any that, together with what is held, has no character of `firsts` and whose
+    last is none of `lasts`, which is the inside of a class in a pattern; never if `firsts` is None. `is_json`: the text
+    is the inside of a JSON string, in which quotes matter, and whole escapes do not. Other text of arguments is written
+    as JSON by `make`.
+    """
+
+    take: Callable[[str], Sequence[TextEvent] | None]
+    make: Callable[[str], TextEvent]
+    firsts: str | None
+    lasts: str = ""
+    call: int | None = None
+    is_json: bool = False
+    held: str = ""
 
 
 class StreamReader:
@@ -114,11 +144,11 @@ class StreamReader:
     it had not closed by then is unfinished.
     """
 
-    __slots__ = ("at", "emit", "ended", "fast_path", "pushed", "text")
+    __slots__ = ("at", "emit", "ended", "pushed", "stretch", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self.fast_path: FastPath | None = None  # to be offered the next delta, before it is pushed
+        self.stretch: Stretch | None = None  # to be given the next delta, before it is pushed
         self.pushed = 0  # characters, all in all
         self.text = ""
         self.at = 0
@@ -126,15 +156,15 @@ class StreamReader:
 
     def push(self, text: str) -> None:
         """Append a delta to the unread text."""
-        self.fast_path = None
+        self.stretch = None
         self.pushed += len(text)
         self.text = text if self.at == len(self.text) else self.text[self.at :] + text
         self.at = 0
 
-    def set_fast_path(self, fast_path: FastPath) -> None:
-        """Offer the next delta to this fast path, if all text so far is read. To be set again before each yield."""
+    def wait_in(self, stretch: Stretch) -> None:
+        """Give the next delta to this stretch, if all text so far is read. To be said again before each yield."""
         if self.at == len(self.text):
-            self.fast_path = fast_path
+            self.stretch = stretch
 
     def end(self) -> None:
         """Nothing more will be pushed."""
@@ -229,71 +259,55 @@ _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
-def fast_path_of(markers: Markers, read: Callable[[str], object]) -> FastPath:
-    """The fast path of a stretch of text up to a marker: `read` gets each delta in which no marker can begin."""
-    first = markers.first
-
-    def fast_path(text: str) -> bool:
-        if not text or first(text):
-            return False
-        read(text)
-        return True
-
-    return fast_path
-
-
-def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[str]:
+def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
     """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
     emit, first = source.emit, markers.first
 
-    def fast_path(text: str) -> bool:
-        if not text or first(text):
-            return False
-        emit(make(text))
-        return True
+    def take(text: str) -> Sequence[TextEvent] | None:
+        return [make(text)] if text and not first(text) else None
 
+    stretch = Stretch(take, make, markers.firsts)
     while True:
         text, marker = source.scan(markers)
         if text:
             emit(make(text))
         if marker or (source.ended and source.at == len(source.text)):
             return marker
-        source.set_fast_path(fast_path)
+        source.wait_in(stretch)
         yield
 
 
-def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str], Event]) -> Parse[tuple[str, str]]:
+def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[tuple[str, str]]:
     r"""Like `emit_until`, for content between calls or blocks.
 
     Answers `(white space, marker)`. White space before a marker is held back, because it belongs to the format if the
     marker comes: `Hi.\n\n<tool_call>` has the content `Hi.`. At the end of the output it is content.
     """
-    held, first, emit = "", markers.first, source.emit
+    first, emit = markers.first, source.emit
 
-    def fast_path(text: str) -> bool:
-        nonlocal held
+    def take(text: str) -> Sequence[TextEvent] | None:
         said = text.rstrip()
         if not said or len(text) - len(said) > MAX_HELD_BLANKS or first(text):
-            return False
-        emit(make(held + said))
-        held = text[len(said) :]
-        return True
+            return None
+        said, stretch.held = stretch.held + said, text[len(said) :]
+        return [make(said)]
 
+    stretch = Stretch(take, make, markers.firsts, lasts=r"\s")
     while True:
         text, marker = source.scan(markers)
-        text = held + text
+        text = stretch.held + text
         if source.done and not marker:
             if text:
                 emit(make(text))
             return "", ""
         # The search looks at the last characters only, so that long white space costs no more than other text.
         blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
-        held = blanks.group() if blanks else ""
+        held = stretch.held = blanks.group() if blanks else ""
         if len(text) > len(held):
             emit(make(text[: len(text) - len(held)]))
         if marker:
             return held, marker
-        source.set_fast_path(fast_path)
+        source.wait_in(stretch)
         yield
 
 
@@ -326,16 +340,17 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
     pieces: list[str] = []
     size, first = 0, markers.first
 
-    def fast_path(text: str) -> bool:
+    def take(text: str) -> Sequence[TextEvent] | None:
         nonlocal size
         if first(text) or size + len(text) > limit:
-            return False
+            return None
         source.text, source.at = text, len(text)  # as `push` and `scan` leave it: it may be put back
         source.pushed += len(text)
         pieces.append(text)
         size += len(text)
-        return True
+        return ()
 
+    stretch = Stretch(take, Markup, None)
     while True:
         before = source.at
         text, marker = source.scan(markers)
@@ -346,5 +361,5 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
         size += len(text)
         if marker or (source.ended and source.at == len(source.text)):
             return "".join(pieces), marker
-        source.set_fast_path(fast_path)
+        source.wait_in(stretch)
         yield

@@ -25,6 +25,7 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
+from callwright.passing import AS_IS, Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = ["Check", "arguments_problem", "unchecked_problem"]
@@ -76,6 +77,13 @@ class Check:
     def indexes(self) -> Mapping[int, int | None]:
         """The consumer's index of each call by the parser's, None for a call that is withheld."""
         return self._index
+
+    def passing(self, call: int | None) -> Passing | None:
+        """See `Filter`."""
+        if call is None:
+            return AS_IS
+        found = self._open.get(call)
+        return found.arguments if found is not None and found.index == call else None
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Check some events; what may go out is appended to `out`."""

@@ -33,8 +33,13 @@ __all__ = ["StreamingArguments"]
 
 # Objects and arrays stream down to this depth; deeper ones are held to their end.
 _MAX_FLOWING: Final = 8
+# What of a string's text may end it or need repair, as the inside of a class of characters.
+_MATTERS: Final = r'"\\\x00-\x1f,'
+# What of these does not, as JSON, and as text; what may repeat a prompt is left out.
+_CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?=[^\s,])|,(?![ \t]*\Z)"""
+_CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?=[^\s,]|[\x00-\x1f])|,(?![ \t]*\Z)"""
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
-_PLAIN = re.compile(r"""(?:[^"\\\x00-\x1f,]++|,(?![ \t]*\Z)|\\[\\/bfnrt]|\\"(?=[^\s,])|\\u[0-9a-fA-F]{4})*+""").match
+_PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+)*+").match
 # The strings of a JSON text; those with a colon are keys.
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?')
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
@@ -44,7 +49,14 @@ _NESTED: Final = frozenset((dict, list, float))
 
 
 class StreamingArguments:
-    """The arguments of one call of the tool `name`. `problems` and `complete` are valid after `finish`."""
+    """The arguments of one call of the tool `name`. `problems` and `complete` are valid after `finish`.
+
+    See `callwright.passing.Passing` for `flows` and `matters`.
+    """
+
+    matters: Final = _MATTERS
+    certain: Final = _CERTAIN
+    certain_text: Final = _CERTAIN_TEXT
 
     def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
@@ -60,13 +72,14 @@ class StreamingArguments:
         # schemas that were made here, and that `_places` and `_declared` know by their `id()`
         self._kept: list[Schema] = []
         self._declared: dict[int, ParameterNames] = {}
+        self.flows = False  # inside a string that streams, all read and nothing held back
         self._flowing = False  # inside a string that streams
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
         self._passed = ""  # arguments that came in one delta and were valid: they were never parsed here
-        self._size = 0  # characters written so far, those of _new included
         self._new: list[str] = []
         self._written: list[str] = []
+        self._size = 0  # characters written so far, those of _new included
         self._run: Parse[None] | None = None  # the parse, once one is needed
 
     @property
@@ -81,6 +94,9 @@ class StreamingArguments:
 
     def feed(self, text: str) -> str:
         """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has."""
+        if self.flows and _PLAIN(text).end() == len(text):  # type: ignore[union-attr]  # matches always
+            self.pass_on(text)
+            return text
         if not self._raw and self._is_valid_as_is(text):
             self._raw.append(text)
             self._written.append(text)
@@ -89,21 +105,27 @@ class StreamingArguments:
         self._raw.append(text)
         if self._passed:
             return ""  # they are complete: what follows is no part of them
-        run = self._run or self._begin()
-        source = self._source
-        if self._tail:
+        if self._tail or self.flows:
             text, self._tail = self._tail + text, ""
-        if self._flowing and source.at == len(source.text):
             end = _PLAIN(text).end()  # type: ignore[union-attr]  # matches always
             if end == len(text) or _UNDECIDED(text, end):
-                if end < len(text):
-                    text, self._tail = text[:end], text[end:]
+                text, self._tail = text[:end], text[end:]
+                self.flows = not self._tail
                 self._written.append(text)
                 self._size += end
                 return text
+        run = self._run or self._begin()
+        source = self._source
         source.push(text)
         next(run, None)
+        self.flows = self._flowing and source.at == len(source.text)
         return self._sent()
+
+    def pass_on(self, text: str) -> None:
+        """Read a delta that is certain as it is."""
+        self._raw.append(text)
+        self._written.append(text)
+        self._size += len(text)
 
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the JSON text."""

@@ -12,11 +12,12 @@ from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["DIALECT"]
 
@@ -95,12 +96,12 @@ class _Reader(ParameterReader):
 
     _behind_cdata = Markers(_CDATA_END, _TAGS.parameter_end, _TAGS.parameter, _TAGS.call_end, _TAGS.call)
 
-    def _read_value(self, put: Callable[[str], object] | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+    def _read_value(self, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
         """See `ParameterReader`. In CDATA nothing is markup but its end; behind that only the end of the value is
         left.
         """
         if not (yield from self._opens_cdata()):
-            value = yield from super()._read_value(put, is_sibling)
+            value = yield from super()._read_value(writer, is_sibling)
             # With text before it, or half of it, nobody knows what the value is.
             broken = _CDATA in value.text or value.text.rstrip().endswith(_CDATA_END)
             return value._replace(sure=value.sure and not broken)
@@ -109,10 +110,10 @@ class _Reader(ParameterReader):
 
         def keep(text: str) -> None:
             pieces.append(text)
-            if put is not None:
-                put(text)
+            if writer is not None:
+                writer.text(text)
 
-        fast_path = fast_path_of(_IN_CDATA, keep)
+        stretch = written_stretch(_IN_CDATA, writer, pieces.append)
         while True:
             text, marker = source.scan(_IN_CDATA)
             if text:
@@ -127,7 +128,7 @@ class _Reader(ParameterReader):
             elif source.done:
                 return TaggedValue(pieces, Ending.CUT, holds=False, odd_lines=False, sure=True)
             else:
-                source.set_fast_path(fast_path)
+                source.wait_in(stretch)
                 yield
         behind, marker = yield from read_until(source, self._behind_cdata, _MAX_VALUE)
         if marker != form.parameter_end:

@@ -25,7 +25,7 @@ from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
-from callwright.events import ContentDelta, Event, Markup, ReasoningDelta
+from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
 from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise, own_words
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
@@ -272,7 +272,7 @@ class _Reader(ParameterReader):
         markers = self._in_words if self._recipient in _KNOWN else self._in_call
         repeats = False  # the message repeats a text whose tags the prompt has broken: no tag behind it is one
 
-        def say(text: str) -> Event:
+        def say(text: str) -> TextEvent:
             nonlocal repeats
             repeats = repeats or BREAK in text
             return self.say(text)

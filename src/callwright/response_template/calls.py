@@ -116,7 +116,7 @@ class CallReader:
         elif args.string_delims or args.unquoted_keys:
             yield from self._notation(index, name, stops)
         else:
-            closed, stop = yield from pass_json(self._source, stops, partial(ArgumentsDelta, index))
+            closed, stop = yield from pass_json(self._source, stops, partial(ArgumentsDelta, index), index)
             self._emit(CallEnded(index, complete=closed or bool(stop)))
             yield from self._behind(index, stops, stop)
 
@@ -154,7 +154,7 @@ class CallReader:
         writer = ArgumentsWriter(self._emit, index, name, self._tools)
         reader = LiteralReader(
             self._source,
-            writer.json,
+            writer.of_json,
             verbatim=tuple(begin for begin, _ in self._field.args.string_delims),
             ends=Ends(self._closes, tuple(stop for stop in stops.literals if stop not in self._closes)),
             call=index,

@@ -1,11 +1,12 @@
 """Strict JSON: the one place that decodes and encodes it, over msgspec. Repairs nothing; see `reader` for that."""
 
 from functools import cache
+from json.encoder import encode_basestring
 from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
-__all__ = ["UNDECODABLE", "NotJsonError", "decode", "decoder", "encode", "same_json"]
+__all__ = ["UNDECODABLE", "NotJsonError", "decode", "decoder", "encode", "encode_inside", "same_json"]
 
 T = TypeVar("T")
 UNDECODABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeError)
@@ -42,6 +43,14 @@ def encode(value: object) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return msgspec.json.encode(_whole(msgspec.to_builtins(value)))
+
+
+def encode_inside(text: str) -> str:
+    """What stands between the quotes of a text as JSON."""
+    if not text.isascii():
+        return encode(text).decode()[1:-1]
+    json = encode_basestring(text)  # writes ASCII as msgspec does, at less cost
+    return text if len(json) == len(text) + 2 else json[1:-1]
 
 
 def _whole(value: Any) -> Any:

@@ -5,12 +5,12 @@ valid JSON is for others to say.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from callwright.events import Event
-from callwright.stream_reader import FastPath, Parse, StreamReader
+from callwright.events import TextEvent
+from callwright.stream_reader import Parse, StreamReader, Stretch
 
 __all__ = ["JsonScanner", "JsonTerminators", "collect_json", "pass_json"]
 
@@ -26,21 +26,21 @@ class _Runs(NamedTuple):
     with.
 
     `in_string` and `out_of_string` match up to the next character that matters. `plain` matches a whole delta that lies
-    inside a string: no quote, no half escape, nothing that may begin a terminator.
+    inside a string: no quote, nothing that may begin a terminator. Its groups are the text, and half an escape behind.
     """
 
     in_string: Callable[[str, int], re.Match[str] | None]
     out_of_string: Callable[[str, int], re.Match[str] | None]
-    plain: Callable[[str, int], re.Match[str] | None]
+    plain: Callable[[str], re.Match[str] | None]
 
 
 @cache
 def _runs(firsts: str) -> _Runs:
     stops = re.escape(firsts)
     return _Runs(
-        re.compile(rf'(?:[^"\\{stops}]+|\\.)*+', re.DOTALL).match,
+        re.compile(rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+', re.DOTALL).match,
         re.compile(rf'[^"{{}}\[\]{stops}]*').match,
-        re.compile(rf'(?:[^"\\{stops}]++|\\.)++\Z', re.DOTALL).match,
+        re.compile(rf'([^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+)(\\)?\Z', re.DOTALL).match,
     )
 
 
@@ -117,8 +117,8 @@ class JsonTerminators:
         self.longest = max(map(len, (*literals, *then)), default=0)
         self.then = then
         self.firsts = "".join(sorted({literal[0] for literal in literals}))
-        assert not set(self.firsts) & set('"\\'), "a stop begins with no quote"
         self.plain = _runs(self.firsts).plain
+        assert not set(self.firsts) & set('"\\'), "a stop begins with no quote"
 
     def at(self, text: str, at: int, source: StreamReader, *, in_string: bool) -> str | None:
         """The terminator at position `at`; `""` if there is none, None if that depends on text that has not arrived."""
@@ -170,21 +170,25 @@ def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bo
     return any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
 
 
-def pass_json(source: StreamReader, stops: JsonTerminators, make: Callable[[str], Event]) -> Parse[tuple[bool, str]]:
-    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`.
+def pass_json(
+    source: StreamReader, stops: JsonTerminators, make: Callable[[str], TextEvent], call: int | None = None
+) -> Parse[tuple[bool, str]]:
+    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`; see `Stretch`.
 
     Answers whether the value was closed, and the terminator that ended it if it was not (`""` at the end of the
     output).
     """
-    emit, plain = source.emit, stops.plain
+    span, plain = JsonScanner(stops.firsts), stops.plain
 
-    def fast_path(text: str) -> bool:
-        if plain(text, 0) is None:
-            return False
-        emit(make(text))
-        return True
+    def take(text: str) -> Sequence[TextEvent] | None:
+        found = plain(stretch.held + text) if text else None
+        if found is None:
+            return None
+        whole, stretch.held = found.groups("")
+        return [make(whole)] if whole else ()
 
-    return _json(source, stops, make, emit, fast_path)
+    stretch = Stretch(take, make, stops.firsts, call=call, is_json=True)
+    return _json(source, stops, span, make, source.emit, stretch)
 
 
 def collect_json(
@@ -198,7 +202,9 @@ def collect_json(
     """
     pieces: list[str] = []
     counted = size = 0
-    steps = _json(source, stops, str, pieces.append, depth=depth)
+    span = JsonScanner(stops.firsts)
+    span.depth = depth
+    steps = _json(source, stops, span, str, pieces.append)
     closed, stop, ended = False, "", False
     while not ended:
         try:
@@ -219,27 +225,16 @@ def collect_json(
 def _json(
     source: StreamReader,
     stops: JsonTerminators,
+    span: JsonScanner,
     make: Callable[[str], T],
     emit: Callable[[T], object],
-    fast_path: FastPath | None = None,
-    *,
-    depth: int = 0,
+    stretch: Stretch | None = None,
 ) -> Parse[tuple[bool, str]]:
     """The loop of both: scan a piece, emit it, ask for more."""
-    span = JsonScanner(stops.firsts)
-    span.depth = depth
-    plain = stops.plain
     seen = 0  # how many characters behind source.at the scanner has read
     judged = -1  # a position that was found to begin no terminator
     while True:
         text = source.text
-        if span.in_string and not (seen or span.escaped or source.ended) and plain(text, source.at):
-            piece, source.at = text[source.at :], len(text)
-            emit(make(piece))
-            if fast_path is not None:
-                source.set_fast_path(fast_path)
-            yield
-            continue
         end, closed = span.end(text, source.at + seen, judged=judged)
         judged = -1
         stop: str | None = ""
@@ -249,14 +244,20 @@ def _json(
                 counts = not span.in_string and text[end] in "{["
                 judged, seen = (end, end - source.at) if counts else (-1, end + 1 - source.at)
                 continue
+        half = "\\" if stretch is not None and span.escaped and not source.ended else ""
         if end > source.at:
-            piece, source.at = text[source.at : end], end
-            emit(make(piece))
+            piece, source.at = text[source.at : end - len(half)], end
+            if piece:
+                emit(make(piece))
         seen = 0
         if stop:
             source.at += len(stop)
         if closed or stop or (source.ended and source.done):
             return closed, stop or ""
-        if fast_path is not None and span.in_string and not span.escaped:
-            source.set_fast_path(fast_path)
+        if stretch is None or not span.in_string:
+            yield
+            continue
+        stretch.held, span.escaped = half, False
+        source.wait_in(stretch)
         yield
+        source.text, source.at = stretch.held + source.text[source.at :], 0

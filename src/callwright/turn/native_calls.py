@@ -22,6 +22,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.parser import Filter
+from callwright.passing import Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonScanner
 from callwright.turn.candidates import candidate_spans
@@ -172,6 +173,10 @@ class PrintedCalls:
         self._is_leak = is_leak
         self._held: dict[int, list[Event]] = {}
         self._live: set[int] = set()
+
+    def passing(self, call: int | None) -> Passing | None:
+        """See `Filter`."""
+        return self._filter.passing(call) if call is None or call in self._live else None
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Pass on what is not a repetition."""

@@ -223,7 +223,7 @@ class Bodies:
         Control tokens in its strings are content; elsewhere one ends it and is answered.
         """
         index = self._start(name)
-        closed, token = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index))
+        closed, token = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index), index)
         self.emit(CallEnded(index, complete=certain and (closed or bool(token))))
         return token
 

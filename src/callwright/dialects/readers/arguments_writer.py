@@ -9,14 +9,15 @@ from typing import Any, Final
 
 from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
-from callwright.events import ArgumentsDelta, Event, Problem
+from callwright.events import ArgumentsDelta, Event, Markup, Problem, TextEvent
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.stream_reader import Markers, Stretch
+from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 
-__all__ = ["ArgumentsWriter", "cast_to_schema", "unread_json", "unwritten"]
+__all__ = ["ArgumentsWriter", "cast_to_schema", "unread_json", "unwritten", "written_stretch"]
 
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
@@ -27,15 +28,16 @@ class ArgumentsWriter:
     """Writes the arguments of call `index` of the tool `name` as one JSON object, member by member, as
     `ArgumentsDelta`s.
 
-    `given` are the names written so far, in order.
+    `call` is the index; `given` are the names written so far, in order.
     """
 
     def __init__(self, emit: Callable[[Event], object], index: int, name: str, tools: Toolset) -> None:
         tool = tools.get(tools.resolve_name(name))
         self._emit = emit
-        self._index = index
+        self.call = index
         self._root: Schema = (tool.parameters if tool else None) or _EMPTY
         self._choices: Sequence[Schema] = branches(self._root, self._root)
+        self._chooses = len(self._choices) > 1
         self._declared = merged(self._choices)
         self._value: list[str] = []  # the JSON of the member that was begun last, kept where it may choose a branch
         self.given: dict[str, None] = {}
@@ -97,38 +99,42 @@ class ArgumentsWriter:
 
     def json(self, text: str) -> None:
         """Write JSON as it is."""
-        self._put(text)
-        self._keep(text)
+        self._emit(self.of_json(text))
+
+    def of_json(self, text: str) -> ArgumentsDelta:
+        """The event that writes JSON as it is."""
+        if self._chooses:
+            self._value.append(text)
+        return ArgumentsDelta(self.call, text)
 
     def open_text(self) -> None:
         """Begin a string."""
-        self._put('"')
-        self._keep('"')
+        self.json('"')
+
+    def of_text(self, piece: str) -> ArgumentsDelta:
+        """The event that writes more of a string."""
+        inside = encode_inside(piece)
+        if self._chooses:
+            self._value.append(inside)
+        return ArgumentsDelta(self.call, inside)
 
     def text(self, piece: str) -> None:
         """Write more of a string."""
         if piece:
-            inside = encode(piece).decode()[1:-1]
-            self._put(inside)
-            self._keep(inside)
+            self._emit(self.of_text(piece))
 
     def close_text(self) -> None:
         """End a string."""
-        self._put('"')
-        self._keep('"')
+        self.json('"')
 
     def cut(self, text: str) -> None:
         """Report what there was of a value that was cut off before it could be converted."""
         if text:
-            self._emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=text))
+            self._emit(Problem("incomplete_arguments", "a value that was cut", call=self.call, text=text))
 
     def close(self) -> None:
         """End the object."""
         self._put("}" if self._begun else "{}")
-
-    def _keep(self, json: str) -> None:
-        if len(self._choices) > 1:
-            self._value.append(json)
 
     def _choose(self) -> None:
         """Leave the branches that the last member allows, if it is a constant of theirs."""
@@ -140,10 +146,36 @@ class ArgumentsWriter:
         except NotJsonError:
             return
         self._choices = chosen(self._choices, self._latest, value, self._root)
+        self._chooses = len(self._choices) > 1
         self._declared = merged(self._choices)
 
     def _put(self, text: str) -> None:
-        self._emit(ArgumentsDelta(self._index, text))
+        self._emit(ArgumentsDelta(self.call, text))
+
+
+def written_stretch(
+    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], object], lasts: str = ""
+) -> Stretch:
+    """The stretch of a value up to a marker: each delta is kept, and written if there is a writer. `lasts`: characters
+    that no delta may end with.
+    """
+    first = markers.first
+
+    def take(text: str) -> Sequence[TextEvent] | None:
+        if not text or first(text) or (lasts and text[-1] in lasts):
+            return None
+        keep(text)
+        return [writer.of_text(text)] if writer is not None else ()
+
+    if writer is None:
+        return Stretch(take, Markup, None)
+    of_text = writer.of_text
+
+    def make(text: str) -> ArgumentsDelta:
+        keep(text)
+        return of_text(text)
+
+    return Stretch(take, make, markers.firsts, lasts=lasts, call=writer.call)
 
 
 def unwritten(text: str, value: str) -> str:

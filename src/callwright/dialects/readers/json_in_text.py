@@ -21,6 +21,7 @@ from callwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    TextEvent,
 )
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
@@ -73,7 +74,7 @@ class TextLoop(Protocol):
     rest: str
     calls: int
 
-    def say(self, text: str) -> Event: ...
+    def say(self, text: str) -> TextEvent: ...
 
     def at_line_start(self, blanks: str) -> bool: ...
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["ESCAPE", "MAX_ESCAPE", "key_patterns", "unescaped"]
+__all__ = ["ESCAPE", "MAX_ESCAPE", "SHORT_ESCAPE", "key_patterns", "unescaped"]
 
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
                      r"|x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)  # fmt: skip
+# Escapes that are whole with their second character, which is no white space and no closer.
+SHORT_ESCAPE: Final = r"\\[^uUx0-7\s)\]}]"
 MAX_ESCAPE: Final = 12
 _NAMED: Final[Mapping[str, str]] = dict(
     zip("ntrbfva\n\\'\"/", ("\n", "\t", "\r", "\b", "\f", "\v", "\a", "", *"\\'\"/"), strict=True)

@@ -9,15 +9,16 @@ arguments uncertain: `sound` is False from there on.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, Literal
 
 import msgspec
 
-from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, key_patterns, unescaped
-from callwright.events import Markup, Problem, ProblemKind
-from callwright.stream_reader import Markers, Parse, StreamReader
-from callwright.tolerant_json.codec import encode
+from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, SHORT_ESCAPE, key_patterns, unescaped
+from callwright.events import ArgumentsDelta, Markup, Problem, ProblemKind, TextEvent
+from callwright.stream_reader import Markers, Parse, StreamReader, Stretch
+from callwright.tolerant_json.codec import encode_inside
 
 __all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
 
@@ -42,6 +43,13 @@ _MAY_BE_ITEM = re.compile(r"\w{0,5}\s*+\Z").match
 _MAX_SWALLOWED: Final = 64
 _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
 _SWALLOWABLE: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + ")]}"
+
+
+@cache
+def _with_escapes(firsts: str) -> Callable[[str], re.Match[str] | None]:
+    """What matches a whole text in which escapes, which are whole, are all that matters."""
+    others = f"[^{re.escape(firsts)}]*+"
+    return re.compile(rf"{others}(?:{SHORT_ESCAPE}{others})*+\Z", re.DOTALL).match
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -80,7 +88,7 @@ class StringReader:
     def __init__(
         self,
         source: StreamReader,
-        put: Callable[[str], object],
+        make: Callable[[str], ArgumentsDelta],
         verbatim: tuple[str, ...],
         ends: Ends,
         call: int,
@@ -88,7 +96,7 @@ class StringReader:
         self.sound = True
         self.lost = False  # nothing of what follows is certain either
         self._source = source
-        self._emit_json = put
+        self._make = make
         self._call = call
         self._verbatim = verbatim
         self._closes_call = ends.closes
@@ -115,7 +123,7 @@ class StringReader:
         """Write JSON. `lead` is what stands before a value: a comma, a key."""
         self._log.append(text)
         if not self._silent:
-            self._emit_json(lead + text)
+            self._source.emit(self._make(lead + text))
 
     def _tell(self, kind: ProblemKind, detail: str, text: str = "", *, doubt: bool = True) -> None:
         """Report a problem. `doubt`: nobody knows what was meant."""
@@ -159,32 +167,54 @@ class StringReader:
 
     def _string(self, quote: str) -> Parse[bool]:
         """Read a string to its end; False if it has none."""
-        source, held, markers = self._source, "", self._in_string[quote]
+        source, markers = self._source, self._in_string[quote]
         said: list[str] = []  # what was read of it
         plain = 0  # from where on it holds no escape
         quotes, odd = 0, False  # quotes in its text, and whether a quotation in it is open
 
-        def fast_path(text: str) -> bool:
-            nonlocal held
-            flowing = text.rstrip(_SWALLOWABLE)
-            if not flowing or len(text) - len(flowing) > _MAX_SWALLOWED or markers.first(text):
-                return False
-            self._text(held + flowing)
-            said.append(held + flowing)
-            held = text[len(flowing) :]
-            return True
+        escapes = _with_escapes(markers.firsts) if quote in QUOTES and not self._raw else None
 
+        def make(text: str) -> ArgumentsDelta:
+            said.append(text)
+            inside = encode_inside(text)
+            self._log.append(inside)
+            return self._make(inside)
+
+        def take(text: str) -> Sequence[TextEvent] | None:
+            nonlocal plain
+            if markers.first(text) and not (escapes is not None and escapes(text)):
+                return None
+            flowing = text.rstrip(_SWALLOWABLE)
+            if not flowing or len(text) - len(flowing) > _MAX_SWALLOWED:
+                return None
+            flowing, stretch.held = stretch.held + flowing, text[len(flowing) :]
+            events: list[TextEvent] = []
+            begin = 0
+            while escapes is not None and (at := flowing.find("\\", begin)) >= 0:
+                escape = flowing[at : at + 2]
+                if begin < at:
+                    events.append(make(flowing[begin:at]))
+                events.append(Markup(escape))
+                if meant := unescaped(escape):
+                    events.append(make(meant))
+                begin, plain = at + 2, len(said)
+            if begin < len(flowing):
+                events.append(make(flowing[begin:]))
+            return events
+
+        stretch = Stretch(take, make, markers.firsts, lasts=r"\s)\]}", call=self._call)
         while True:
             text, marker = source.scan(markers)
             if marker == "\\":
                 source.unread(marker)
-                self._text(held + text)
+                text, stretch.held = stretch.held + text, ""
+                self._text(text)
                 escape = yield from self._escape()
                 self._text(escape)
-                said += (held + text, escape)
-                plain, held = len(said), ""
+                said += (text, escape)
+                plain = len(said)
                 continue
-            text, held = held + text, ""
+            text, stretch.held = stretch.held + text, ""
             if marker == quote:
                 said.append(text)
                 inner = False
@@ -225,21 +255,22 @@ class StringReader:
                 self._text(text)
                 return False
             if found := _SWALLOWED.search(text, max(0, len(text) - _MAX_SWALLOWED)):
-                text, held = text[: found.start()], found.group()
+                text, stretch.held = text[: found.start()], found.group()
             self._text(text)
             if marker == quote:
                 said[-1] = text
             else:
                 said.append(text)
             if not marker:
-                source.set_fast_path(fast_path)
+                if self._aside is None and not self._silent:
+                    source.wait_in(stretch)
                 yield
 
     def _text(self, text: str) -> None:
         if text and self._aside is not None:
             self._aside.append(text)
         elif text:
-            self._put(encode(text).decode()[1:-1])
+            self._put(encode_inside(text))
 
     def _opening(self, before: str) -> str:
         """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""

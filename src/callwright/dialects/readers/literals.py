@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from callwright.dialects.readers.literal_escapes import ESCAPE, key_patterns, unescaped
 from callwright.dialects.readers.literal_strings import CLOSERS, QUOTES, Ends, Level, StringReader
-from callwright.events import Markup
+from callwright.events import ArgumentsDelta, Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.scalars import scalar
@@ -27,7 +27,7 @@ _RADIX: Final = ("0x", "0o", "0b")
 
 
 class LiteralReader(StringReader):
-    """Reads the arguments of one call; `put` takes the JSON text.
+    """Reads the arguments of one call; `make` makes an event of JSON text.
 
     `verbatim`: quotes of strings without escapes. `ends`: what ends the call. `call`: its index. `bare`: whether a
     parameter is `text`, so that an unquoted `5` is `"5"`, or `any` value; no other is text when it lacks its quotes.
@@ -36,14 +36,14 @@ class LiteralReader(StringReader):
     def __init__(
         self,
         source: StreamReader,
-        put: Callable[[str], object],
+        make: Callable[[str], ArgumentsDelta],
         *,
         verbatim: tuple[str, ...] = (),
         ends: Ends = Ends(),  # noqa: B008  # frozen
         call: int = 0,
         bare: Callable[[str], Bare] = lambda key: "",
     ) -> None:
-        super().__init__(source, put, verbatim, ends, call)
+        super().__init__(source, make, verbatim, ends, call)
         self._bare = bare
         self._words = Markers(*",})]\n([{\"'", *verbatim, *self._ends)
         self._tokens = Markers(*",})]([{\"' \t\r\n", *verbatim, *self._ends)

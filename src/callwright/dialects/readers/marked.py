@@ -288,7 +288,7 @@ class MarkedReader(ProseReader):
         yield from self.skip_blanks()
         arguments = partial(ArgumentsDelta, index)
         if self.source.text.startswith(("{", "[", '"'), self.source.at):
-            closed, stop = yield from pass_json(self.source, self._stops, arguments)
+            closed, stop = yield from pass_json(self.source, self._stops, arguments, index)
         else:
             text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
             closed = False

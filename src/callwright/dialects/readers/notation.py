@@ -164,7 +164,7 @@ class NotationReader(ProseReader):
         writer = ArgumentsWriter(self.emit, index, head["name"], self.tools)
         reader = LiteralReader(
             source,
-            writer.json,
+            writer.of_json,
             verbatim=(self._form.quote,),
             ends=self._call_ends,
             call=index,

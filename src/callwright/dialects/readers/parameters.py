@@ -356,7 +356,7 @@ class ParameterReader(ProseReader):
     def _object(self, index: int) -> Parse[None]:
         """Read a JSON object in place of parameters: its bytes are the arguments."""
         source = self.source
-        closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index))
+        closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index), index)
         if closed:
             marker = yield from self._next_tag(index)
         self._end(marker, index)
@@ -386,7 +386,7 @@ class ParameterReader(ProseReader):
         def is_sibling(other: str) -> bool:
             return (not self._declared or other in self._declared) and other != key and other not in writer.given
 
-        value = yield from self._read_value(writer.text if flows else None, is_sibling)
+        value = yield from self._read_value(writer if flows else None, is_sibling)
         if value.holds:
             self._odd("a value holds tags of the format", index, "markers_in_value")
         if value.odd_lines:
@@ -472,9 +472,9 @@ class ParameterReader(ProseReader):
         """The JSON of a held value."""
         return writer.cast_to_schema(text, named_schema(writer, key, rest))
 
-    def _read_value(self, put: Callable[[str], object] | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+    def _read_value(self, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
-        return (yield from self._values.read(put, is_sibling))
+        return (yield from self._values.read(writer, is_sibling))
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of the literals, or the end of the output, follows white space."""

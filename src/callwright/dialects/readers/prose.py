@@ -32,6 +32,7 @@ from callwright.events import (
     Markup,
     Problem,
     ReasoningDelta,
+    TextEvent,
 )
 from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
@@ -68,7 +69,7 @@ class ProseReader:
         self.tags = marks.tags
         self.thoughts: Mapping[str, str] = dict(marks.thoughts)
         self._ends = tuple(dict.fromkeys((*marks.ends, *END_TOKENS)))
-        self._make: Callable[[str], Event] = ContentDelta
+        self._make: Callable[[str], TextEvent] = ContentDelta
         self._code = CodeContext()
         self.before = ""  # the end of the text so far
         self._apart = False  # a call stands between the text so far and what comes
@@ -230,7 +231,7 @@ class ProseReader:
 
     # --- text ---
 
-    def say(self, text: str) -> Event:
+    def say(self, text: str) -> TextEvent:
         """The event for a text. Content before and behind a call is separated by a blank line."""
         if self._apart:
             if text.isspace():

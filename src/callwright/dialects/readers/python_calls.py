@@ -5,6 +5,7 @@ with the name of a tool, and words around it may say that it is only an example.
 """
 
 import re
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -217,9 +218,7 @@ class PythonReader(ProseReader):
         if words:
             self.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
         self.emit(Markup(source.take(source.at + head.string.index("(") + 1)))
-        reader = LiteralReader(
-            source, lambda text: self.emit(ArgumentsDelta(index, text)), ends=self._call_ends, call=index
-        )
+        reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._call_ends, call=index)
         whole = yield from reader.arguments(")", "=")
         self.emit(CallEnded(index, complete=whole))
         return whole

@@ -7,19 +7,18 @@ nobody knows what was meant, and the call is not complete.
 """
 
 import re
-from collections.abc import Callable
 from functools import partial
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, fast_path_of
+from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
@@ -175,7 +174,7 @@ class TaggedReader(ParameterReader):
         around it and, last, its own.
         """
         pieces: list[str] = []
-        whole = yield from self._text(names[-1], pieces.append, names[:-1])
+        whole = yield from self._text(names[-1], pieces, None, names[:-1])
         text = "".join(pieces)
         if not whole:
             writer.cut(text)
@@ -260,7 +259,7 @@ class TaggedReader(ParameterReader):
 
     def _json(self, index: int) -> Parse[None]:
         """Read a JSON object in place of values: its bytes are the arguments."""
-        _, mark = yield from pass_json(self.source, self._in_json, partial(ArgumentsDelta, index))
+        _, mark = yield from pass_json(self.source, self._in_json, partial(ArgumentsDelta, index), index)
         self.source.unread(mark)
         while True:
             text, tag = yield from self._read_tag()
@@ -283,16 +282,11 @@ class TaggedReader(ParameterReader):
         `given` are the values before, by their names.
         """
         name, key, schema = self._value_tag(tag, writer)
-        pieces: list[str] = []
         if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
-
-            def put(text: str) -> None:
-                writer.text(text)
-                pieces.append(text)
-
+            pieces: list[str] = []
             writer.key(key)
             writer.open_text()
-            if not (yield from self._text(name, put)):
+            if not (yield from self._text(name, pieces, writer)):
                 return False
             writer.close_text()
             given[key] = encode("".join(pieces)).decode()
@@ -350,20 +344,22 @@ class TaggedReader(ParameterReader):
 
     # --- texts ---
 
-    def _text(self, name: str, put: Callable[[str], object], around: tuple[str, ...] = ()) -> Parse[bool]:
-        """Read a text in pieces for `put`, to its end; False if the output ended in it. `around` are the elements that
-        hold it.
+    def _text(
+        self, name: str, pieces: list[str], writer: ArgumentsWriter | None, around: tuple[str, ...] = ()
+    ) -> Parse[bool]:
+        """Read a text into `pieces`, to its end; False if the output ended in it. It flows if there is a `writer`.
+        `around` are the elements that hold it.
 
         A tag behind its closer shows that it is one. What else holds a tag is held until it is known where it ends.
         """
         source = self.source
-        written: list[str] = []
 
         def flow(text: str) -> None:
-            written.append(text)
-            put(text)
+            pieces.append(text)
+            if writer is not None:
+                writer.text(text)
 
-        fast_path = fast_path_of(self._marks, flow)
+        stretch = written_stretch(self._marks, writer, pieces.append)
         while True:
             text, mark = source.scan(self._marks)
             if text:
@@ -375,7 +371,7 @@ class TaggedReader(ParameterReader):
             elif source.done:
                 return False
             else:
-                source.set_fast_path(fast_path)
+                source.wait_in(stretch)
                 yield
         held = HeldText(name, around, self._call_tags, self._siblings if not around else frozenset())
         tag: Tag | None = found
@@ -388,8 +384,9 @@ class TaggedReader(ParameterReader):
             return False
         value, rest = held.value()
         again = held.ends_outside and (yield from self._closes_again(name))
+        written = len(pieces)
         if value:
-            put(value)
+            flow(value)
             self.emit(Problem("markers_in_value", f"tags in {name!r}", call=self._index))
             self._certain = self._certain and not self._piece.search(held.behind_closer())
         if held.closer:
@@ -403,7 +400,7 @@ class TaggedReader(ParameterReader):
         self._guesses = self._guesses or not held.closer or not rest.lstrip().startswith(self._begins)
         source.unread(rest)
         if not held.closer:
-            self._missing(name, "".join(written))
+            self._missing(name, "".join(pieces[:written]))
         if again:
             self._values.lose()
             self._doubt(f"nobody knows where {name!r} ends")

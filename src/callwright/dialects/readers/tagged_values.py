@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.stream_reader import Markers, Parse, StreamReader
@@ -170,15 +171,15 @@ class ValueReader:
         # No search has to begin there again.
         self._never_closed.update(nesting.never_closed)
 
-    def read(self, put: Callable[[str], object] | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
+    def read(self, writer: ArgumentsWriter | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
         """Read a value to its end; its closer is read, and any other tag that ends it is not.
 
-        `put` gets the pieces of a value that flows. `declares`: whether the call has a parameter of this name.
+        `writer` writes the pieces of a value that flows. `declares`: whether the call has a parameter of this name.
         """
         source, form, marks = self._reader.source, self._form, self._known.in_value
         lines = form.lines
         pieces: list[str] = []
-        keep, first = pieces.append, marks.first
+        keep = pieces.append
         holds, lost, begun = False, self.lost, ""
         if lines:
             while source.more(1):
@@ -189,14 +190,7 @@ class ValueReader:
         keeps = len(form.gap) + lines
         held = ""  # line breaks that are held back: the last ones may belong to the format
 
-        def fast_path(text: str) -> bool:
-            if not text or first(text) or (keeps and text[-1] == "\n"):
-                return False
-            keep(text)
-            if put is not None:
-                put(text)
-            return True
-
+        stretch = written_stretch(marks, writer, keep, lasts="\n" if keeps else "")
         hopeless = False  # an opening in it was never closed
         while True:
             text, marker = source.scan(marks)
@@ -219,13 +213,13 @@ class ValueReader:
                 text, held = text[:kept], text[kept:]
             if text:
                 keep(text)
-                if put is not None:
-                    put(text)
+                if writer is not None:
+                    writer.text(text)
             if ending is not None:
                 break
             if not marker:
                 if not held:
-                    source.set_fast_path(fast_path)
+                    source.wait_in(stretch)
                 yield
         source.markup(held)
         if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
