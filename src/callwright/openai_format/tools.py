@@ -16,6 +16,7 @@ from callwright.openai_format.errors import listed, missing, type_error, wrong_t
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
 from callwright.tolerant_json.codec import decode, encode
+from callwright.tolerant_json.known_objects import made_once
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar
@@ -106,7 +107,7 @@ def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: 
     """The tools of a list that was decoded from JSON, checked. A client sends the same ones with each request: they are
     kept by their text. Raises `RequestError` that names the field.
     """
-    return _offered(encode(given), param, shape)
+    return made_once(given, f"{shape} {param}", lambda tools: _offered(encode(tools), param, shape))
 
 
 @kept_by_text

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["KnownObject", "KnownObjects", "levels_of", "made_once"]
+__all__ = ["KnownList", "KnownObject", "KnownObjects", "levels_of", "made_once"]
 
 T = TypeVar("T")
 _LONGEST: Final = 65_536  # bytes of a text that is kept
@@ -36,9 +36,19 @@ class KnownObject(dict[str, Any]):
         self.made: dict[str, Any] = {}
 
 
+class KnownList(list[Any]):
+    """The same for an array, whoever keeps it."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, items: list[Any]) -> None:
+        super().__init__(items)
+        self.made: dict[str, Any] = {}
+
+
 def made_once(given: Any, name: str, make: Callable[[Any], T]) -> T:
     """What this reader makes of a value, which depends on nothing else."""
-    if type(given) is not KnownObject:
+    if type(given) is not KnownObject and type(given) is not KnownList:
         return make(given)
     found: T | None = given.made.get(name)
     if found is None:

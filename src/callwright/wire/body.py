@@ -12,7 +12,7 @@ from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.known_objects import KnownObject, KnownObjects, levels_of
+from callwright.tolerant_json.known_objects import KnownList, KnownObject, KnownObjects, levels_of
 from callwright.wire.bounds import check_bounds, check_depth
 from callwright.wire.errors import json_fault
 
@@ -90,4 +90,4 @@ def _checked_tools(text: bytes, bounds: Bounds) -> object:
     value = decode(text)
     check_depth(text, value, bounds.max_depth - 1)
     check_bounds({_TOOLS: value}, text, bounds)
-    return value
+    return KnownList(value) if isinstance(value, list) else value

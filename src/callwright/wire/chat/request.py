@@ -144,7 +144,7 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
         raise needs_search("Unsupported parameter: 'web_search_options'", "web_search_options", "unsupported_parameter")
     runs_here = bool(servers) or request.web_search_options is not None
     offer = _offer(request, servers) if runs_here else None
-    conversation = (_legacy_conversation if legacy else _conversation)(request, offer)
+    conversation = (_legacy_conversation if legacy else _conversation)(request, given, offer)
     messages = read_typed_messages(decoded.messages, given["messages"])
     items = drop_unreadable_calls(items_of(messages))
     _check_pairing(messages)
@@ -206,8 +206,8 @@ def _refuse_unsupported(request: ChatRequestBody, given: dict[str, Any]) -> None
         )
 
 
-def _conversation(request: ChatRequestBody, offer: ToolCatalog | None) -> Conversation:
-    tools = offered_tools(request.tools, "tools", "chat") if offer is None else offer.tools
+def _conversation(request: ChatRequestBody, given: Mapping[str, Any], offer: ToolCatalog | None) -> Conversation:
+    tools = offered_tools(given.get("tools"), "tools", "chat") if offer is None else offer.tools
     conversation = Conversation(
         tools=tools,
         tool_choice=read_tool_choice(request.tool_choice, tools),
@@ -222,13 +222,13 @@ def _conversation(request: ChatRequestBody, offer: ToolCatalog | None) -> Conver
     return conversation
 
 
-def _legacy_conversation(request: ChatRequestBody, offer: ToolCatalog | None) -> Conversation:
+def _legacy_conversation(request: ChatRequestBody, given: Mapping[str, Any], offer: ToolCatalog | None) -> Conversation:
     """The API before tools: `functions`, `function_call`, one call at most."""
-    tools = offered_tools(request.functions, "functions", "function") if offer is None else offer.tools
+    tools = offered_tools(given.get("functions"), "functions", "function") if offer is None else offer.tools
     choice = read_function_call(request.function_call, tools)
     conversation = Conversation(tools=tools, tool_choice=choice, parallel_tool_calls=False)
-    given = request.function_call is not None
-    check_choice(conversation, choice_given=given, parallel_given=False, param="function_call")
+    choice_given = request.function_call is not None
+    check_choice(conversation, choice_given=choice_given, parallel_given=False, param="function_call")
     return conversation
 
 
