@@ -121,8 +121,8 @@ class OutputParser:
         # What a stretch takes says this text and nothing that came before.
         if not may_repeat and (repeats is None or (taken is not None and not repeats.holds)):
             for event in events:
-                if isinstance(event, _SAID) and event.text:
-                    self._recent.append(event.text)
+                if type(event) in _SAID and event.text:  # type: ignore[union-attr]  # isinstance is slow to deny
+                    self._recent.append(event.text)  # type: ignore[union-attr]
             self._filter.push(events, out)
         else:
             if repeats is None:
@@ -184,7 +184,7 @@ class _Flow:
         self._passing = passing
         self._recent = recent
         self._before = None if stretch.firsts is None else recent  # what is taken may be held, so that it is not said
-        self._matters, self._certain = _searches(
+        self._is_certain = _certain(
             stretch.firsts,
             stretch.lasts,
             ('"' if stretch.is_json else "") + passing.matters,
@@ -194,13 +194,15 @@ class _Flow:
     def feed(self, text: str) -> list[Event] | None:
         """Read a delta; answers its events, None if it has to go the long way, and then nothing was done."""
         stretch, passing = self.stretch, self._passing
-        whole = stretch.held + text
-        if passing.flows and text and (not self._matters(whole) or (self._certain and self._certain(whole))):
-            stretch.held = ""
+        whole = stretch.held + text if stretch.held else text
+        if passing.flows and text and self._is_certain(whole):
+            if whole is not text:
+                stretch.held = ""
             event = stretch.make(whole)
-            passing.pass_on(event.text)
-            if not isinstance(event, Markup):
-                self._recent.append(event.text)
+            said = event.text
+            passing.pass_on(said)
+            if type(event) is not Markup:
+                self._recent.append(said)
             return [event]
         if BREAK in whole or ("\\" in whole and _may_repeat(whole, self._before)):
             return None
@@ -209,32 +211,31 @@ class _Flow:
             return None
         out: list[Event] = []
         for event in events:
-            if not isinstance(event, Markup):
-                self._recent.append(event.text)
-            passed = passing.feed(event.text) if isinstance(event, ArgumentsDelta) else event.text
-            if passed is event.text:
-                out.append(event)
-            elif passed:
-                assert stretch.call is not None
-                out.append(ArgumentsDelta(stretch.call, passed))
+            said = event.text
+            if type(event) is ArgumentsDelta:
+                self._recent.append(said)
+                passed = passing.feed(said)
+                if passed is not said:
+                    if not passed:
+                        continue
+                    event = ArgumentsDelta(event.index, passed)
+            elif type(event) is not Markup:
+                self._recent.append(said)
+            out.append(event)
         return out
 
 
 @lru_cache(maxsize=1024)
-def _searches(
-    firsts: str | None, lasts: str, matters: str, certain: str
-) -> tuple[Callable[[str], object], Callable[[str], object] | None]:
-    """Whether a delta has to be looked at, and whether one is certain that has. See `Stretch` and `Passing`."""
+def _certain(firsts: str | None, lasts: str, matters: str, certain: str) -> Callable[[str], re.Match[str] | None]:
+    """Matches a text in which nothing but what is `certain` matters. See `Stretch` and `Passing`."""
     if firsts is None:
-        return bool, None
+        return re.compile("(?!)").match
     firsts = re.escape(firsts)
-    either = rf"{firsts}{matters}{BREAK}\\"
-    search = re.compile(rf"[{either}]|[{lasts}]\Z" if lasts else f"[{either}]").search
-    if not certain:
-        return search, None
+    plain = rf"[^{firsts}{matters}{BREAK}\\]*+"
     before = f"(?![{firsts}])" if firsts else ""
+    others = rf"(?:{before}(?:{certain}){plain})*+" if certain else ""
     behind = f"(?<![{lasts}])" if lasts else ""
-    return search, re.compile(rf"[^{either}]*+(?:{before}(?:{certain})[^{either}]*+)*+{behind}\Z").match
+    return re.compile(rf"{plain}{others}{behind}\Z").match
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta

@@ -15,7 +15,7 @@ from callwright import Event, Parser
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
-from callwright.parser import _Flow, _searches
+from callwright.parser import _certain, _Flow
 from callwright.prompt import BREAK
 from callwright.tolerant_json.codec import encode_inside
 from tests.support.examples import share
@@ -105,10 +105,8 @@ def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monke
 
 
 def test_a_text_is_certain_where_its_json_is() -> None:
-    _, of_json = _searches("", "", StreamingArguments.matters, StreamingArguments.certain)
-    _, of_text = _searches("", "", StreamingArguments.matters, StreamingArguments.certain_text)
-    assert of_json is not None
-    assert of_text is not None
+    of_json = _certain("", "", StreamingArguments.matters, StreamingArguments.certain)
+    of_text = _certain("", "", StreamingArguments.matters, StreamingArguments.certain_text)
     passed = 0
     for seed in range(2_000):
         chance = random.Random(seed)
