@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 from msgspec import Struct, field
 
 from callwright.events import Call, Shared
+from callwright.known_values import KnownObject
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
@@ -159,7 +160,7 @@ class FunctionTool(Shared, frozen=True):
         """The same, made once: nobody changes it."""
         fields = {"description": self.about, "parameters": self.parameters, "strict": self.strict}
         function = {"name": self.name} | {key: value for key, value in fields.items() if value is not None}
-        return {"type": "function", "function": function}
+        return KnownObject({"type": "function", "function": function})
 
     @cached_property
     def openai_json(self) -> str:

@@ -9,8 +9,9 @@ from msgspec import Raw
 
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
+from callwright.known_values import KnownObject
 from callwright.tolerant_json.codec import decode, encode
-from callwright.tolerant_json.known_objects import KnownObject, KnownObjects
+from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.turn.model import Mode, Model
 from callwright.turn.plan import build_generation_request
 from callwright.turn.repeats import heed_repeats

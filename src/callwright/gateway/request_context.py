@@ -4,8 +4,8 @@ Nothing of what was said is in it, no key and no header but the client's own id.
 wherever in its tasks that is asked.
 """
 
+import os
 import re
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
@@ -216,7 +216,7 @@ def note_put_back(turns: int) -> None:
 
 def new_request_id() -> str:
     """The id by which a request is known in the answer's headers and in the log."""
-    return f"req_{secrets.token_hex(16)}"
+    return f"req_{os.urandom(16).hex()}"
 
 
 def observer(label: str) -> Observer:

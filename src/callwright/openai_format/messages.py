@@ -22,6 +22,7 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.errors import RequestError
+from callwright.known_values import KnownObject
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.message_types import (
     AssistantMessage,
@@ -37,7 +38,6 @@ from callwright.openai_format.tool_choice import (
     read_allowed_tools,
     read_tool_choice,
 )
-from callwright.tolerant_json.known_objects import KnownObject
 
 __all__ = [
     "ROLES",

@@ -12,11 +12,11 @@ import msgspec
 from callwright.calls.custom_tools import custom_tool
 from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
+from callwright.known_values import made_once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
 from callwright.tolerant_json.codec import decode, encode
-from callwright.tolerant_json.known_objects import made_once
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar

@@ -4,56 +4,23 @@ An agent's request repeats all messages of the one before. What came in the same
 are kept, in bounded memory, for all requests of a process; who sends what another has sent learns nothing by it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import Raw
 
+from callwright.known_values import KnownObject
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["KnownList", "KnownObject", "KnownObjects", "levels_of", "made_once"]
+__all__ = ["KnownObjects"]
 
-T = TypeVar("T")
 _LONGEST: Final = 65_536  # bytes of a text that is kept
 # What an object takes in memory: itself and what is made of it, for each bracket, for each comma, for each byte.
 _OBJECT_BYTES: Final = 1_536
 _BRACKET_BYTES: Final = 200
 _COMMA_BYTES: Final = 64
 _COPIES: Final = 4
-
-
-class KnownObject(dict[str, Any]):
-    """An object that is shared: nobody changes it. `levels`: how deeply it is nested, itself included. `made`: what
-    its readers have made of it alone, by their names.
-    """
-
-    __slots__ = ("levels", "made")
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        super().__init__(fields)
-        self.levels = levels_of(fields)
-        self.made: dict[str, Any] = {}
-
-
-class KnownList(list[Any]):
-    """The same for an array, whoever keeps it."""
-
-    __slots__ = ("made",)
-
-    def __init__(self, items: list[Any]) -> None:
-        super().__init__(items)
-        self.made: dict[str, Any] = {}
-
-
-def made_once(given: Any, name: str, make: Callable[[Any], T]) -> T:
-    """What this reader makes of a value, which depends on nothing else."""
-    if type(given) is not KnownObject and type(given) is not KnownList:
-        return make(given)
-    found: T | None = given.made.get(name)
-    if found is None:
-        found = given.made[name] = make(given)
-    return found
 
 
 class KnownObjects:
@@ -98,12 +65,3 @@ class KnownObjects:
 def _size(text: bytes) -> int:
     brackets = text.count(b"{") + text.count(b"[")
     return _OBJECT_BYTES + _COPIES * len(text) + _BRACKET_BYTES * brackets + _COMMA_BYTES * text.count(b",")
-
-
-def levels_of(value: object) -> int:
-    """How deeply a value is nested, itself included: 0 for what is no object or array."""
-    levels, row = 0, [value]
-    while row := [item for item in row if type(item) is dict or type(item) is list]:
-        levels += 1
-        row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
-    return levels

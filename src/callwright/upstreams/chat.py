@@ -18,6 +18,7 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
+from callwright.known_values import made_once
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
     NO_CONSTRAINTS,
@@ -121,8 +122,12 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
-    offered: dict[str, Any] = {"tools": tools} if tools else {}
+    offered: dict[str, Any] = {"tools": [made_once(tool, "json", _raw) for tool in tools]} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
+
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(encode(value))
 
 
 def _is_unread(words: str) -> bool:

@@ -10,9 +10,10 @@ import msgspec
 
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
+from callwright.known_values import KnownList, KnownObject, levels_of
 from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.known_objects import KnownList, KnownObject, KnownObjects, levels_of
+from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.wire.bounds import check_bounds, check_depth
 from callwright.wire.errors import json_fault
 

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
+from callwright.known_values import made_once
 from callwright.schema.cache import kept_by_text
 from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
-from callwright.tolerant_json.known_objects import made_once
 
 __all__ = ["check_bounds", "check_choices", "check_depth", "check_items"]
 

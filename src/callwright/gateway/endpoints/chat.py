@@ -4,7 +4,7 @@ Where the gateway runs tools itself a turn has rounds, of which the client sees 
 """
 
 import logging
-import secrets
+import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -159,7 +159,7 @@ class ChatEndpoint:
 
     def _identity(self, chat: ChatRequest) -> Mapping[str, Any]:
         return {
-            "id_": f"chatcmpl-{secrets.token_hex(12)}",
+            "id_": f"chatcmpl-{os.urandom(12).hex()}",
             "created": int(time.time()),
             "model": chat.model,
             "call_id": _call_id,
@@ -252,4 +252,4 @@ def _call_id(given: str | None = None) -> str:
 
 
 def _new_id(prefix: str) -> str:
-    return f"{prefix}_{secrets.token_hex(12)}"
+    return f"{prefix}_{os.urandom(12).hex()}"

@@ -7,6 +7,7 @@ admitted. Then, or at a second signal, every answer ends with its last event, an
 import gc
 import logging
 import socket
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -106,6 +107,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn: opens what the application needs, then listens."""
+        # The loop would keep a list of all async generators, to close at its end those that nobody has closed. Here
+        # everybody closes his own, and each request has several.
+        sys.set_asyncgen_hooks(firstiter=None)
         await super().startup(sockets=sockets)
         if self.started:
             self._ready()

@@ -7,7 +7,7 @@ search of the web. Text of parts is joined, so what stands beside it has no plac
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.tolerant_json.known_objects import made_once
+from callwright.known_values import made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 __all__ = ["unread_fields"]
