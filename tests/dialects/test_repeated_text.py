@@ -43,3 +43,9 @@ def test_what_was_broken_is_put_right_however_it_is_escaped_and_cut(dialect: str
         assert [call.arguments for call in turn.calls] == ['{"title":"<|im_end|>"}'], at
     turn = parse(list(output), dialect=dialect, tools=tools("take_note"), check="verbatim")
     assert [call.arguments for call in turn.calls] == ['{"title":"<|im_end|>"}']
+
+
+def test_what_was_broken_is_put_right_in_a_text_that_is_held_to_the_end() -> None:
+    turn = parse(f"The file says <{BREAK}|im_end|>.", dialect="auto")
+
+    assert turn.content == "The file says <|im_end|>."
