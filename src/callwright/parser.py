@@ -108,8 +108,6 @@ class OutputParser:
         if self._recorder is not None:
             self._recorder.feed(text)
         source, stretch, events = self.source, self.source.stretch, self._events
-        whole = stretch.held + text if stretch is not None else text
-        may_repeat = BREAK in whole or ("\\" in whole and _may_repeat(whole))
         taken = stretch.take(text) if stretch is not None and flow is None and self._recorder is None else None
         if taken is None:
             source.push(text)
@@ -117,20 +115,10 @@ class OutputParser:
         else:
             events += taken
         out = []
-        repeats = self._repeats
-        # What a stretch takes says this text and nothing that came before.
-        if not may_repeat and (repeats is None or (taken is not None and not repeats.holds)):
-            for event in events:
-                if type(event) in _SAID and event.text:  # type: ignore[union-attr]  # isinstance is slow to deny
-                    self._recent.append(event.text)  # type: ignore[union-attr]
-            self._filter.push(events, out)
-        else:
-            if repeats is None:
-                repeats = self._repeats = _Repeats(self._recent)
-            self._filter.push(repeats.restored(events), out)
+        self._filter.push(self._restored(events), out)
         events.clear()
         self._flow = None
-        stretch = source.stretch
+        stretch, repeats = source.stretch, self._repeats
         if stretch is not None and self._recorder is None and (repeats is None or not repeats.holds):
             if stretch is not self._waited_in:
                 self._waited_in, self._next_flow = stretch, None
@@ -150,10 +138,9 @@ class OutputParser:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self.source.done, "a dialect left text unread"
         out: list[Event] = []
-        events = self._events
+        self._filter.push(self._restored(self._events), out)
         if self._repeats is not None:
-            events = [*self._repeats.restored(events), *self._repeats.finish()]
-        self._filter.push(events, out)
+            self._filter.push(self._repeats.finish(), out)
         self._filter.finish(reason, out)
         return out
 
@@ -167,6 +154,18 @@ class OutputParser:
         if self._recorder is None:
             raise RuntimeError("this parser was made without trace=True")
         return self._recorder
+
+    def _restored(self, events: list[Event]) -> list[Event]:
+        """The events with what the model repeats put right: see `_Repeats`. Judged by what is said, not by what was
+        written, for which a format may have escapes of its own.
+        """
+        if self._repeats is None:
+            said: list[str] = [event.text for event in events if type(event) in _SAID and event.text]  # type: ignore[union-attr]  # isinstance is slow to deny
+            if not any(map(_may_repeat, said)):
+                self._recent += said
+                return events
+            self._repeats = _Repeats(self._recent)
+        return self._repeats.restored(events)
 
     def _recorded(self, event: Event) -> None:
         assert self._recorder is not None

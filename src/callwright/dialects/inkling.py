@@ -100,7 +100,7 @@ class _Reader(MarkedReader):
         """Whether this may be the begin of a tool's name and of its part."""
         name, mark, rest = begin.partition("<")
         known = any(tool.startswith(name) if not mark else tool == name for tool in self.tools.names)
-        return (known or bool(_WORD.fullmatch(name))) and _INVOKE.startswith(mark + rest)
+        return (known or not begin or bool(_WORD.fullmatch(name))) and _INVOKE.startswith(mark + rest)
 
     def _draft(self, opening: str, close: str) -> Parse[bool]:
         """See `ProseReader`: the part of a call is no draft, for it ends as a thought does."""
