@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright import Event, Parser
+from callwright import ContentDelta, Event, Markup, Parser
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
@@ -120,3 +120,17 @@ def test_a_text_is_certain_where_its_json_is() -> None:
             assert arguments.feed(encode_inside(text)) == encode_inside(text), repr(text)
             assert arguments.flows
     assert passed > 200
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_the_blanks_before_a_text_behind_a_call_go_out_before_it(dialect: str) -> None:
+    call = callwright.write([{"name": "save_file", "arguments": {"path": "a.py"}}], tools=TOOLS, dialect=dialect)
+    parser = Parser(dialect, tools=TOOLS, start="message")
+    events: list[Event] = []
+    for piece in f"{call} \n \n Text behind it.":
+        events += parser.feed(piece)
+    events += parser.finish()
+    said = [number for number, event in enumerate(events) if isinstance(event, ContentDelta)]
+    assert not said or not any(
+        isinstance(event, Markup) and event.text.isspace() for event in events[said[0] : said[-1]]
+    )
