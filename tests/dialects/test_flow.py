@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright import ContentDelta, Event, Markup, Parser
+from callwright import CallEnded, ContentDelta, Event, Markup, Parser
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
@@ -127,10 +127,10 @@ def test_the_blanks_before_a_text_behind_a_call_go_out_before_it(dialect: str) -
     call = callwright.write([{"name": "save_file", "arguments": {"path": "a.py"}}], tools=TOOLS, dialect=dialect)
     parser = Parser(dialect, tools=TOOLS, start="message")
     events: list[Event] = []
-    for piece in f"{call} \n \n Text behind it.":
+    for piece in f"Before.{call} \n \n Text behind it.":
         events += parser.feed(piece)
     events += parser.finish()
-    said = [number for number, event in enumerate(events) if isinstance(event, ContentDelta)]
-    assert not said or not any(
-        isinstance(event, Markup) and event.text.isspace() for event in events[said[0] : said[-1]]
-    )
+    ended = [number for number, event in enumerate(events) if isinstance(event, CallEnded)]
+    behind = events[ended[-1] :] if ended else []
+    texts = [number for number, event in enumerate(behind) if isinstance(event, ContentDelta)]
+    assert not any(isinstance(event, Markup) for event in (behind[texts[0] : texts[-1]] if texts else ()))
