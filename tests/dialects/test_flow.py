@@ -18,6 +18,7 @@ from callwright.dialects.base import dialect_names
 from callwright.parser import _certain, _Flow
 from callwright.prompt import BREAK
 from callwright.tolerant_json.codec import encode_inside
+from tests.support.cases import tools
 from tests.support.examples import share
 from tests.support.parsing import merged
 
@@ -124,8 +125,8 @@ def test_a_text_is_certain_where_its_json_is() -> None:
 
 @pytest.mark.parametrize("dialect", dialect_names())
 def test_the_blanks_before_a_text_behind_a_call_go_out_before_it(dialect: str) -> None:
-    call = callwright.write([{"name": "save_file", "arguments": {"path": "a.py"}}], tools=TOOLS, dialect=dialect)
-    parser = Parser(dialect, tools=TOOLS, start="message")
+    call = callwright.write([{"name": "ping", "arguments": {}}], tools=tools("ping"), dialect=dialect)
+    parser = Parser(dialect, tools=tools("ping"), start="message")
     events: list[Event] = []
     for piece in f"Before.{call} \n \n Text behind it.":
         events += parser.feed(piece)
