@@ -104,6 +104,11 @@ class OutputParser:
         """Read a delta; answers the events that have become certain."""
         flow = self._flow
         if flow is not None and (out := flow.feed(text)) is not None:
+            if self._events:  # markup before what is said
+                before: list[Event] = []
+                self._filter.push(self._events, before)
+                self._events.clear()
+                return before + out
             return out
         if self._recorder is not None:
             self._recorder.feed(text)

@@ -125,7 +125,7 @@ class Stretch(Struct):
     of that and the delta. It is so for any that, together with what is held, has no character of `firsts` and whose
     last is none of `lasts`, which is the inside of a class in a pattern; never if `firsts` is None. `is_json`: the text
     is the inside of a JSON string, in which quotes matter, and whole escapes do not. Other text of arguments is written
-    as JSON by `make`.
+    as JSON by `make`. Both may emit markup that stands before what they answer.
     """
 
     take: Callable[[str], Sequence[TextEvent] | None]

@@ -11,13 +11,14 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright import Event, Parser
+from callwright import CallEnded, ContentDelta, Event, Markup, Parser
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
 from callwright.parser import _certain, _Flow
 from callwright.prompt import BREAK
 from callwright.tolerant_json.codec import encode_inside
+from tests.support.cases import tools
 from tests.support.examples import share
 from tests.support.parsing import merged
 
@@ -120,3 +121,17 @@ def test_a_text_is_certain_where_its_json_is() -> None:
             assert arguments.feed(encode_inside(text)) == encode_inside(text), repr(text)
             assert arguments.flows
     assert passed > 200
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_the_blanks_before_a_text_behind_a_call_go_out_before_it(dialect: str) -> None:
+    call = callwright.write([{"name": "ping", "arguments": {}}], tools=tools("ping"), dialect=dialect)
+    parser = Parser(dialect, tools=tools("ping"), start="message")
+    events: list[Event] = []
+    for piece in f"Before.{call} \n \n Text behind it.":
+        events += parser.feed(piece)
+    events += parser.finish()
+    ended = [number for number, event in enumerate(events) if isinstance(event, CallEnded)]
+    behind = events[ended[-1] :] if ended else []
+    texts = [number for number, event in enumerate(behind) if isinstance(event, ContentDelta)]
+    assert not any(isinstance(event, Markup) for event in (behind[texts[0] : texts[-1]] if texts else ()))
