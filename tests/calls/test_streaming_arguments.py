@@ -320,6 +320,30 @@ def test_what_was_held_follows_what_flowed(schema: Schema, text: str, out: str) 
         assert_grows(sent, out)
 
 
+BRANCHES = {
+    "anyOf": [
+        {"properties": {"kind": {"const": "a"}, "size": WHOLE, "path": TEXT}, "required": ["kind"]},
+        {"properties": {"kind": {"const": "b"}, "path": TEXT}, "required": ["kind"]},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "out"),
+    [
+        ('{"size": "7", "kind": "a"}', '{"size": 7, "kind": "a"}'),
+        ('{"size": "7", "kind": "b"}', '{"size": "7", "kind": "b"}'),  # of that branch it is no member
+        ('{"kind": "b", "size": "7"}', '{"kind": "b", "size": "7"}'),
+        ('{"path": "x", "kind": "a", "size": "7"}', '{"path": "x", "kind": "a", "size": 7}'),
+    ],
+)
+def test_a_member_of_some_branches_waits_for_the_constant_that_chooses(text: str, out: str) -> None:
+    for parts in in_cuts(text, [3, 1, 7]):
+        live, sent = stream(BRANCHES, parts)
+        assert (sent[-1], live.complete) == (out, True)
+        assert_grows(sent, out)
+
+
 @pytest.mark.parametrize(("begun", "sent"), [('{"path": nu', '{"path": '), ('{"path": "a\\', '{"path": "a')])
 def test_half_a_value_is_sent_by_no_more_than_was_written(begun: str, sent: str) -> None:
     schema = {"properties": {"path": {"anyOf": [TEXT, {"type": "null"}]}}}

@@ -285,7 +285,7 @@ class StreamingArguments:
                     self._put(opening)
                 return
             declared = members.declared
-            is_open = len(choices) > 1 and self._is_open(declared.get(member.name))
+            is_open = len(choices) > 1 and self._is_open(members, member.name)
             if (
                 is_open
                 or member.name in given
@@ -312,11 +312,12 @@ class StreamingArguments:
             if not self.complete:
                 return
 
-    def _is_open(self, schema: object) -> bool:
-        """Whether a member that branches say different things of is not yet decided: it is held, as a constant behind
-        it may choose the branch.
+    def _is_open(self, members: Members, name: str) -> bool:
+        """Whether a member that branches say different things of, or that not all of them declare, is not yet decided:
+        it is held, as a constant behind it may choose the branch.
         """
-        if not (isinstance(schema, Mapping) and "anyOf" in schema):
+        schema = members.declared.get(name)
+        if not isinstance(schema, Mapping) or (name in members.everywhere and "anyOf" not in schema):
             return False
         place = self._place(schema)
         return not (place.takes_only_text or all("const" in choice or "enum" in choice for choice in place.choices))

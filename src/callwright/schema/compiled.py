@@ -34,12 +34,13 @@ class Place(Struct, frozen=True):
 
 class Members(Struct, frozen=True):
     """What an object may hold that may be any of some branches: their schema as one, its members, those that must be
-    there.
+    there, and those that each of them declares.
     """
 
     schema: Schema
     declared: Mapping[str, Any]
     needed: frozenset[str]
+    everywhere: frozenset[str]
 
 
 def place_of(schema: object, root: Schema) -> Place:
@@ -62,7 +63,9 @@ def place_of(schema: object, root: Schema) -> Place:
 def members_of(choices: Sequence[Schema]) -> Members:
     """What an object may hold that may be any of these."""
     schema = merged(choices)
-    return Members(schema, properties(schema), frozenset(required(schema)))
+    declared = properties(schema)
+    everywhere = frozenset(declared).intersection(*map(properties, choices))
+    return Members(schema, declared, frozenset(required(schema)), everywhere)
 
 
 class CompiledSchema:
