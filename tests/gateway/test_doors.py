@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
-from starlette.types import Scope
+from starlette.types import Message, Scope
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
@@ -22,8 +22,9 @@ from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
-from callwright.gateway.connections import Connections
+from callwright.gateway.connections import STATE, Connections
 from callwright.gateway.endpoints import websocket as endpoint
+from callwright.gateway.http import EventStream
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 from tests.support.http_client import CHAT, Live, request
@@ -214,6 +215,31 @@ def test_a_connection_that_is_kept_is_no_silent_one() -> None:
     for each in (first, second, third, third):
         each.closed()
     assert len(connections) == 1
+
+
+def test_a_stream_whose_client_goes_before_its_first_event_is_ended_too() -> None:
+    ended: list[str] = []
+
+    async def events() -> AsyncGenerator[list[bytes], None]:
+        try:
+            await asyncio.Event().wait()
+            yield []
+        finally:
+            ended.append("events")
+
+    async def send(_: Message) -> None:
+        pass
+
+    connection = Connections(1).opened(lambda: None)
+    assert connection is not None
+    connection.closed()
+
+    async def answered() -> None:
+        stream = EventStream(events(), bytes, heartbeat_s=PATIENCE_S, stall_s=PATIENCE_S)
+        await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
+
+    asyncio.run(answered())
+    assert ended == ["events"]
 
 
 # --- places ---

@@ -19,7 +19,7 @@ from tests.support.messages_client import COUNT, MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import RESPONSES
 from tests.support.servers import HOST, Answer, Gateway, ModelServer, said
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 MOST = Bounds().max_head_bytes
 SLICE = 16_384
@@ -216,6 +216,29 @@ def test_requests_that_are_sent_ahead_are_answered_in_order_and_few_are_parsed_b
     assert answers
     assert all(f"The model '{number}' does not".encode() in answer for number, answer in enumerate(answers))
     assert max(waiting for _, waiting in door.parsed) <= 16
+
+
+@pytest.mark.parametrize("streams", [(True, True), (False, True), (True, False)])
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_client_that_leaves_its_second_request_is_noticed(
+    door: Door, model: ModelServer, streams: tuple[bool, bool], ahead: bool
+) -> None:
+    first, second = (asking(stream=stream) for stream in streams)
+    model.plays(said("Hi"), Answer(("silence",)))
+    with closing(socket.create_connection((HOST, door.port), timeout=PATIENCE_S)) as client:
+        client.sendall(first + second if ahead else first)
+        came = b""
+        while not came.endswith(b"0\r\n\r\n" if streams[0] else b"}"):
+            came += client.recv(65_536)
+        client.sendall(b"" if ahead else second)
+        until(lambda: len(model.asked) == 2)
+    model.wait_until_left()
+
+
+def asking(*, stream: bool) -> bytes:
+    """A request that leaves its connection open."""
+    body = json.dumps({"model": "served", "messages": [QUESTION], "stream": stream}).encode()
+    return f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
 def test_what_is_no_http_is_told_so(door: Door) -> None:

@@ -63,11 +63,15 @@ class Connection:
         self._is_open = True
         self._watching: Callable[[], object] | None = None
 
-    def watch(self, told: Callable[[], object] | None) -> None:
-        """Call this when it ends, if it has already, at once; None to call nothing any more."""
+    def watch(self, told: Callable[[], object]) -> None:
+        """Call this when it ends, or if it has already."""
         self._watching = told
-        if told is not None and not self._is_open:
-            told()
+        self._tell_end()
+
+    def unwatch(self, told: Callable[[], object]) -> None:
+        """Do not call this any more. The next request may be watching by now: an answer is sent before it is left."""
+        if self._watching is told:
+            self._watching = None
 
     def busy(self) -> None:
         """Something is under way on it."""
@@ -86,8 +90,16 @@ class Connection:
         if self._is_open:
             self._is_open = False
             self._of._number -= 1
-            if self._watching is not None:
-                self._watching()
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        # Behind what is ready to run: a task that is cancelled before its first step would clean nothing up.
+        if self._watching is not None and not self._is_open:
+            asyncio.get_running_loop().call_soon(self._tell, self._watching)
+
+    def _tell(self, told: Callable[[], object]) -> None:
+        if self._watching is told:
+            told()
 
 
 _tasks: Final[set[asyncio.Task[None]]] = set()
@@ -105,7 +117,7 @@ def when_left(scope: Scope, receive: Receive, told: Callable[[], object]) -> Ite
         try:
             yield
         finally:
-            connection.watch(None)
+            connection.unwatch(told)
         return
     is_over = False
 
