@@ -1,15 +1,17 @@
 """What the gateway logs: a line for each request, with its id, and nothing of what was said."""
 
+import asyncio
 import json
 import logging
 import threading
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
 
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.gateway.observability.logs import JsonFormatter
+from callwright.gateway.observability.logs import JsonFormatter, _LoopHandler
 from tests.conftest import KEY
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.outputs import TOOLS, block
@@ -120,6 +122,33 @@ def test_what_machines_ask_for_all_the_time_is_no_line(gateway: str, lines: Line
     assert not lines.requests(0)
     request(f"{gateway}/v1/models", method="GET")
     lines.requests(1)
+
+
+def test_a_path_that_is_none_is_no_failed_request(gateway: str, lines: Lines) -> None:
+    for method in ("GET", "PUT"):
+        request(gateway + CHAT, method=method)
+    assert not [line["error"] for line in lines.requests(2) if "error" in line]
+
+
+def test_every_line_is_written_in_order_and_one_that_cannot_be_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    written = StringIO()
+    log = logging.Logger("lines")  # apart from all others
+    log.addHandler(_LoopHandler(written))
+
+    async def in_loop() -> None:
+        log.info("one")
+        await asyncio.to_thread(log.info, "two")
+        log.info(Broken())
+        log.info("three")
+
+    asyncio.run(in_loop())
+    log.info("four")
+    assert written.getvalue().split() == ["one", "two", "three", "four"]
+    assert "RuntimeError: no words" in capsys.readouterr().err
 
 
 # What goes wrong repeats words of the request, of the model or of its server in the answer.

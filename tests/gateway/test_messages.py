@@ -8,7 +8,7 @@ import pytest
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import KeyConfig, ModelConfig
 from tests.conftest import Served
-from tests.support.http_client import request
+from tests.support.http_client import Live, request
 from tests.support.messages_client import COUNT, MESSAGES, TOOLS, assembled, message_of, named_events, user
 from tests.support.outputs import TEXT, THOUGHT, WAYS, played, spoken
 from tests.support.servers import Answer, ModelServer, call_deltas, calling, chat, completion, said, whole
@@ -285,7 +285,9 @@ def test_tokens_are_counted_as_a_stream_estimates_them(gateway: str, model: Mode
 
 
 def test_a_probe_is_answered(gateway: str) -> None:
-    assert request(gateway + "/", method="HEAD").status == 200
+    with Live(gateway + "/", method="HEAD") as probe:
+        assert probe.status == 200
+        assert "content-type" not in probe.headers  # the page that a GET has there is not made for it
 
 
 def test_a_list_of_models_serves_both_kinds_of_clients(gateway: str) -> None:

@@ -1,12 +1,16 @@
 """Several models behind one gateway: each is found by its name, listed, and asked in its own way."""
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
+from starlette.types import Message
 
-from callwright.gateway.config.config import ModelConfig, load_config
+from callwright.gateway.app import create_app
+from callwright.gateway.config.config import ModelConfig, ServerConfig, load_config, simulated_config
 from tests.conftest import Served
 from tests.support.http_client import CHAT, ask, request
 from tests.support.outputs import QUESTION, TOOLS
@@ -80,3 +84,15 @@ def test_a_gateway_for_any_model_hands_the_name_on(serve: Served, model: ModelSe
     model.names = ("one", "two")
     listed = request(f"{gateway}/v1/models", method="GET").json
     assert [entry["id"] for entry in listed["data"]] == ["one", "two"]
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v1/v1/models", 200), ("/v1/models", 404)])
+def test_within_another_application_paths_begin_behind_its_own(path: str, status: int) -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": "/v1", "query_string": b"", "headers": []}
+    asyncio.run(create_app(simulated_config(ServerConfig()))(scope, AsyncMock(), send))
+    assert sent[0]["status"] == status

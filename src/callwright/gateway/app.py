@@ -43,7 +43,7 @@ from callwright.gateway.endpoints.messages import MessagesEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.free_memory import give_back_behind_storms
-from callwright.gateway.http import cancel_quietly, json_response
+from callwright.gateway.http import cancel_quietly, error_response, json_response
 from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
 from callwright.gateway.inspection.run_again import RunAgain
@@ -109,7 +109,7 @@ def create_app(
             known[shown] = f"{known[shown]} or {method} {shown}" if shown in known else f"{method} {shown}"
 
     async def no_route(request: Request) -> Response:
-        raise _invalid_url(request, known)
+        return error_response(_invalid_url(request, known))  # no failed request: nothing here was asked
 
     app = _Application(
         Endpoint(no_route, "other"),
@@ -144,6 +144,7 @@ class _Application(Starlette):
         self.router.redirect_slashes = False  # a redirect would have no body that a client could show
         self._no_route = no_route
         routes = [route for route in self.router.routes if isinstance(route, Route) and "{" not in route.path]
+        routes.reverse()  # of two for the same, the first counts
         self._plain = {(method, route.path): route.app for route in routes for method in route.methods or ()}
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -157,7 +158,7 @@ class _Application(Starlette):
         if scope["type"] != "http":
             await self.router(scope, receive, send)
             return
-        found = self._plain.get((scope["method"], scope["path"]))
+        found = None if scope.get("root_path") else self._plain.get((scope["method"], scope["path"]))
         if found is not None:
             await found(scope, receive, send)
             return

@@ -4,10 +4,10 @@ From `info` on no line quotes a prompt, an answer, arguments or a key; only the 
 itself could. At `debug` errors come with their full message, which may quote some of it.
 """
 
-import asyncio
 import logging
 import sys
 import time
+from asyncio.events import _get_running_loop  # which does not raise
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
@@ -102,12 +102,11 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
         """See `logging.Handler`."""
         try:
             self._lines.append(self.format(record))
-            if record.levelno >= logging.WARNING:
+            loop = _get_running_loop()
+            if loop is None or record.levelno >= logging.WARNING:
                 self.flush()
             elif len(self._lines) == 1:
-                asyncio.get_running_loop().call_soon(self.flush)
-        except RuntimeError:  # no loop runs here
-            self.flush()
+                loop.call_soon(self.flush)
         except Exception:
             self.handleError(record)
 
