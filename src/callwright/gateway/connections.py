@@ -6,13 +6,12 @@ Knows no protocol: who opens a connection says how it ends.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from starlette.types import Receive, Scope
 
-__all__ = ["STATE", "Connection", "Connections", "when_left"]
+__all__ = ["STATE", "Connection", "Connections", "WhenLeft"]
 
 End: TypeAlias = Callable[[], None]
 # Where an ASGI scope's state holds the connection.
@@ -105,33 +104,39 @@ class Connection:
 _tasks: Final[set[asyncio.Task[None]]] = set()
 
 
-@contextmanager
-def when_left(scope: Scope, receive: Receive, told: Callable[[], object]) -> Iterator[None]:
+class WhenLeft:  # no generator: it is entered for each request
     """Calls `told` when the client goes, until this is left. To be entered once the body of the request is read.
 
     Our own server says so of the connection; any other is asked, as ASGI has it.
     """
-    connection: Connection | None = scope.get("state", {}).get(STATE)
-    if connection is not None:
-        connection.watch(told)
-        try:
-            yield
-        finally:
-            connection.unwatch(told)
-        return
-    is_over = False
 
-    async def asked() -> None:
-        while (await receive())["type"] != "http.disconnect":
+    __slots__ = ("_connection", "_is_over", "_receive", "_task", "_told")
+
+    def __init__(self, scope: Scope, receive: Receive, told: Callable[[], object]) -> None:
+        state = scope.get("state")
+        self._connection: Connection | None = None if state is None else state.get(STATE)
+        self._receive = receive
+        self._told = told
+        self._is_over = False
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        if self._connection is not None:
+            self._connection.watch(self._told)
+            return
+        self._task = asyncio.ensure_future(self._asked())
+        _tasks.add(self._task)
+        self._task.add_done_callback(_tasks.discard)
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        if self._connection is not None:
+            self._connection.unwatch(self._told)
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _asked(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not is_over:
-            told()
-
-    task = asyncio.ensure_future(asked())
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
-    try:
-        yield
-    finally:
-        is_over = True
-        task.cancel()
+        if not self._is_over:
+            self._told()

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
-from callwright.gateway.connections import when_left
+from callwright.gateway.connections import WhenLeft
 from callwright.gateway.request_context import current
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
@@ -139,8 +139,8 @@ async def off_loop(read: Callable[[], T], *, slow: bool) -> T:
 
 def problems_told(problems: Iterable[Problem]) -> str:
     """Kinds of problems in a header: `argument_coerced=2, json_repaired=1`."""
-    kinds = Counter(problem.kind for problem in problems)
-    return ", ".join(f"{kind}={number}" for kind, number in sorted(kinds.items()))
+    kinds = [problem.kind for problem in problems]
+    return ", ".join(f"{kind}={number}" for kind, number in sorted(Counter(kinds).items())) if kinds else ""
 
 
 async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -155,7 +155,7 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
             is_gone = True
             task.cancel()
 
-    with when_left(request.scope, request.receive, cancel):
+    with WhenLeft(request.scope, request.receive, cancel):
         try:
             return await work
         except asyncio.CancelledError:
@@ -260,7 +260,7 @@ class EventStream(Response):
         pump, beat = asyncio.ensure_future(self._pump(send)), asyncio.ensure_future(self._beat(send))
         beat.add_done_callback(lambda _: pump.cancel())
         try:
-            with when_left(scope, receive, pump.cancel):
+            with WhenLeft(scope, receive, pump.cancel):
                 await asyncio.wait({pump})
             if not pump.cancelled():
                 pump.result()

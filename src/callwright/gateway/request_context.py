@@ -7,7 +7,6 @@ wherever in its tasks that is asked.
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -102,9 +101,9 @@ class RequestContext(Struct, kw_only=True):
     tokens: tuple[int, int, int] | None = None
     calls: int = 0
     span_ended: Callable[[str, int, str | None], None] | None = None
-    problems: Counter[str] = msgspec.field(default_factory=Counter)
+    problems: dict[str, int] = {}
     retries: int = 0
-    ambiguous: Counter[str] = msgspec.field(default_factory=Counter)
+    ambiguous: dict[str, int] = {}
     reasoning_put_back: int = 0
     dropped: frozenset[str] = frozenset()
     not_passed: frozenset[str] = frozenset()
@@ -130,10 +129,10 @@ class RequestContext(Struct, kw_only=True):
             self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
         self.calls += len(seen.calls)
         for problem in seen.problems:
-            self.problems[problem.kind] += 1
+            self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
         self.retries += seen.retries
         if seen.ambiguous is not None:
-            self.ambiguous[seen.ambiguous] += 1
+            self.ambiguous[seen.ambiguous] = self.ambiguous.get(seen.ambiguous, 0) + 1
         if isinstance(seen.error, RequestError | UpstreamError):
             self.failed(seen.error)
 

@@ -82,7 +82,14 @@ class RetryPolicy:
 
         `is_constrained`: the server was told the form of the answer and holds to it, so that it may stream.
         """
-        return [event for event in batch if self._goes_out(event, is_constrained=is_constrained)]
+        if self._streamed:
+            return [event for event in batch if self._goes_out(event, is_constrained=is_constrained)]
+        attempt = self._attempt
+        for event in batch:
+            attempt.add(event)
+            if not isinstance(event, Finished):
+                attempt.hold(event)
+        return ()
 
     def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:
         """Whether an event may go out now; else it is held back."""
@@ -102,7 +109,7 @@ class RetryPolicy:
                 flows = not self._holds_calls
             case _:
                 flows = False
-        flows = flows and self._streamed and not (self._earlier or attempt.blocked)
+        flows = flows and not (self._earlier or attempt.blocked)
         attempt.add(event)
         if not flows:
             attempt.hold(event)
@@ -119,6 +126,8 @@ class RetryPolicy:
             return None
         if self._form is not None and not attempt.calls:
             self._judge(attempt, self._form)
+        if attempt.is_faultless:
+            return None
         wrong = self._wrong(attempt)
         told = [problem.detail for problem in wrong]
         if not wrong:
@@ -145,6 +154,8 @@ class RetryPolicy:
         """The events that are left to send. Raises `DemandNotMet` if what is demanded did not come about."""
         if not self.holds:
             return []
+        if self._stands:
+            return [*_with_own_ids(self._attempt.held), _end(self._attempt, calls=bool(self._attempt.calls))]
         has_called = bool(self._attempt.calls or (self._earlier and self._earlier[0].calls))
         if self._earlier and not (self._form or self._demands or has_called):
             self._attempt = self._earlier[0]  # a text that was no call after all
@@ -156,10 +167,18 @@ class RetryPolicy:
         problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
         self._check_demands(attempt, unmet, problems)
         unfinished = not all(call.complete for call in self._kept)
-        end = finished(attempt.reason if attempt.is_cut else "stop", calls=bool(self._kept), unfinished=unfinished)
+        end = _end(attempt, calls=bool(self._kept), unfinished=unfinished)
         if not self._earlier and len(self._kept) == len(attempt.calls):
             return [*_with_own_ids(attempt.held), end]
         return [*self._text(), *_numbered(self._kept), *problems, end]
+
+    @property
+    def _stands(self) -> bool:
+        """Whether the first answer can leave as it is, which is by far the most frequent."""
+        if self._earlier or not self._attempt.is_faultless:
+            return False
+        calls = len(self._attempt.calls)
+        return calls == 1 or (self._conversation.parallel_tool_calls if calls else not self._demands)
 
     def _check_demands(self, attempt: Attempt, unmet: Sequence[AttemptedCall], problems: Iterable[Problem]) -> None:
         """Raise `DemandNotMet` where nothing of what would leave may. A refusal may. Behind text that went out, a call
@@ -239,6 +258,10 @@ class RetryPolicy:
             reasoning = [event for event in first.held if isinstance(event, ReasoningDelta)]
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
         return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
+
+
+def _end(attempt: Attempt, *, calls: bool, unfinished: bool = False) -> Finished:
+    return finished(attempt.reason if attempt.is_cut else "stop", calls=calls, unfinished=unfinished)
 
 
 def _with_own_ids(events: Iterable[Event]) -> list[Event]:

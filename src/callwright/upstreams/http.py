@@ -8,8 +8,8 @@ import math
 import os
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
@@ -62,6 +62,8 @@ _REFUSALS = 400
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
+# What can go wrong between here and a server.
+_FAILURES = (aiohttp.ClientError, TooLargeError, TooSlowError, UnreadableError, TimeoutError)
 _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
@@ -167,7 +169,7 @@ class HttpUpstream:
 
     async def _page(self, base: str, path: str) -> bytearray:
         """What `GET` answers. Raises `UpstreamError`."""
-        with self._named_failures(_LISTING_S):
+        try:
             # Connections are opened anew where a kept one was closed, and all of that may take no longer than this.
             async with asyncio.timeout(_LISTING_S):
                 response = await self._connections.send("GET", base + path, None, None, _LISTING_S)
@@ -175,6 +177,8 @@ class HttpUpstream:
                     if response.status >= _REDIRECTS:
                         raise self._answered(response, path, self._told(_error_of(await self._error_body(response))))
                     return await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
+        except _FAILURES as error:
+            raise self._named(error, _LISTING_S) from error
 
     def window(self, model: str) -> int | None:
         """See `Upstream`. A server that names its only model otherwise means that one."""
@@ -194,7 +198,7 @@ class HttpUpstream:
         the answer had stopped, and for all else that goes wrong.
         """
         silent_s = self._timeouts.idle_s if body.get("stream") else self._timeouts.whole_s
-        with self._named_failures(silent_s):
+        try:
             sent = await self._connections.send("POST", self.url + path, encode(body), headers, silent_s)
             async with sent as response:
                 if response.status >= _REDIRECTS:
@@ -249,6 +253,8 @@ class HttpUpstream:
                     reader.read(await _beside(len(data), self._decoded, data, reader.kind), last)
                     async for batch in _in_turns(last):
                         yield batch
+        except _FAILURES as error:
+            raise self._named(error, silent_s) from error
         if not reader.has_stopped:
             raise self.cut()
 
@@ -273,30 +279,26 @@ class HttpUpstream:
         """The error for a stream that ended before a finish reason."""
         return self._failed("ended its stream in the middle of the answer", "cut")
 
-    @contextmanager
-    def _named_failures(self, idle_s: float) -> Iterator[None]:
-        """Maps aiohttp's errors to an `UpstreamError` that names this server; `idle_s` is the time it may be silent."""
-        try:
-            yield
-        except aiohttp.ConnectionTimeoutError as error:
-            waited = f"{self._timeouts.connect_s:g} s"
-            raise self._failed(f"could not be reached within {waited}", "unreachable") from error
-        except aiohttp.ClientConnectorError as error:
-            raise self._failed(f"cannot be reached: {no_connection(error)}", "unreachable") from error
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            raise self._failed(f"cannot be reached: {_reason(error)}", "unreachable") from error
-        except TooLargeError as error:
-            raise self._failed(f"sent {error} (`max_answer_bytes` in [limits])", "protocol") from error
-        except TooSlowError as error:
-            raise self._failed(f"did not come to an end within {idle_s:g} s, byte by byte", "timeout") from error
-        except UnreadableError as error:
-            raise self._failed(str(error), "protocol") from error
-        except TimeoutError as error:
-            raise self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout") from error
-        except aiohttp.ClientPayloadError as error:
-            raise self._failed("closed the connection in the middle of its answer", "cut") from error
-        except aiohttp.ClientError as error:
-            raise self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol") from error
+    def _named(self, error: Exception, idle_s: float) -> UpstreamError:
+        """One of `_FAILURES` as an `UpstreamError` that names this server; `idle_s` is the time it may be silent."""
+        match error:
+            case aiohttp.ConnectionTimeoutError():
+                return self._failed(f"could not be reached within {self._timeouts.connect_s:g} s", "unreachable")
+            case aiohttp.ClientConnectorError():
+                return self._failed(f"cannot be reached: {no_connection(error)}", "unreachable")
+            case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
+                return self._failed(f"cannot be reached: {_reason(error)}", "unreachable")
+            case TooLargeError():
+                return self._failed(f"sent {error} (`max_answer_bytes` in [limits])", "protocol")
+            case TooSlowError():
+                return self._failed(f"did not come to an end within {idle_s:g} s, byte by byte", "timeout")
+            case UnreadableError():
+                return self._failed(str(error), "protocol")
+            case TimeoutError():
+                return self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout")
+            case aiohttp.ClientPayloadError():
+                return self._failed("closed the connection in the middle of its answer", "cut")
+        return self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol")
 
     def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""

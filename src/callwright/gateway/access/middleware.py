@@ -6,7 +6,6 @@ There are no CORS headers: no web page can read an answer, unless a proxy allows
 """
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
-from callwright.gateway.access.clients import Clients, for_client
+from callwright.gateway.access.clients import Client, Clients, for_client
 from callwright.gateway.access.keys import ApiKey, Keys, asking
 from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.hosts import host_of, is_address, is_loopback
@@ -72,16 +71,30 @@ class AccessMiddleware:
         if not is_asked or scope["path"] in _OPEN or (scope.get("method") != "POST" and _is_page(scope)):
             await self._app(scope, receive, send)
             return
-        with ExitStack() as place:
-            try:
-                who = await self._admitted(scope, place)
-            except RequestError as error:
-                await self._refuse(error, scope, receive, send)
+        is_admitted = False
+        try:
+            who, client = self._who_asks(scope)
+            if scope["type"] == "websocket":
+                with self._admission.connected():  # each turn takes a place of its own
+                    is_admitted = True
+                    await self._app(scope, receive, send)
                 return
-            await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
+            path, method = scope["path"], scope["method"]
+            is_watching = path in _ALWAYS or (method == "GET" and path.startswith(_PAGE_DATA))
+            with self._admission.under_way(limited=not is_watching), self._bodies.request(client.name):
+                if method == "POST" and path not in _ASK_NO_MODEL:
+                    await who.begin()
+                is_admitted = True
+                await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
+        except RequestError as error:
+            if is_admitted:
+                raise
+            await self._refuse(error, scope, receive, send)
 
-    async def _admitted(self, scope: Scope, place: ExitStack) -> ApiKey:
-        """The key that asks, with a place in `AdmissionControl`. Raises `RequestError` if it is not admitted."""
+    def _who_asks(self, scope: Scope) -> tuple[ApiKey, Client]:
+        """The key that asks, and whom its places are counted for, from here on. Raises `RequestError` if it may not
+        ask.
+        """
         headers = Headers(scope=scope)
         if not self._keys:
             self._refuse_strangers(headers)
@@ -91,15 +104,7 @@ class AccessMiddleware:
         asking(who)
         client = self._clients.client(who, scope)
         for_client(client)
-        if scope["type"] == "websocket":
-            place.enter_context(self._admission.connected())  # each turn takes a place of its own
-            return who
-        is_watching = scope["method"] == "GET" and scope["path"].startswith(_PAGE_DATA)
-        place.enter_context(self._admission.under_way(limited=not (is_watching or scope["path"] in _ALWAYS)))
-        place.enter_context(self._bodies.request(client.name))
-        if scope["method"] == "POST" and scope["path"] not in _ASK_NO_MODEL:
-            await who.begin()
-        return who
+        return who, client
 
     def _refuse_strangers(self, headers: Headers) -> None:
         """Raises `RequestError` (403) for a page of a foreign origin, and for a host name that may be anybody's."""

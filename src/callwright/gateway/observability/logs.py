@@ -60,8 +60,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        line = record.args[0] if isinstance(record.args, tuple) and record.args else None
-        if isinstance(line, Line):
+        if (line := _line(record)) is not None:
             told |= {"message": "request", **line.fields}
         else:
             told["message"] = record.getMessage()
@@ -83,10 +82,11 @@ class _PlainFormatter(logging.Formatter):
         return f"{self._shown},{int(record.msecs):03d}"
 
     def format(self, record: logging.LogRecord) -> str:
+        if (line := _line(record)) is not None:  # of each request, so without what other lines may have
+            return f"{self.formatTime(record)} {record.levelname} {line}"
         text = super().format(record)
         context = current()
-        is_line = isinstance(record.args, tuple) and record.args and isinstance(record.args[0], Line)
-        return text if context is None or is_line else f"{text} request_id={context.id}"
+        return text if context is None else f"{text} request_id={context.id}"
 
 
 class _LoopHandler(logging.StreamHandler[TextIO]):
@@ -129,6 +129,12 @@ def configure(level: LogLevel, format_: LogFormat) -> None:
     handler.setFormatter(JsonFormatter() if format_ == "json" else plain)
     logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _line(record: logging.LogRecord) -> Line | None:
+    """The fields of a record, where it is a line of fields."""
+    line = record.args[0] if isinstance(record.args, tuple) and record.args else None
+    return line if isinstance(line, Line) else None
 
 
 def _plain(value: object) -> str:
