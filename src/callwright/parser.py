@@ -44,7 +44,7 @@ class Reads(Protocol):
 class Filter(Protocol):
     """What stands between a parser and its consumer, to check and repair; see `callwright.calls.check.Check`.
 
-    The last two append the events that may go out to `out`.
+    The last two append the events that may go out to `out`. `Markup` passes as it is, at once.
     """
 
     def passing(self, call: int | None) -> Passing | None:
@@ -105,10 +105,8 @@ class OutputParser:
         flow = self._flow
         if flow is not None and (out := flow.feed(text)) is not None:
             if self._events:  # markup before what is said
-                before: list[Event] = []
-                self._filter.push(self._events, before)
+                out[:0] = self._events
                 self._events.clear()
-                return before + out
             return out
         if self._recorder is not None:
             self._recorder.feed(text)
@@ -188,21 +186,25 @@ class _Flow:
         self._passing = passing
         self._recent = recent
         self._before = None if stretch.firsts is None else recent  # what is taken may be held, so that it is not said
+        self._holds = "".join([char for char in stretch.holds if char not in (stretch.firsts or "")])
         self._is_certain = _certain(
             stretch.firsts,
             stretch.lasts,
             ('"' if stretch.is_json else "") + passing.matters,
             passing.certain if stretch.is_json else passing.certain_text,
+            stretch.certain,
         )
 
     def feed(self, text: str) -> list[Event] | None:
         """Read a delta; answers its events, None if it has to go the long way, and then nothing was done."""
         stretch, passing = self.stretch, self._passing
         whole = stretch.held + text if stretch.held else text
-        if passing.flows and text and self._is_certain(whole):
-            if whole is not text:
-                stretch.held = ""
-            event = stretch.make(whole)
+        said = whole.rstrip(self._holds) if self._holds else whole
+        fits = said is whole or len(whole) - len(said) <= stretch.most
+        if fits and said and passing.flows and self._is_certain(said):
+            if said is not text:
+                stretch.held = whole[len(said) :]
+            event = stretch.make(said)
             said = event.text
             passing.pass_on(said)
             if type(event) is not Markup:
@@ -230,15 +232,20 @@ class _Flow:
 
 
 @lru_cache(maxsize=1024)
-def _certain(firsts: str | None, lasts: str, matters: str, certain: str) -> Callable[[str], re.Match[str] | None]:
-    """Matches a text in which nothing but what is `certain` matters. See `Stretch` and `Passing`."""
+def _certain(
+    firsts: str | None, lasts: str, matters: str, certain: str, own: str = ""
+) -> Callable[[str], re.Match[str] | None]:
+    """Matches a text in which nothing but what is `certain` matters, to the check or to the reader (`own`). See
+    `Stretch` and `Passing`.
+    """
     if firsts is None:
         return re.compile("(?!)").match
     firsts = re.escape(firsts)
     plain = rf"[^{firsts}{matters}{BREAK}\\]*+"
     before = f"(?![{firsts}])" if firsts else ""
-    others = rf"(?:{before}(?:{certain}){plain})*+" if certain else ""
-    behind = f"(?<![{lasts}])" if lasts else ""
+    choices = [*([own] if own else []), *([f"{before}(?:{certain})"] if certain else [])]
+    others = rf"(?:(?:{'|'.join(choices)}){plain})*+" if choices else ""
+    behind = f"(?<![{re.escape(lasts)}])" if lasts else ""
     return re.compile(rf"{plain}{others}{behind}\Z").match
 
 

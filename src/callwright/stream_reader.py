@@ -15,13 +15,14 @@ Most deltas of a long text or argument hold nothing that matters. Where a parser
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from callwright.events import Event, Markup, TextEvent
 
 __all__ = [
+    "BLANKS",
     "MAX_HELD_BLANKS",
     "Emit",
     "Markers",
@@ -43,6 +44,8 @@ Emit: TypeAlias = Callable[[Event], object]
 
 # How many characters of white space before a possible marker are held back. More than that is text and is emitted.
 MAX_HELD_BLANKS = 256
+# What `str.isspace` says of.
+BLANKS: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class Markers:
@@ -123,17 +126,21 @@ class Stretch(Struct):
 
     `held` is text that is read and not certain yet. With most deltas `take` would do no more than to `make` one event
     of that and the delta. It is so for any that, together with what is held, has no character of `firsts` and whose
-    last is none of `lasts`, which is the inside of a class in a pattern; never if `firsts` is None. `is_json`: the text
-    is the inside of a JSON string, in which quotes matter, and whole escapes do not. Other text of arguments is written
-    as JSON by `make`. Both may emit markup that stands before what they answer.
+    last is none of `lasts`; never if `firsts` is None. Of such a text the characters of `holds` that end it, at most
+    `most`, are held back. `is_json`: the text is the inside of a JSON string, in which quotes matter, and whole escapes
+    do not. Other text of arguments is written as JSON by `make`. `certain` is a pattern of what may stand in the text
+    though it begins with one of `firsts`. Both may emit markup that stands before what they answer.
     """
 
     take: Callable[[str], Sequence[TextEvent] | None]
     make: Callable[[str], TextEvent]
     firsts: str | None
     lasts: str = ""
+    holds: str = ""
+    most: int = 0
     call: int | None = None
     is_json: bool = False
+    certain: str = ""
     held: str = ""
 
 
@@ -292,7 +299,7 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
         said, stretch.held = stretch.held + said, text[len(said) :]
         return [make(said)]
 
-    stretch = Stretch(take, make, markers.firsts, lasts=r"\s")
+    stretch = Stretch(take, make, markers.firsts, holds=BLANKS, most=MAX_HELD_BLANKS)
     while True:
         text, marker = source.scan(markers)
         text = stretch.held + text

@@ -10,14 +10,14 @@ arguments uncertain: `sound` is False from there on.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Final, Literal
+from functools import cache, lru_cache
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, SHORT_ESCAPE, key_patterns, unescaped
 from callwright.events import ArgumentsDelta, Markup, Problem, ProblemKind, TextEvent
-from callwright.stream_reader import Markers, Parse, StreamReader, Stretch
+from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch
 from callwright.tolerant_json.codec import encode_inside
 
 __all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
@@ -42,14 +42,35 @@ _MAY_BE_ITEM = re.compile(r"\w{0,5}\s*+\Z").match
 # Closers at the end of a string that was never closed: they belong to the call, so they are held back.
 _MAX_SWALLOWED: Final = 64
 _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
-_SWALLOWABLE: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + ")]}"
+# Of short escapes those whose text does not matter as JSON either.
+_CERTAIN_ESCAPE: Final = r"""\\(?:[abfnrtv/']|"(?=[^\s,]))"""
+_TOKEN: Final = 64  # characters of a text that may be a token, or some
+_ESCAPES: Final = re.compile(f"({SHORT_ESCAPE})", re.DOTALL).split
+_SWALLOWABLE: Final = BLANKS + ")]}"
 
 
 @cache
 def _with_escapes(firsts: str) -> Callable[[str], re.Match[str] | None]:
-    """What matches a whole text in which escapes, which are whole, are all that matters."""
+    """What matches a whole text in which escapes are all that matters; the group is the half of one at its end."""
     others = f"[^{re.escape(firsts)}]*+"
-    return re.compile(rf"{others}(?:{SHORT_ESCAPE}{others})*+\Z", re.DOTALL).match
+    return re.compile(rf"{others}(?:{SHORT_ESCAPE}{others})*+(\\?)\Z", re.DOTALL).match
+
+
+class _Escapes(NamedTuple):
+    """A text that was read: its escapes, what was said up to the last of them and behind it, and all that as JSON."""
+
+    markup: Markup
+    said: tuple[str, str]
+    inside: str
+
+
+@lru_cache(maxsize=4096)
+def _read_escapes(text: str) -> _Escapes:
+    """Read whole short escapes. What comes in tokens comes again."""
+    parts = _ESCAPES(text)
+    markup = Markup("".join(parts[1::2]))
+    parts[1::2] = map(unescaped, parts[1::2])
+    return _Escapes(markup, ("".join(parts[:-1]), parts[-1]), encode_inside("".join(parts)))
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -175,34 +196,36 @@ class StringReader:
         escapes = _with_escapes(markers.firsts) if quote in QUOTES and not self._raw else None
 
         def make(text: str) -> ArgumentsDelta:
-            said.append(text)
-            inside = encode_inside(text)
+            nonlocal plain
+            if escapes is not None and "\\" in text:
+                read = _read_escapes(text) if len(text) <= _TOKEN else _read_escapes.__wrapped__(text)
+                source.emit(read.markup)
+                said.extend(read.said)
+                plain, inside = len(said) - 1, read.inside
+            else:
+                said.append(text)
+                inside = encode_inside(text)
             self._log.append(inside)
             return self._make(inside)
 
         def take(text: str) -> Sequence[TextEvent] | None:
-            nonlocal plain
-            if markers.first(text) and not (escapes is not None and escapes(text)):
+            whole, half = stretch.held + text, ""
+            if markers.first(whole):
+                found = escapes(whole) if escapes is not None else None
+                if found is None:
+                    return None
+                half = found[1]
+            flowing = whole.removesuffix(half).rstrip(_SWALLOWABLE)
+            held = whole[len(flowing) :]
+            if len(held) > _MAX_SWALLOWED:
                 return None
-            flowing = text.rstrip(_SWALLOWABLE)
-            if not flowing or len(text) - len(flowing) > _MAX_SWALLOWED:
-                return None
-            flowing, stretch.held = stretch.held + flowing, text[len(flowing) :]
-            events: list[TextEvent] = []
-            begin = 0
-            while escapes is not None and (at := flowing.find("\\", begin)) >= 0:
-                escape = flowing[at : at + 2]
-                if begin < at:
-                    events.append(make(flowing[begin:at]))
-                events.append(Markup(escape))
-                if meant := unescaped(escape):
-                    events.append(make(meant))
-                begin, plain = at + 2, len(said)
-            if begin < len(flowing):
-                events.append(make(flowing[begin:]))
-            return events
+            stretch.held = held
+            return [make(flowing)] if flowing else ()
 
-        stretch = Stretch(take, make, markers.firsts, lasts=r"\s)\]}", call=self._call)
+        certain = _CERTAIN_ESCAPE if escapes is not None else ""
+        stretch = Stretch(
+            take, make, markers.firsts, holds=_SWALLOWABLE, most=_MAX_SWALLOWED, call=self._call, certain=certain
+        )
         while True:
             text, marker = source.scan(markers)
             if marker == "\\":
@@ -265,6 +288,9 @@ class StringReader:
                 if self._aside is None and not self._silent:
                     source.wait_in(stretch)
                 yield
+                if stretch.held.endswith("\\"):  # half of an escape, which the source does not have
+                    stretch.held = stretch.held[:-1]
+                    source.text, source.at = "\\" + source.text[source.at :], 0
 
     def _text(self, text: str) -> None:
         if text and self._aside is not None:
