@@ -193,6 +193,7 @@ class _Flow:
             ('"' if stretch.is_json else "") + passing.matters,
             passing.certain if stretch.is_json else passing.certain_text,
             stretch.certain,
+            halves=stretch.is_json or stretch.certain != "",
         )
 
     def feed(self, text: str) -> list[Event] | None:
@@ -200,8 +201,10 @@ class _Flow:
         stretch, passing = self.stretch, self._passing
         whole = stretch.held + text if stretch.held else text
         said = whole.rstrip(self._holds) if self._holds else whole
-        fits = said is whole or len(whole) - len(said) <= stretch.most
-        if fits and said and passing.flows and self._is_certain(said):
+        certain = self._is_certain(said) if passing.flows and said else None
+        if certain is not None and (said is not whole or certain.lastindex is not None):
+            said = self._without_held(whole, said, is_half=certain.lastindex is not None)
+        if certain is not None and said:
             if said is not text:
                 stretch.held = whole[len(said) :]
             event = stretch.make(said)
@@ -230,13 +233,21 @@ class _Flow:
             out.append(event)
         return out
 
+    def _without_held(self, whole: str, said: str, *, is_half: bool) -> str:
+        """What can be said of a text without what is held at its end: of blanks and such so many, or half of an escape.
+        Empty if it is not to be held.
+        """
+        if is_half:
+            return said[:-1] if said is whole else ""
+        return said if len(whole) - len(said) <= self.stretch.most else ""
+
 
 @lru_cache(maxsize=1024)
 def _certain(
-    firsts: str | None, lasts: str, matters: str, certain: str, own: str = ""
+    firsts: str | None, lasts: str, matters: str, certain: str, own: str = "", *, halves: bool = False
 ) -> Callable[[str], re.Match[str] | None]:
-    """Matches a text in which nothing but what is `certain` matters, to the check or to the reader (`own`). See
-    `Stretch` and `Passing`.
+    """Matches a text in which nothing but what is `certain` matters, to the check or to the reader (`own`). The group
+    is half of an escape at its end. See `Stretch` and `Passing`.
     """
     if firsts is None:
         return re.compile("(?!)").match
@@ -246,7 +257,8 @@ def _certain(
     choices = [*([own] if own else []), *([f"{before}(?:{certain})"] if certain else [])]
     others = rf"(?:(?:{'|'.join(choices)}){plain})*+" if choices else ""
     behind = f"(?<![{re.escape(lasts)}])" if lasts else ""
-    return re.compile(rf"{plain}{others}{behind}\Z").match
+    half = r"(\\)?" if halves else ""
+    return re.compile(rf"{plain}{others}{behind}{half}\Z").match
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta
