@@ -42,6 +42,9 @@ class _KeptOutput(Struct, tag="output"):
 _KEPT: Final = msgspec.json.Decoder(list[_KeptReasoning | _KeptCall | _KeptOutput])
 
 
+_KEYS: Final = "kept keys"
+
+
 def call_keys(call: Call, task: str) -> tuple[str, str] | None:
     """Digests of a function call's id, name and arguments, as a history has them, alone and with what it was called for
     (`task_of`); None for one that has none there.
@@ -49,6 +52,13 @@ def call_keys(call: Call, task: str) -> tuple[str, str] | None:
     The second is for an id that may come again: some servers count calls, and begin anew in each conversation.
     Arguments count as values: clients write them again with other blanks, in another order, `1` for `1.0`.
     """
+    known: tuple[str, tuple[str, str] | None] | None = call.kept.get(_KEYS)
+    if known is None or known[0] != task:  # that is one for all requests of a task
+        known = call.kept[_KEYS] = task, _keys(call, task)
+    return known[1]
+
+
+def _keys(call: Call, task: str) -> tuple[str, str] | None:
     read = drop_unreadable_calls([call])[0]
     if not isinstance(read, Call) or not read.id:
         return None
