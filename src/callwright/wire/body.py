@@ -1,9 +1,10 @@
 """The JSON of a request's body, as far as it is within the bounds.
 
-Clients send the same tools with each request, and agents all messages of the one before: what has been decoded and
-checked is kept by its text.
+Clients send the same tools with each request, and agents all messages or items of the one before: what has been decoded
+and checked is kept by its text.
 """
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -21,14 +22,15 @@ __all__ = ["decoded"]
 
 _TOOLS: Final = "tools"
 _SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody keeps
-_MESSAGES: Final = "messages"
+_LISTS: Final = ("messages", "input")  # of the APIs; each has one of them
+_OF_OBJECTS: Final = re.compile(rb"\[\s*\{").match  # not of texts or tokens to embed
 _KNOWN: Final = KnownObjects(33_554_432)
 
 
 def decoded(body: bytes | str, bounds: Bounds) -> object:
     """The value of a body. Raises `RequestError` for one that is no JSON, or holds too much.
 
-    Its tools and messages may be those of an earlier body: whoever reads them changes nothing in them.
+    Its tools, messages and items may be those of an earlier body: whoever reads them changes nothing in them.
     """
     value = _with_kept_parts(body, bounds)
     return _whole(body, bounds) if value is None else value
@@ -46,24 +48,25 @@ def _whole(body: bytes | str, bounds: Bounds) -> object:
 
 
 def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None:
-    """The value of a body with tools or messages; None for another, and for one with anything wrong, which is told of
-    the whole. Of a field that is given twice, the first is passed over.
+    """The value of a body with tools, messages or items; None for another, and for one with anything wrong, which is
+    told of the whole. Of a field that is given twice, the first is passed over.
     """
     if len(body) > bounds.max_schema_bytes:  # a limit for all schemas of a body together
         return None
     try:
         fields = decode(body, dict[str, msgspec.Raw])
-        tools, messages = fields.get(_TOOLS), fields.get(_MESSAGES)
-        if tools is None and messages is None:
+        tools = fields.get(_TOOLS)
+        lists = {name: fields[name] for name in _LISTS if name in fields and _OF_OBJECTS(fields[name])}
+        if tools is None and not lists:
             return None
-        others = {name: text for name, text in fields.items() if name not in (_TOOLS, _MESSAGES)}
+        others = {name: text for name, text in fields.items() if name != _TOOLS and name not in lists}
         texts = [b"{", *others.values()]
         value: dict[str, Any] = dict.fromkeys(fields)
         value |= {name: decode(text) for name, text in others.items()}
         check_depth(b"".join(texts), value, bounds.max_depth)
-        if messages is not None:
-            texts.append(messages)
-            value[_MESSAGES] = _known_messages(messages, bounds)
+        for name, text in lists.items():
+            texts.append(text)
+            value[name] = _known_objects(text, bounds)
         check_bounds(value, b"".join(texts), bounds)
         if tools is not None:
             value[_TOOLS] = _checked_tools(bytes(tools), bounds)
@@ -72,12 +75,14 @@ def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None
     return value
 
 
-def _known_messages(text: msgspec.Raw, bounds: Bounds) -> list[Any]:
-    messages = _KNOWN.read(decode(text, list[msgspec.Raw]))
-    for message in messages:
-        if (message.levels if type(message) is KnownObject else levels_of(message)) > bounds.max_depth - 2:
+def _known_objects(text: msgspec.Raw, bounds: Bounds) -> list[Any]:
+    if _SECRETIVE in bytes(text):
+        raise _NotToBeKept
+    values = _KNOWN.read(decode(text, list[msgspec.Raw]))
+    for value in values:
+        if (value.levels if type(value) is KnownObject else levels_of(value)) > bounds.max_depth - 2:
             raise _NotToBeKept
-    return messages
+    return values
 
 
 class _NotToBeKept(Exception):  # noqa: N818  # nobody's error

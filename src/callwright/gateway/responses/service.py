@@ -33,6 +33,7 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
+from callwright.known_values import KnownObject
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
@@ -43,6 +44,7 @@ from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.call_ids import CallIds
 from callwright.wire.responses.event_types import ResponseStreamEvent
+from callwright.wire.responses.input_items import READ_WITHOUT_ID
 from callwright.wire.responses.request import (
     ResponsesRequest,
     decode_request,
@@ -74,6 +76,12 @@ def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
         else item
         for number, item in enumerate(items)
     ]
+
+
+def _to_be_read(item: Mapping[str, Any], with_id: Mapping[str, Any]) -> dict[str, Any]:
+    """An item that came with a request: as it came where its bytes are known, and nobody asks for its id."""
+    is_known = type(item) is KnownObject and item.get("type", "message") in READ_WITHOUT_ID
+    return item if is_known else dict(with_id)  # type: ignore[return-value]
 
 
 def _is_known(item: Mapping[str, Any]) -> bool:
@@ -196,9 +204,11 @@ class ResponseService:
         if self._store is not None and (request.store is not False or continues):
             await self._check_store()
         history = await self._history(request, memory)
-        new = await self._new_items(request)
-        check_items([*history, *new], self.bounds, "input")
-        request.input = [dict(item) for item in new] if request.input is not None else None
+        items = await self._new_items(given.get("input"))
+        new = with_ids(items)
+        check_items([*history, *items], self.bounds, "input")
+        if request.input is not None:
+            request.input = [_to_be_read(*each) for each in zip(items, new, strict=True)]
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         labels = () if request.tool_choice == "none" else model.mcp
         opened = await self._servers.opened(read_mcp_tools(request.tools or ()), labels)
@@ -209,7 +219,7 @@ class ResponseService:
             ),
             slow=slow,
         )
-        asked = _passed(asked, model.passes, unknown_fields(given), unread_fields(given, new))
+        asked = _passed(asked, model.passes, unknown_fields(given), unread_fields(given, items))
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
@@ -350,9 +360,8 @@ class ResponseService:
                 code="invalid_value",
             )
 
-    async def _new_items(self, request: ResponsesRequest) -> Items:
-        """The items of the input, each with an id; a reference is replaced by its item."""
-        given = request.input
+    async def _new_items(self, given: str | Items | None) -> Items:
+        """The items of the input; a reference is replaced by its item."""
         if isinstance(given, str):
             given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
         items: Items = []
@@ -362,7 +371,7 @@ class ResponseService:
                 items.append(found or item)
             else:
                 items.append(item)
-        return with_ids(items)
+        return items
 
     async def _keep(self, prepared: PreparedResponse, memory: ConnectionCache | None) -> None:
         """Store a finished response before its last event goes out, so that it can be continued at once."""

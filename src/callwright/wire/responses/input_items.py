@@ -26,6 +26,7 @@ from callwright.conversation import (
     parts_text,
 )
 from callwright.errors import RequestError
+from callwright.known_values import KnownObject
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
@@ -37,7 +38,7 @@ from callwright.wire.sealed import SealedTexts
 from callwright.wire.searches import Unsealer
 from callwright.wire.server_words import NOT_OFFERED, WEB_SEARCH_GONE, call_words, rejected_words
 
-__all__ = ["InputItemReader"]
+__all__ = ["READ_WITHOUT_ID", "InputItemReader"]
 
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file", "input_audio")
 _OUTPUT_PARTS: Final = ("output_text", "refusal")
@@ -48,6 +49,16 @@ _DROPPED: Final = frozenset(
         *("file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
         *("computer_call_output", "mcp_list_tools", "program", "program_output"),
     }
+)
+
+
+# What is made of an item whose bytes are known, by these names.
+_CONVERTED: Final = "responses item"
+_FOUND: Final = "found item"
+# Items of these types are read without their id.
+READ_WITHOUT_ID: Final = (
+    *("message", "reasoning", "function_call", "function_call_output"),
+    *("custom_tool_call", "custom_tool_call_output"),
 )
 
 
@@ -87,7 +98,8 @@ class InputItemReader:
         ids: set[str] = set()
         for number, given in enumerate(items):
             path = f"{param}[{number}]"
-            item = _converted(given, path)
+            known = given.made if type(given) is KnownObject else None
+            item = (known.get(_CONVERTED) if known else None) or _converted(given, path)
             if item is None:
                 self._list(given)
                 continue
@@ -99,7 +111,12 @@ class InputItemReader:
                         param=param,
                     )
                 ids.add(item.id)
+            before = len(self.found)
             self._read(item, path)
+            if known is not None:
+                known[_CONVERTED] = item
+                if len(self.found) == before + 1:
+                    self.found[-1] = _made_before(known, self.found[-1])
             self.compacts = isinstance(item, types.CompactionTrigger)
         if again:
             self.approved = {}
@@ -306,6 +323,15 @@ class InputItemReader:
                 each for each in self.found if isinstance(each.item, Message) and each.item.role != "assistant"
             ]
         self.found.append(told)
+
+
+def _made_before(known: dict[str, Any], now: Found) -> Found:
+    """What was made of the same bytes at the same place before, if it is the same: of that more is known."""
+    found: Found | None = known.get(_FOUND)
+    if found is not None and found == now:
+        return found
+    known[_FOUND] = now
+    return now
 
 
 def _converted(given: Any, path: str) -> types.Tagged | None:

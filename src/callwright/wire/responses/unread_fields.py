@@ -9,6 +9,7 @@ Source: the request types of OpenAI's library, November 2026.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from callwright.known_values import made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 __all__ = ["unread_fields"]
@@ -59,15 +60,15 @@ def unread_fields(given: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) 
     A name within a tool, a part or an object has its type or name before it: `input_text.prompt_cache_breakpoint`.
     """
     found = set(_of_request(given))
-    found.update(_of_tools(given.get("tools")))
+    found |= made_once(given.get("tools"), "unread fields", _of_tools)
     for item in items:
-        found.update(_of_tools(item.get("tools")))
-        for field in ("content", "output"):
-            parts = item.get(field)
-            if isinstance(parts, list):
-                for part in parts:
-                    found.update(_beside(part, _PARTS))
+        found |= made_once(item, "unread fields", _of_item)
     return frozenset(found)
+
+
+def _of_item(item: Mapping[str, Any]) -> frozenset[str]:
+    lists = [parts for field in ("content", "output") if isinstance(parts := item.get(field), list)]
+    return _of_tools(item.get("tools")).union(*(_beside(part, _PARTS) for parts in lists for part in parts))
 
 
 def _of_request(given: Mapping[str, Any]) -> Iterator[str]:
@@ -81,13 +82,13 @@ def _of_request(given: Mapping[str, Any]) -> Iterator[str]:
             yield from _unread("context_management", edit, _COMPACTION)
 
 
-def _of_tools(tools: object) -> Iterator[str]:
-    if not isinstance(tools, list):
-        return
-    for tool in tools:
-        yield from _beside(tool, _TOOLS)
+def _of_tools(tools: object) -> frozenset[str]:
+    found: set[str] = set()
+    for tool in tools if isinstance(tools, list) else ():
+        found.update(_beside(tool, _TOOLS))
         if isinstance(tool, Mapping):
-            yield from _of_tools(tool.get("tools"))
+            found |= _of_tools(tool.get("tools"))
+    return frozenset(found)
 
 
 def _beside(value: object, known: Mapping[str, frozenset[str]]) -> Iterator[str]:

@@ -1,0 +1,142 @@
+"""Items of the Responses API that came before: what is kept of them changes nothing of what a request says."""
+
+import json
+import random
+from typing import Any, Final
+
+import pytest
+
+from callwright.bounds import Bounds
+from callwright.conversation import CallOutput
+from callwright.errors import RequestError
+from callwright.known_values import KnownObject
+from callwright.tolerant_json.codec import decode
+from callwright.wire.body import decoded
+from callwright.wire.parsed_request import ParsedRequest
+from callwright.wire.responses.request import decode_request, read_request
+from callwright.wire.responses.unread_fields import unread_fields
+
+BOUNDS: Final = Bounds()
+TOOLS: Final = [
+    {"type": "function", "name": "sow", "parameters": {"type": "object"}, "x": 1},
+    {"type": "custom", "name": "hum", "format": {"type": "text"}},
+    {"type": "namespace", "name": "shed", "tools": [{"type": "function", "name": "rake"}]},
+]
+PARTS: Final[tuple[Any, ...]] = (
+    *("", "Moss.", None, 3),
+    [{"type": "input_text", "text": "Fern", "cache": True}],
+    [{"type": "output_text", "text": "Fern"}],
+    [{"type": "input_image", "image_url": "data:,", "detail": "low"}],
+    [{"type": "input_image"}],
+)
+
+
+def item(random_: random.Random) -> Any:
+    id_, pick = random_.choice(["a", "b", "c", None]), random_.choice
+    given: dict[str, Any] = pick(
+        [
+            {"role": pick(["user", "assistant", "developer", "gnome"]), "content": pick(PARTS)},
+            {"type": "message", "role": "user", "content": "Again.", "id": pick(["m1", "m2"])},
+            {"type": "function_call", "call_id": id_, "name": pick(["sow", "weed"]), "arguments": pick(["{}", "{", 1])},
+            {"type": "function_call", "call_id": id_, "name": "rake", "namespace": "shed", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": id_, "output": pick(PARTS)},
+            {"type": "function_call_output", "call_id": id_, "name": "weed", "output": "Done."},
+            {"type": "custom_tool_call", "call_id": id_, "name": "hum", "input": "la"},
+            {"type": "custom_tool_call_output", "call_id": id_, "output": "hm"},
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Rain?"}]},
+            {"type": "shell_call_output", "call_id": id_, "output": "x", "status": "completed"},
+            {"type": "mcp_list_tools", "server_label": "s", "tools": []},
+            {"type": "additional_tools", "tools": [{"type": "function", "name": f"late_{random_.randrange(2)}"}]},
+            {"type": "compaction_trigger"},
+        ]
+    )
+    return given if random_.randrange(25) else pick([{}, {"type": "riddle"}, {"type": {}}])
+
+
+def turn(number: int) -> list[Any]:
+    """A call and its output."""
+    id_ = f"call_{number}"
+    call = {"type": "function_call", "call_id": id_, "name": "sow", "arguments": f'{{"row": {number % 2}}}'}
+    return [call, {"type": "function_call_output", "call_id": id_, "output": "sown"}]
+
+
+def conversations(seed: int) -> list[list[Any]]:
+    """Requests of one client, each with the items of the one before, at times with some of them gone or moved."""
+    random_ = random.Random(seed)
+    items: list[Any] = [{"role": "user", "content": "Sow."}]
+    asked: list[list[Any]] = []
+    for number in range(8):
+        items = items + (turn(number) if seed % 2 else [item(random_)])
+        if not random_.randrange(5):
+            items = [items[0], *items[random_.choice([1, 2, 3]) :]]
+        asked.append(items)
+    return asked
+
+
+def outcome(given: Any, items: Any, *, mend: bool) -> Any:
+    try:
+        request = decode_request(given)
+        request.input = items
+        return read_request(request, given, [], mend=mend), unread_fields(given, items)
+    except RequestError as error:
+        return str(error), error.param, error.code, error.status
+
+
+def told(read: Any) -> Any:
+    """What counts of an outcome."""
+    if not isinstance(read[0], ParsedRequest):
+        return read
+    asked, unread = read
+    return asked.conversation, asked.fields, asked.compacts, asked.approved, asked.listed, asked.sources, unread
+
+
+@pytest.mark.parametrize("mend", [False, True], ids=["refused", "mended"])
+@pytest.mark.parametrize("seed", range(60))
+def test_a_request_is_read_as_if_none_had_come_before(seed: int, mend: bool) -> None:
+    for items in conversations(seed):
+        body = json.dumps({"model": "m", "tools": TOOLS, "input": items}).encode()
+        plain = decode(body)
+        cold = told(outcome(plain, plain["input"], mend=mend))
+        for _ in range(2):
+            given: Any = decoded(body, BOUNDS)
+            assert all(type(each) is KnownObject for each in given["input"])
+            assert told(outcome(given, given["input"], mend=mend)) == cold
+        assert decoded(body, BOUNDS) == json.loads(body)
+
+
+def test_random_requests_are_good_and_bad() -> None:
+    found = []
+    for seed in range(60):
+        for items in conversations(seed):
+            given = {"model": "m", "tools": TOOLS, "input": items}
+            found.append(outcome(given, items, mend=False))
+    assert sum(isinstance(each[0], ParsedRequest) for each in found) > 60
+    assert len({each[0] for each in found if not isinstance(each[0], ParsedRequest)}) > 10
+
+
+def test_what_is_made_of_an_item_is_kept_while_it_stays_in_its_place() -> None:
+    def read(items: list[Any], *, mend: bool = False) -> tuple[Any, ...]:
+        given: Any = decoded(json.dumps({"model": "m", "tools": TOOLS, "input": items}), BOUNDS)
+        found = outcome(given, given["input"], mend=mend)[0]
+        assert isinstance(found, ParsedRequest)
+        return found.conversation.items
+
+    items = [{"role": "user", "content": "Keep."}, *turn(3)]
+    first, second = read(items), read([*items, *turn(6)])
+    assert all(one is other for one, other in zip(first, second, strict=False))
+    twice = read([*items, *items[1:]], mend=True)  # the same bytes again are another item
+    outputs = [each for each in twice if isinstance(each, CallOutput)]
+    assert len({id(each) for each in outputs}) == len(outputs)
+
+
+def test_a_list_of_texts_or_tokens_is_not_taken_apart() -> None:
+    for value in (["Moss."], [1, 2], [], "Moss.", None, [["a"]]):
+        given: Any = decoded(json.dumps({"model": "m", "input": value, "tools": TOOLS}), BOUNDS)
+        assert given["input"] == value
+
+
+def test_items_with_keys_are_not_kept() -> None:
+    tools = [{"type": "mcp", "server_label": "s", "authorization": "secret-2"}]
+    body = json.dumps({"model": "m", "input": [{"type": "additional_tools", "tools": tools}]})
+    given: Any = decoded(body, BOUNDS)
+    assert type(given["input"][0]) is dict
