@@ -1,4 +1,4 @@
-"""Items of the Responses API that came before: what is kept of them changes nothing of what a request says."""
+"""Items, and messages of Anthropic's API, that came before: what is kept of them changes nothing of what is said."""
 
 import json
 import random
@@ -7,10 +7,12 @@ from typing import Any, Final
 import pytest
 
 from callwright.bounds import Bounds
-from callwright.conversation import CallOutput
+from callwright.conversation import Call, CallOutput
 from callwright.errors import RequestError
 from callwright.known_values import KnownObject
 from callwright.tolerant_json.codec import decode
+from callwright.wire.anthropic.request import decode_request as decode_messages
+from callwright.wire.anthropic.request import read_request as read_messages
 from callwright.wire.body import decoded
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.responses.request import decode_request, read_request
@@ -127,6 +129,29 @@ def test_what_is_made_of_an_item_is_kept_while_it_stays_in_its_place() -> None:
     twice = read([*items, *items[1:]], mend=True)  # the same bytes again are another item
     outputs = [each for each in twice if isinstance(each, CallOutput)]
     assert len({id(each) for each in outputs}) == len(outputs)
+
+
+def test_messages_of_anthropics_api_keep_their_items_and_say_the_same() -> None:
+    use = {"type": "tool_use", "id": "t1", "name": "sow", "input": {"row": 1}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "sown"}
+    messages: list[Any] = [
+        {"role": "user", "content": "Sow."},
+        {"role": "assistant", "content": [{"type": "text", "text": "Well."}, use]},
+        {"role": "user", "content": [result, {"type": "text", "text": "And?"}, {"type": "text", "text": "More."}]},
+        {"role": "user", "content": "Go on."},
+    ]
+    tools = [{"name": "sow", "input_schema": {"type": "object"}}]
+
+    def read(number: int, *, is_cold: bool = False) -> tuple[Any, ...]:
+        body = json.dumps({"model": "m", "max_tokens": 9, "tools": tools, "messages": messages[:number]})
+        given: Any = json.loads(body) if is_cold else decoded(body, BOUNDS)
+        return read_messages(decode_messages(given), given, {}).asked.conversation.items
+
+    for number in (1, 3, 4, 3, 4):
+        first, second, cold = read(number), read(number), read(number, is_cold=True)
+        assert first == second == cold
+        calls = [(one, other) for one, other in zip(first, second, strict=True) if isinstance(one, Call | CallOutput)]
+        assert all(one is other for one, other in calls)
 
 
 def test_a_list_of_texts_or_tokens_is_not_taken_apart() -> None:

@@ -1,13 +1,14 @@
 """Calls and outputs, paired by the id of the call and put where every model expects them."""
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
 from callwright.errors import RequestError
 
-__all__ = ["Found", "late_output", "paired"]
+__all__ = ["Found", "found_before", "late_output", "paired"]
 
 _NOT_RUN = "This call was not run."
 _RUNNING = "This call is still running. Its output will follow."
@@ -24,6 +25,18 @@ class Found(msgspec.Struct, frozen=True):
     path: str
     words: str = "function call"
     is_async: bool = False
+
+
+_FOUND: Final = "found items"
+
+
+def found_before(known: dict[str, Any], now: list[Found]) -> list[Found]:
+    """What was made of the same bytes at the same place before, if it is the same as `now`: of that more is `known`."""
+    before: list[Found] | None = known.get(_FOUND)
+    if before is not None and before == now:
+        return before
+    known[_FOUND] = now
+    return now
 
 
 def late_output(parts: Sequence[Part], call: Call | None = None) -> Message:
@@ -80,15 +93,16 @@ def _with_own_ids(found: Sequence[Found]) -> list[Found]:
     seen: set[str] = set()
     made: list[Found] = []
     for each in found:
-        item = each.item
+        item = own = each.item
         if isinstance(item, Call):
             id_ = item.id if item.id not in seen else f"{item.id}_mended_{len(made)}"
             seen.add(id_)
             latest[item.id] = id_
-            item = msgspec.structs.replace(item, id=id_)
+            own = item if id_ == item.id else msgspec.structs.replace(item, id=id_)
         elif isinstance(item, CallOutput):
-            item = msgspec.structs.replace(item, call_id=latest.get(item.call_id, item.call_id))
-        made.append(msgspec.structs.replace(each, item=item))
+            id_ = latest.get(item.call_id, item.call_id)
+            own = item if id_ == item.call_id else msgspec.structs.replace(item, call_id=id_)
+        made.append(each if own is item else msgspec.structs.replace(each, item=own))
     return made
 
 

@@ -14,7 +14,8 @@ _MEDIA_CHARACTERS: Final = 1_600 * _CHARACTERS_PER_TOKEN
 
 def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) -> int:
     """About how many tokens these have: a quarter of their characters, and so many for each image or file."""
-    characters = sum(map(_size, items)) + sum(len(tool.openai_json) for tool in tools)
+    said = sum([item.once("characters", _size) for item in items])
+    characters = said + sum([len(tool.openai_json) for tool in tools])
     return max(1, characters // _CHARACTERS_PER_TOKEN)
 
 
@@ -25,4 +26,4 @@ def _size(item: Item) -> int:
         case Reasoning(text):
             return len(text)
         case _:
-            return sum(len(part.text) if isinstance(part, TextPart) else _MEDIA_CHARACTERS for part in item.parts)
+            return sum([len(part.text) if isinstance(part, TextPart) else _MEDIA_CHARACTERS for part in item.parts])

@@ -23,6 +23,7 @@ from callwright.conversation import (
     Role,
     TextPart,
 )
+from callwright.known_values import KnownObject
 from callwright.openai_format.errors import missing, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.anthropic.inputs import read_input
@@ -30,7 +31,7 @@ from callwright.wire.anthropic.media import document_parts, image_part, search_r
 from callwright.wire.anthropic.searches import read_result
 from callwright.wire.anthropic.tools import find_tool
 from callwright.wire.anthropic.types import MessageParam
-from callwright.wire.pairing import Found
+from callwright.wire.pairing import Found, found_before
 from callwright.wire.sealed import SealedTexts
 from callwright.wire.searches import Unsealer
 from callwright.wire.server_words import call_words, tool_failure
@@ -77,11 +78,11 @@ class MessageReader:
         """Say something behind the instructions before all messages."""
         self.found.append(Found(Message("system", (TextPart(words),)), "system"))
 
-    def read(self, messages: Sequence[MessageParam]) -> None:
-        """More messages. Raises `RequestError` that names the field."""
+    def read(self, messages: Sequence[MessageParam], given: Sequence[Any]) -> None:
+        """More messages; `given` are the same as they came. Raises `RequestError` that names the field."""
         last_user = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)
-        for number, message in enumerate(messages):
-            path = f"messages[{number}]"
+        for number, (message, raw) in enumerate(zip(messages, given, strict=True)):
+            path, before = f"messages[{number}]", len(self.found)
             match message.role:
                 case "user":
                     self._user(_blocks(message), path)
@@ -90,6 +91,8 @@ class MessageReader:
                 case "system":
                     if not (message.clear_at == _UNTIL_USER and number < last_user):
                         self._system(_blocks(message), path, is_first=number == 0)
+            if type(raw) is KnownObject:
+                self.found[before:] = found_before(raw.made, self.found[before:])
         self.found = [_whole(one) for one in self.found]
 
     # --- by role ---

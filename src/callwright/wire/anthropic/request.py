@@ -100,7 +100,7 @@ def read_request(
     catalog.check_run()
     if catalog.left_out:
         reader.tell(NO_WEB_SEARCH)
-    reader.read(request.messages)
+    reader.read(request.messages, given["messages"])
     found = catalog.tools
     choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
     known = {tool.name for tool in found}

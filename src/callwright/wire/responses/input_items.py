@@ -30,7 +30,7 @@ from callwright.known_values import KnownObject
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
-from callwright.wire.pairing import Found, late_output
+from callwright.wire.pairing import Found, found_before, late_output
 from callwright.wire.responses import item_types as types
 from callwright.wire.responses.compaction import kept_beside_summary, unpack
 from callwright.wire.responses.output_schema import unfit_words
@@ -52,9 +52,7 @@ _DROPPED: Final = frozenset(
 )
 
 
-# What is made of an item whose bytes are known, by these names.
-_CONVERTED: Final = "responses item"
-_FOUND: Final = "found item"
+_CONVERTED: Final = "responses item"  # what is made of an item whose bytes are known
 # Items of these types are read without their id.
 READ_WITHOUT_ID: Final = (
     *("message", "reasoning", "function_call", "function_call_output"),
@@ -115,8 +113,7 @@ class InputItemReader:
             self._read(item, path)
             if known is not None:
                 known[_CONVERTED] = item
-                if len(self.found) == before + 1:
-                    self.found[-1] = _made_before(known, self.found[-1])
+                self.found[before:] = found_before(known, self.found[before:])
             self.compacts = isinstance(item, types.CompactionTrigger)
         if again:
             self.approved = {}
@@ -323,15 +320,6 @@ class InputItemReader:
                 each for each in self.found if isinstance(each.item, Message) and each.item.role != "assistant"
             ]
         self.found.append(told)
-
-
-def _made_before(known: dict[str, Any], now: Found) -> Found:
-    """What was made of the same bytes at the same place before, if it is the same: of that more is known."""
-    found: Found | None = known.get(_FOUND)
-    if found is not None and found == now:
-        return found
-    known[_FOUND] = now
-    return now
 
 
 def _converted(given: Any, path: str) -> types.Tagged | None:
