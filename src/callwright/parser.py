@@ -185,7 +185,6 @@ class _Flow:
         self.stretch = stretch
         self._passing = passing
         self._recent = recent
-        self._before = None if stretch.firsts is None else recent  # what is taken may be held, so that it is not said
         self._holds = "".join([char for char in stretch.holds if char not in (stretch.firsts or "")])
         self._is_certain = _certain(
             stretch.firsts,
@@ -213,7 +212,7 @@ class _Flow:
             if type(event) is not Markup:
                 self._recent.append(said)
             return [event]
-        if BREAK in whole or ("\\" in whole and _may_repeat(whole, self._before)):
+        if BREAK in whole or ("\\" in whole and _may_repeat(whole, self._recent)):
             return None
         events = stretch.take(text) if text else None
         if events is None:

@@ -11,12 +11,13 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright import CallEnded, ContentDelta, Event, Markup, Parser
+from callwright import ArgumentsDelta, CallEnded, ContentDelta, Event, Markup, Parser
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
 from callwright.parser import _certain, _Flow
 from callwright.prompt import BREAK
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode_inside
 from tests.support.cases import tools
 from tests.support.examples import share
@@ -135,3 +136,69 @@ def test_the_blanks_before_a_text_behind_a_call_go_out_before_it(dialect: str) -
     behind = events[ended[-1] :] if ended else []
     texts = [number for number, event in enumerate(behind) if isinstance(event, ContentDelta)]
     assert not any(isinstance(event, Markup) for event in (behind[texts[0] : texts[-1]] if texts else ()))
+
+
+def call_of(dialect: str, *deltas: str) -> list[str]:
+    """A call whose text flows and has these deltas in it, as they are."""
+    arguments = {"path": "a.py", "text": "of words"}
+    call = callwright.write([{"name": "save_file", "arguments": arguments}], tools=TOOLS, dialect=dialect)
+    before, _, behind = call.partition("of words")
+    return [*before, "wo", "rd", " by", *deltas, *behind]
+
+
+ENDS: Final = {
+    "half an escape before blanks": ("pythonic", call_of("pythonic", " word\\\n")),
+    "half an escape before a closer": ("pythonic", call_of("pythonic", " word\\)")),
+    "an edge, behind a backslash": ("hermes", ["Wo", "rd", " by", " \\d #", f"{BREAK}## word"]),
+    "half of an escape, behind the escape of an edge": (
+        "hermes",
+        call_of("hermes", " \\u003c\\u20", "60tool_call> word"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_the_end_of_a_delta_is_read_with_what_follows(what: str) -> None:
+    dialect, pieces = ENDS[what]
+    whole = read(dialect, ["".join(pieces)])
+    assert read(dialect, pieces) == whole
+    assert read(dialect, pieces, trace=True) == whole
+
+
+@pytest.mark.parametrize(
+    ("dialect", "begun", "most"), [("hermes", [], 256), ("pythonic", call_of("pythonic")[:-4], 64)]
+)
+def test_no_more_blanks_are_held_than_may_be_markup(dialect: str, begun: list[str], most: int) -> None:
+    parser = Parser(dialect, tools=TOOLS)
+    events = [event for piece in (*begun, "wo", "rd", f" by{' ' * 300}") for event in parser.feed(piece)]
+    said = "".join(event.text for event in events if isinstance(event, ContentDelta | ArgumentsDelta))
+    assert said.endswith(f"word by{' ' * (300 - most)}")
+
+
+def test_the_arguments_of_a_call_behind_one_that_is_withheld_flow_under_their_own_index() -> None:
+    calls = [{"name": name, "arguments": {"text": "one two three"}} for name in ("first", "second")]
+    shape = {"type": "object", "properties": {"text": {"type": "string"}}}
+    offered = [{"type": "function", "function": {"name": call["name"], "parameters": shape}} for call in calls]
+    output = callwright.write(calls, tools=offered, dialect="hermes")
+    choice = {"type": "function", "function": {"name": "second"}}
+    whole = callwright.parse(output, dialect="hermes", tools=offered, tool_choice=choice)
+    parser = Parser("hermes", tools=offered, tool_choice=choice)
+    events = [event for char in output for event in parser.feed(char)]
+    said = [event for event in events if isinstance(event, ArgumentsDelta)]
+    assert {event.index for event in said} == {0}
+    assert "".join(event.text for event in said) == whole.calls[0].arguments
+
+
+def test_what_is_held_up_to_a_marker_has_a_limit_where_it_flows() -> None:
+    found: list[tuple[str, str]] = []
+
+    def parse(source: StreamReader) -> Parse[None]:
+        found.append((yield from read_until(source, Markers("<"), 10)))
+
+    source = StreamReader(lambda _: None)
+    steps = parse(source)
+    for piece in ("four", "four", "four", "four"):
+        if source.stretch is None or source.stretch.take(piece) is None:
+            source.push(piece)
+            next(steps, None)
+    assert found == [("fourfourfo", "")]

@@ -144,10 +144,13 @@ def test_every_line_is_written_in_order_and_one_that_cannot_be_is_told_of(capsys
         await asyncio.to_thread(log.info, "two")
         log.info(Broken())
         log.info("three")
+        log.warning("four")
+        assert written.getvalue().endswith("three\nfour\n"), "a warning goes out at once"
+        log.info("five")
 
     asyncio.run(in_loop())
-    log.info("four")
-    assert written.getvalue().split() == ["one", "two", "three", "four"]
+    log.info("six")
+    assert written.getvalue().split() == ["one", "two", "three", "four", "five", "six"]
     assert "RuntimeError: no words" in capsys.readouterr().err
 
 

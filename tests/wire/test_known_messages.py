@@ -163,6 +163,16 @@ def test_a_message_that_is_too_deep_or_has_too_many_parts_is_refused_though_it_c
     assert decoded(json.dumps(deep).encode(), Bounds(max_depth=6)) == deep
 
 
+def test_a_message_that_came_before_in_another_place_is_read_for_its_own() -> None:
+    shown = {"role": "user", "content": [IMAGE]}
+    for messages in ([shown], [{"role": "system", "content": "Look."}, shown]):
+        body = json.dumps({"model": "m", "messages": messages}).encode()
+        asked = outcome(decoded(body, BOUNDS), mend=False)
+        assert asked == outcome(decode(body), mend=False)
+        (part,) = asked.conversation.items[-1].parts
+        assert part.param.startswith(f"messages[{len(messages) - 1}]")
+
+
 # --- what is kept ---
 
 

@@ -147,13 +147,12 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
     """Do `work` while the client is there. Raises `ClientDisconnected`, with the work cancelled, when it goes."""
     task = asyncio.current_task()
     assert task is not None
-    is_gone = is_over = False
+    is_gone = False
 
     def cancel() -> None:
         nonlocal is_gone
-        if not is_over:
-            is_gone = True
-            task.cancel()
+        is_gone = True
+        task.cancel()
 
     with WhenLeft(request.scope, request.receive, cancel):
         try:
@@ -162,8 +161,6 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
             if is_gone and task.uncancel() == 0:
                 raise ClientDisconnected from None
             raise
-        finally:
-            is_over = True
 
 
 class PeekedStream(Generic[T]):

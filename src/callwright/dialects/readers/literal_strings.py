@@ -10,12 +10,17 @@ arguments uncertain: `sound` is False from there on.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
-from callwright.dialects.readers.literal_escapes import ESCAPE, MAX_ESCAPE, SHORT_ESCAPE, key_patterns, unescaped
+from callwright.dialects.readers.literal_escapes import (
+    CERTAIN_ESCAPE,
+    key_patterns,
+    read_escape,
+    read_escapes,
+    with_escapes,
+)
 from callwright.events import ArgumentsDelta, Markup, Problem, ProblemKind, TextEvent
 from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch
 from callwright.tolerant_json.codec import encode_inside
@@ -42,35 +47,7 @@ _MAY_BE_ITEM = re.compile(r"\w{0,5}\s*+\Z").match
 # Closers at the end of a string that was never closed: they belong to the call, so they are held back.
 _MAX_SWALLOWED: Final = 64
 _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
-# Of short escapes those whose text does not matter as JSON either.
-_CERTAIN_ESCAPE: Final = r"""\\(?:[abfnrtv/']|"(?=[^\s,]))"""
-_TOKEN: Final = 64  # characters of a text that may be a token, or some
-_ESCAPES: Final = re.compile(f"({SHORT_ESCAPE})", re.DOTALL).split
 _SWALLOWABLE: Final = BLANKS + ")]}"
-
-
-@cache
-def _with_escapes(firsts: str) -> Callable[[str], re.Match[str] | None]:
-    """What matches a whole text in which escapes are all that matters; the group is the half of one at its end."""
-    others = f"[^{re.escape(firsts)}]*+"
-    return re.compile(rf"{others}(?:{SHORT_ESCAPE}{others})*+(\\?)\Z", re.DOTALL).match
-
-
-class _Escapes(NamedTuple):
-    """A text that was read: its escapes, what was said up to the last of them and behind it, and all that as JSON."""
-
-    markup: Markup
-    said: tuple[str, str]
-    inside: str
-
-
-@lru_cache(maxsize=4096)
-def _read_escapes(text: str) -> _Escapes:
-    """Read whole short escapes. What comes in tokens comes again."""
-    parts = _ESCAPES(text)
-    markup = Markup("".join(parts[1::2]))
-    parts[1::2] = map(unescaped, parts[1::2])
-    return _Escapes(markup, ("".join(parts[:-1]), parts[-1]), encode_inside("".join(parts)))
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -193,12 +170,12 @@ class StringReader:
         plain = 0  # from where on it holds no escape
         quotes, odd = 0, False  # quotes in its text, and whether a quotation in it is open
 
-        escapes = _with_escapes(markers.firsts) if quote in QUOTES and not self._raw else None
+        escapes = with_escapes(markers.firsts) if quote in QUOTES and not self._raw else None
 
         def make(text: str) -> ArgumentsDelta:
             nonlocal plain
             if escapes is not None and "\\" in text:
-                read = _read_escapes(text) if len(text) <= _TOKEN else _read_escapes.__wrapped__(text)
+                read = read_escapes(text)
                 source.emit(read.markup)
                 said.extend(read.said)
                 plain, inside = len(said) - 1, read.inside
@@ -222,7 +199,7 @@ class StringReader:
             stretch.held = held
             return [make(flowing)] if flowing else ()
 
-        certain = _CERTAIN_ESCAPE if escapes is not None else ""
+        certain = CERTAIN_ESCAPE if escapes is not None else ""
         stretch = Stretch(
             take, make, markers.firsts, holds=_SWALLOWABLE, most=_MAX_SWALLOWED, call=self._call, certain=certain
         )
@@ -232,7 +209,7 @@ class StringReader:
                 source.unread(marker)
                 text, stretch.held = stretch.held + text, ""
                 self._text(text)
-                escape = yield from self._escape()
+                escape = yield from read_escape(source, raw=self._raw)
                 self._text(escape)
                 said += (text, escape)
                 plain = len(said)
@@ -481,24 +458,6 @@ class StringReader:
         if not ends:
             self._no_calls.update((*tried, *opened))
         return at if ends else 0
-
-    def _escape(self) -> Parse[str]:
-        """Read an escape; answers its text. In a raw string that is the escape itself."""
-        source = self._source
-        if self._raw:
-            while source.more(2):
-                yield
-            return source.take(min(source.at + 2, len(source.text)))
-        while source.more(MAX_ESCAPE):
-            begin = source.ahead(MAX_ESCAPE)
-            if len(begin) > 1 and begin[1] not in "uUx01234567":
-                break
-            yield
-        found = ESCAPE.match(source.text, source.at)
-        if found is None:
-            return source.take(source.at + 1)
-        source.emit(Markup(found.group()))
-        return unescaped(source.take(found.end()))
 
     # --- reading ---
 

@@ -41,7 +41,6 @@ class _Counted:
     def __init__(self, child: Any) -> None:
         self._child = child
         self._waits = 0.0
-        child.inc(0)  # it shows from now on
 
     def inc(self, by: float = 1) -> None:
         self._waits += by
