@@ -242,6 +242,27 @@ def test_a_stream_whose_client_goes_before_its_first_event_is_ended_too() -> Non
     assert ended == ["events"]
 
 
+def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def events() -> AsyncGenerator[list[bytes], None]:
+        await asyncio.Event().wait()
+        yield []
+
+    async def send(_: Message) -> None:
+        pass
+
+    def heartbeat() -> bytes:
+        raise ValueError("no beat")
+
+    connection = Connections(1).opened(lambda: None)
+
+    async def answered() -> None:
+        stream = EventStream(events(), heartbeat, heartbeat_s=0.0, stall_s=PATIENCE_S)
+        await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
+
+    asyncio.run(answered())
+    assert "no beat" in caplog.text
+
+
 # --- places ---
 
 

@@ -262,6 +262,8 @@ class EventStream(Response):
             if not pump.cancelled():
                 pump.result()
         finally:
+            if beat.done() and not beat.cancelled() and (fault := beat.exception()) is not None:
+                log.error("stream failed", exc_info=fault)
             await cancel_quietly(pump)
             await cancel_quietly(beat)
             await self._events.aclose()
