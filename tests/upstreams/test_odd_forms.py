@@ -46,6 +46,12 @@ def halves(event: str) -> Answer:
     return Answer(sse(*events, chunk({}, "stop"), "[DONE]"))
 
 
+def whole_calls(**fields: Any) -> Answer:
+    """A whole answer with two calls, for both of which `fields` hold."""
+    entries = [call(NAME, arguments, **fields)["tool_calls"][0] for arguments in (ARGUMENTS, ROME_ARGUMENTS)]
+    return whole({"choices": [{"index": 0, "message": {"tool_calls": entries}, "finish_reason": "tool_calls"}]})
+
+
 CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
     "a name in pieces": (pieces("get_", "weather", id="a"), [PARIS]),
     "a name in three pieces, the first of which is a tool": (pieces("get", "_wea", "ther"), [PARIS]),
@@ -94,6 +100,9 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
         chat(call(NAME, ARGUMENTS, index=0, id="a"), call(NAME, ROME_ARGUMENTS, index=1, id="a")),
         [PARIS, ROME],
     ),
+    "one id for two calls of a whole answer": (whole_calls(id="a"), [PARIS, ROME]),
+    "one id and one index for two calls of a whole answer": (whole_calls(id="a", index=0), [PARIS, ROME]),
+    "two calls of a whole answer without ids": (whole_calls(), [PARIS, ROME]),
     "whole calls under one index, without ids": (
         chat(call(NAME, ARGUMENTS, index=0), call(NAME, ROME_ARGUMENTS, index=0)),
         [PARIS, ROME],

@@ -313,7 +313,8 @@ class _Reader(TaggedReader):
                 self._doubt(f"{tag.text} names no argument")
         key, kind = named.get("key", ""), named.get("type", "")
         schema = writer.schema(key)
-        typed = writer.is_untyped(schema) and kind in _TYPES
+        is_text = kind == "string" and writer.allows_text(key) and not writer.text_only(schema)
+        typed = is_text or (writer.is_untyped(schema) and kind in _TYPES)
         return tag.head, key, {"type": kind} if typed else schema
 
     def _is_misplaced(self, call: Tag, value: Tag) -> bool:

@@ -210,7 +210,7 @@ class ChatAnswer:
             if choice.index != self._odd.answer and not self._odd.is_answer(choice.index):
                 continue
             if delta := choice.delta or choice.message:
-                self._read_message(delta, choice.logprobs, deltas)
+                self._read_message(delta, choice.logprobs, deltas, is_whole=not choice.delta)
             elif choice.logprobs:
                 deltas.append(TextDelta("", choice.logprobs))
             if choice.finish_reason:
@@ -221,7 +221,9 @@ class ChatAnswer:
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
 
-    def _read_message(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
+    def _read_message(
+        self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta], *, is_whole: bool
+    ) -> None:
         if reasoning := delta.reasoning_content or delta.reasoning:
             self._say("reasoning", reasoning, out)
         content = delta.content
@@ -229,8 +231,9 @@ class ChatAnswer:
             self._read_parts(delta, logprobs, out)
         elif content or logprobs:
             self._say("content", content or "", out, logprobs)
+        taken: set[int] | None = set() if is_whole else None
         for call in delta.tool_calls or ():
-            self._read_call(call, out)
+            self._read_call(call, out, taken)
         if delta.function_call:
             self._read_call(_Call(0, None, delta.function_call), out)
 
@@ -267,10 +270,17 @@ class ChatAnswer:
         if annotations := tuple(one for one in found if isinstance(one, dict)):
             out.append(AnnotationsDelta(annotations))
 
-    def _read_call(self, call: _Call, out: list[Delta]) -> None:
+    def _read_call(self, call: _Call, out: list[Delta], taken: set[int] | None = None) -> None:
+        """Append what a piece of a call says. In a whole message each entry is a call of its own: `taken` has the
+        numbers of those before it, whatever index or id it shares with them.
+        """
         function = call.function or _NO_FUNCTION
         id_ = str(call.id) if call.id is not None and call.id != "" else None
         number = self._which(call.index, id_, function.name)
+        if taken is not None:
+            if number in taken:
+                number = self._new()
+            taken.add(number)
         if function.name:
             self._named.add(number)
         arguments = function.arguments

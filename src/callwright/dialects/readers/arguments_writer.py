@@ -70,6 +70,11 @@ class ArgumentsWriter:
         kinds = _kinds(self.schema(key), self._root)
         return not kinds or "string" in kinds
 
+    def allows_structure(self, key: str) -> bool:
+        """Whether a parameter can be an object or an array."""
+        kinds = _kinds(self.schema(key), self._root)
+        return not kinds or not kinds.isdisjoint(("object", "array"))
+
     def inside(self, schema: object, key: str | None) -> tuple[set[str], object]:
         """The container types (`object`, `array`) that a schema allows, and the schema of the member `key`; of the
         items if `key` is None.
@@ -187,9 +192,11 @@ def unwritten(text: str, value: str) -> str:
 
 def unread_json(writer: ArgumentsWriter, key: str, value: str, index: int) -> Problem | None:
     """Why the value of a parameter stayed text (`value` is its JSON) that should have been an object or an array; None
-    if it may be text, or is none of these.
+    if it may be text, or none of these.
     """
     if value[0] != '"' or writer.allows_text(key) or not ("{" in value or "[" in value):
+        return None
+    if not writer.allows_structure(key):
         return None
     text = decode(value).strip()
     if text[:1] in ("{", "[") and _is_json(text):
