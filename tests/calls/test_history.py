@@ -212,3 +212,28 @@ def test_a_server_that_hands_arguments_to_its_template_gets_objects(serve: Serve
 def test_ids_that_do_not_tell_calls_apart_stay() -> None:
     items = (Call("f", "{}", id="same"), Call("g", "{}", id="same"), CallOutput("same"), CallOutput("same"))
     assert apply_history_rules(items, HistoryRules(single_calls=True)) == items
+
+
+MADE, TOO = (Call(name, "{}", id=name) for name in "ab")
+SAID, SAID_TOO = CallOutput("a"), CallOutput("b")
+WORDS = Message("user", (TextPart("Wait."),))
+LATER = Call("c", "{}", id="c")
+
+
+@pytest.mark.parametrize(
+    ("items", "wanted"),
+    [
+        ((MADE, TOO, SAID_TOO, SAID), (MADE, TOO, SAID, SAID_TOO)),
+        ((MADE, TOO, SAID, LATER, SAID_TOO), (MADE, TOO, SAID, LATER, SAID_TOO)),
+        ((MADE, WORDS, SAID), (MADE, WORDS, SAID)),
+        ((MADE, TOO, SAID, SAID_TOO, WORDS), (MADE, TOO, SAID, SAID_TOO, WORDS)),
+    ],
+    ids=["the other way round", "a call between", "words between", "in order"],
+)
+def test_outputs_come_in_the_order_of_their_calls(items: tuple[Item, ...], wanted: tuple[Item, ...]) -> None:
+    assert apply_history_rules(items, HistoryRules()) == wanted
+
+
+def test_calls_that_are_in_order_are_shown_one_by_one_where_a_template_wants_that() -> None:
+    items = (MADE, TOO, SAID, SAID_TOO)
+    assert apply_history_rules(items, HistoryRules(single_calls=True)) == (MADE, SAID, TOO, SAID_TOO)

@@ -40,3 +40,20 @@ def test_a_text_stays_one_where_the_format_tells_the_type_and_the_schema_allows_
         turn = callwright.parse(written, dialect=name, tools=[tool(schema)])
         assert [json.loads(call.arguments) for call in turn.calls] == [{"level": value}]
         assert not turn.problems
+
+
+@pytest.mark.parametrize(("kind", "size"), [("circle", 5), ("label", "5")])
+@pytest.mark.parametrize("name", dialect_names())
+def test_a_constant_that_streamed_chooses_the_type_of_what_follows(name: str, kind: str, size: Any) -> None:
+    branches = [
+        {"properties": {"kind": {"const": one}, "size": {"type": of}}, "required": ["kind", "size"]}
+        for one, of in (("circle", "integer"), ("label", "string"))
+    ]
+    drawn = {"type": "function", "function": {"name": "draw", "parameters": {"type": "object", "anyOf": branches}}}
+    arguments = {"kind": kind, "size": size}
+    written = callwright.write([{"name": "draw", "arguments": arguments}], tools=[drawn], dialect=name)
+    parser = callwright.Parser(name, tools=[drawn])
+    events = [event for piece in written for event in parser.feed(piece)] + list(parser.finish())
+    said = "".join([event.text for event in events if isinstance(event, callwright.ArgumentsDelta)])
+    assert json.loads(said) == arguments
+    assert not [event for event in events if isinstance(event, callwright.Problem)]
