@@ -62,13 +62,11 @@ class Attempt(msgspec.Struct):
     """One answer of the model. `held` are its events that have not gone out, in order, without `Finished`.
 
     `blocked`: something is held that later events may not overtake. `begun`: its content is more than blanks.
-    `is_faultless`: nothing is told against it, and no call of it is incomplete.
     """
 
     held: list[Event] = []
     blocked: bool = False
     begun: bool = False
-    is_faultless: bool = True
     content: list[SaidDelta] = []
     reasoning: list[ReasoningDelta] = []
     calls: dict[int, AttemptedCall] = {}
@@ -86,14 +84,11 @@ class Attempt(msgspec.Struct):
             case CallEnded(index, complete):
                 self.calls[index].events.append(event)
                 self.calls[index].complete = complete
-                self.is_faultless = self.is_faultless and complete
             case Problem(kind, _, int(index)) if index in self.calls:
-                self.is_faultless = False
                 self.calls[index].events.append(event)
                 if kind in RETRIED:
                     self.calls[index].wrong.append(event)
             case Problem():
-                self.is_faultless = False
                 self.problems.append(event)
             case Finished(reason, unfinished):
                 self.reason = "stop" if unfinished else reason
@@ -156,3 +151,8 @@ class Attempt(msgspec.Struct):
     def bad(self) -> list[AttemptedCall]:
         """All other calls."""
         return [call for call in self.calls.values() if not call.complete or call.wrong]
+
+    @property
+    def is_faultless(self) -> bool:
+        """Whether nothing is told against it, and nothing that counts against a call."""
+        return not (self.problems or self.bad)
