@@ -6,13 +6,13 @@ model family.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, final
 
 from msgspec import Struct, field
 
-from callwright.events import Call, Shared
+from callwright.events import Call, Shared, kept_with
 from callwright.known_values import KnownObject
 
 if TYPE_CHECKING:
@@ -38,8 +38,11 @@ __all__ = [
     "TextPart",
     "ToolChoice",
     "ToolTurn",
+    "kept_with_turn",
     "parts_text",
 ]
+
+T = TypeVar("T")
 
 Role = Literal["system", "developer", "user", "assistant"]
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -213,6 +216,21 @@ class ToolTurn(Struct):
 
 
 ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
+
+
+def kept_with_turn(turn: ConversationTurn, name: str, by: object, make: Callable[[], T]) -> T:
+    """What is made of a turn, see `kept_with`."""
+    values: Sequence[Shared]
+    if type(turn) is ToolTurn:
+        values = [output for _, output in turn.outputs]
+        by = (by, [tool for tool, _ in turn.outputs])
+    elif type(turn) is AssistantTurn:
+        values = [turn.message, *turn.calls] if turn.message else turn.calls
+        by = (by, turn.reasoning)
+    else:
+        assert isinstance(turn, Message)
+        values = [turn]
+    return kept_with(values, name, by, make) if values else make()
 
 
 class Conversation(Struct, frozen=True):

@@ -10,9 +10,9 @@ Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`
 on as they came.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, TypeVar, final, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, final, get_args
 
 from msgspec import Struct
 
@@ -38,6 +38,7 @@ __all__ = [
     "TextEvent",
     "Usage",
     "finished",
+    "kept_with",
 ]
 
 T = TypeVar("T")
@@ -121,6 +122,26 @@ class Shared(Struct, frozen=True, dict=True):
         if found is None:
             found = self.kept[name] = make(self)
         return found
+
+
+class _MadeOf(NamedTuple):
+    """What was made of several values: by whom, of which beside the last one, and what it is."""
+
+    by: object
+    beside: Sequence[Shared]
+    made: Any
+
+
+def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]") -> T:
+    """What is made of these values and nothing else, kept under this name with the last one: they come again with one
+    request after the other. `by` equals that of the last time where it would come out the same.
+    """
+    last, beside = values[-1], values[:-1]
+    before: _MadeOf | None = last.kept.get(name)
+    if before is None or before.beside != beside or before.by != by:
+        before = last.kept[name] = _MadeOf(by, beside, make())
+    made: T = before.made
+    return made
 
 
 @final
@@ -267,6 +288,10 @@ class Usage(Struct, frozen=True):
     def plus(self, other: "Usage") -> "Usage":
         """The sum of both."""
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
+
+    def minus(self, other: "Usage") -> "Usage":
+        """What is left without the other, which is a part of it."""
+        return Usage(*(getattr(self, name) - getattr(other, name) for name in self.__struct_fields__))
 
 
 # What a text is told as while it comes.

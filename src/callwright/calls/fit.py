@@ -114,9 +114,13 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     r"""The arguments without wrappers: JSON in a string, a list of one object, a call inside the call.
 
     In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]` or `{"name": "get_time",
-    "arguments": {"tz": "UTC"}}`. The fault says if the inner call is of another tool.
+    "arguments": {"tz": "UTC"}}`. Of a tool that needs no arguments, null says that there are none. The fault says if
+    the inner call is of another tool.
     """
     own = root_properties(tool.parameters)
+    if node.json == "null" and tools.accepts_nothing(tool.name):
+        steps.append(Repair("null_left_out", "$"))
+        return Node("object"), None
     for _ in range(_MAX_WRAPPERS):
         text = node_text(node)
         if text is not None:

@@ -130,6 +130,10 @@ class Toolset:
         tool = self.get(name)
         return tool is not None and bool(required(tool.parameters))
 
+    def accepts_nothing(self, name: str) -> bool:
+        """Whether the tool may be called without any argument: its schema accepts the empty object."""
+        return name in self._tools and not self.requires_something(name) and not self.faults(name, {})
+
     def takes_nothing(self, name: str) -> bool:
         """Whether the tool declares no parameter."""
         tool = self.get(name)

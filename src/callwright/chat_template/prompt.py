@@ -17,8 +17,9 @@ from callwright.chat_template.renderer import TemplateFailureError, renderer_of
 from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
 from callwright.dialects.base import RenderOptions, TurnMarks, get_dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.chat_messages import choice_note, format_note, plain_text, told_messages
-from callwright.dialects.prompts.template import tell_tools
+from callwright.dialects.prompts.chat_messages import choice_note, format_note, plain_text
+from callwright.dialects.prompts.template import in_words, tell_tools
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.errors import RequestError
 from callwright.openai_format.messages import write_messages
 from callwright.prompt import Prompt, PromptBuilder, neutralise, own_words
@@ -99,19 +100,15 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
         if self.told:
             told = get_dialect(_TOLD)
             return told.messages(conversation, told.options())
-        out = PromptBuilder()
-        tell_tools(out, conversation, self.calls, self.controls)
-        return told_messages(
-            conversation,
-            controls=self.controls,
-            tools=Prompt(out.pieces(), self.controls).wire_text,
-            write=lambda turn: Prompt(self._turn(turn).pieces(), self.controls).wire_text,
-            results=lambda outputs: "\n\n".join(f"Result of {name or 'the tool'}:\n{text}" for name, text in outputs),
-        )
+        turns = ToldTurns(self.controls, self._wire_text, in_words)
+        return turns.messages(conversation, tell_tools, self.calls, self.controls)
 
     def write(self, turn: AssistantTurn) -> str:
         """An assistant turn as the model writes it."""
         return Prompt(self._turn(turn).pieces(), ()).text
+
+    def _wire_text(self, turn: AssistantTurn) -> str:
+        return Prompt(self._turn(turn).pieces(), self.controls).wire_text
 
     def _turn(self, turn: AssistantTurn) -> PromptBuilder:
         out = PromptBuilder()

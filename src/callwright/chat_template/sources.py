@@ -90,7 +90,7 @@ def _word(given: Any) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"Cannot read the chat template {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -27,8 +27,9 @@ from callwright.dialects.prompts.chat_messages import (
     last_question,
     plain_text,
     split_instructions,
-    told_messages,
 )
+from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -94,7 +95,7 @@ class DsmlForm(Struct, frozen=True):
         instructions, items = split_instructions(conversation.items)
         out.text("\n\n".join(instructions))
         if conversation.tools:
-            _tools(out.text("\n\n" if instructions else ""), self, conversation)
+            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, self)
         out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
         turns = msgspec.structs.replace(conversation, items=items).turns()
         asked = last_question(conversation, turns)
@@ -134,14 +135,14 @@ class DsmlForm(Struct, frozen=True):
 
     def messages(self, conversation: Conversation, options: DsmlOptions) -> list[dict[str, Any]]:
         """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-        tools = _tools(PromptBuilder(), self, conversation)
-        return told_messages(
-            conversation,
-            controls=_CONTROLS,
-            tools=Prompt(tools.pieces(), _CONTROLS).wire_text,
-            write=lambda turn: Prompt(_said(self, turn).pieces(), _CONTROLS).wire_text.strip(),
-            results=lambda outputs: self.outputs(text for _, text in outputs).strip(),
-        )
+        told = ToldTurns(_CONTROLS, self._wire_text, self._told_outputs)
+        return told.messages(conversation, _tools, self)
+
+    def _wire_text(self, turn: AssistantTurn) -> str:
+        return Prompt(_said(self, turn).pieces(), _CONTROLS).wire_text.strip()
+
+    def _told_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
+        return self.outputs(text for _, text in outputs).strip()
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
@@ -229,7 +230,7 @@ def _assistant(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder
     return out.text("\n\n") if before == "tool" and form.inline else out.control(_ASSISTANT)
 
 
-def _tools(out: PromptBuilder, form: DsmlForm, conversation: Conversation) -> PromptBuilder:
+def _tools(out: PromptBuilder, conversation: Conversation, form: DsmlForm) -> PromptBuilder:
     begin, end = form.how_to
     shown = (json.dumps(tool.as_openai()["function"], ensure_ascii=False) for tool in conversation.tools)
     return own_words(own_words(out, begin, _CONTROLS).text("\n".join(shown)), end, _CONTROLS)

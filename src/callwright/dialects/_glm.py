@@ -9,7 +9,8 @@ import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.prompts.chat_messages import format_note, last_question, plain_text, split_instructions
-from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls, put_tools
+from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls, write_tools
 from callwright.prompt import PromptBuilder
 
 __all__ = ["CONTROLS", "GLM_ENDS", "glm_prompt"]
@@ -29,7 +30,7 @@ def glm_prompt(conversation: Conversation, tags: KeyValueTags, *, note: str = ""
     instructions += format_note(conversation)
     if conversation.tools:
         out.control("<|system|>").text("\n")
-        put_tools(out, tags, conversation.tools)
+        put_tools(out, conversation, write_tools, tags)
     for text in instructions:
         out.control("<|system|>").text(between + text)
     turns = msgspec.structs.replace(conversation, items=items).turns()

@@ -25,6 +25,7 @@ from callwright.conversation import AssistantTurn, Conversation, Message, TextPa
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
+from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, neutralise
 from callwright.stream_reader import Parse, StreamReader
 
@@ -75,7 +76,7 @@ class PromptFormat(Protocol):
         """The whole prompt, for completion endpoints (mode raw)."""
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
-        """Chat messages with the tools as text, for chat endpoints (mode prompt)."""
+        """Chat messages with the tools as text, for chat endpoints (mode prompt): shared, so nobody changes one."""
 
     def write(self, turn: AssistantTurn) -> str:
         """The text that the model would write for a turn."""
@@ -194,6 +195,17 @@ def _marks(render: Callable[[Conversation, Any], Prompt], options: Any) -> tuple
 
 
 def _broken(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
+    """A message without look-alikes; one that is shared keeps what became of it last."""
+    if type(message) is not KnownObject:
+        return _made_harmless(message, controls, own)
+    before: tuple[tuple[str, ...], tuple[str, ...], KnownObject] | None = message.made.get("harmless")
+    if before is None or before[0] is not controls or before[1] is not own:
+        before = controls, own, KnownObject(_made_harmless(message, controls, own))
+        message.made["harmless"] = before
+    return before[2]
+
+
+def _made_harmless(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
     match message.get("content"):
         case str(text):
             return {**message, "content": neutralise(text, controls, own)}

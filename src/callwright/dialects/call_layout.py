@@ -233,7 +233,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     def _written(self, call: Call, number: int, index: int, controls: tuple[str, ...]) -> Collected:
         """One call; it keeps what was written of it last, since it comes again with the next request."""
         before: _Written | None = call.kept.get("written")
-        if before is not None and before.layout is self and before.place == (number, index, controls):
+        if before is not None and before.layout == self and before.place == (number, index, controls):
             return before.text
         out = PromptBuilder()
         slots = {"name": call.name, "number": str(number), "index": str(index + 1), "id": call.id}

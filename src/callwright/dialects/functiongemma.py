@@ -12,8 +12,9 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects._gemma import declare
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.literal_arguments import put_value
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -77,20 +78,27 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS)
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: _said(turn).wire_text,
+    lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    out = PromptBuilder().text(_CAN_CALL + "\n")
+    return _TOLD.messages(conversation, _told_tools)
+
+
+def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
+    _tools(out.text(_CAN_CALL + "\n"), conversation)
+
+
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     for tool in conversation.tools:
         out.control(_DECLARE[0])
         declare(out, _FORM.quote, tool)
         out.control(_DECLARE[1])
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=lambda turn: _said(turn).wire_text,
-        results=lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
-    )
 
 
 def write(turn: AssistantTurn) -> str:

@@ -18,9 +18,10 @@ from callwright.dialects.prompts.chat_messages import (
     last_question,
     plain_text,
     split_instructions,
-    told_messages,
 )
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.literal_arguments import put_value
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
 from callwright.prompt import Prompt, PromptBuilder
@@ -61,7 +62,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if thinks:
             out.control("<|think|>").text("\n")
         out.text("\n\n".join(instructions).strip())
-        _tools(out, conversation)
+        put_tools(out, conversation, _tools)
         out.control("<turn|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
     asked = last_question(conversation, turns)
@@ -98,17 +99,16 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS)
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: _said(turn).wire_text,
+    lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    out = PromptBuilder()
-    _tools(out, conversation)
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=lambda turn: _said(turn).wire_text,
-        results=lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
-    )
+    return _TOLD.messages(conversation, _tools)
 
 
 def write(turn: AssistantTurn) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
 from callwright.dialects import _granite4
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, filled, in_json
@@ -18,8 +18,9 @@ from callwright.dialects.prompts.chat_messages import (
     last_question,
     plain_text,
     split_instructions,
-    told_messages,
 )
+from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -66,28 +67,12 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:
             out.text("\n\n" if instructions else "")
-            _tools(out, conversation)
+            put_tools(out, conversation, _tools)
         out.control("<|im_end|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
     asked = last_question(conversation, turns)
     for number, turn in enumerate(turns):
-        match turn:
-            case Message(role):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number))
-            case AssistantTurn(reasoning, message, calls):
-                _begin(out, "assistant")
-                if reasoning and number > asked:
-                    out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
-                out.text(plain_text(message.parts, number) if message else "")
-                _CALLS.put(out.text("\n" if calls and turn.text else ""), calls, controls=_CONTROLS)
-            case ToolTurn(outputs):
-                out.control("<|im_start|>").text("user")
-                for _, output in outputs:
-                    out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                    out.control("</tool_response>")
-            case _:
-                assert_never(turn)
-        out.control("<|im_end|>").text("\n")
+        put_turn(out, turn, _turn, number, reasons=number > asked)
     start, prefill = "assistant", ""
     if options.add_generation_prompt:
         _begin(out, "assistant")
@@ -102,23 +87,39 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS, start=start, prefill=prefill)
 
 
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, reasons: bool) -> None:
+    """A turn of the history, with its reasoning if it `reasons`."""
+    match turn:
+        case Message(role):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number))
+        case AssistantTurn(reasoning, message, calls):
+            _begin(out, "assistant")
+            if reasoning and reasons:
+                out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
+            out.text(plain_text(message.parts, number) if message else "")
+            _CALLS.put(out.text("\n" if calls and turn.text else ""), calls, controls=_CONTROLS)
+        case ToolTurn(outputs):
+            out.control("<|im_start|>").text("user")
+            for _, output in outputs:
+                out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                out.control("</tool_response>")
+        case _:
+            assert_never(turn)
+    out.control("<|im_end|>").text("\n")
+
+
 def write(turn: AssistantTurn) -> str:
     """A turn as the model writes it: one block for each call."""
     thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
     return thought + "\n".join(filter(None, (turn.text, _CALLS.text(turn.calls))))
 
 
+_TOLD: Final = ToldTurns(_CONTROLS, write, outputs_in("<tool_response>\n", "\n</tool_response>"))
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    out = PromptBuilder()
-    _tools(out, conversation)
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=write,
-        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
-    )
+    return _TOLD.messages(conversation, _tools)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:

@@ -14,6 +14,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, last_question, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -86,7 +87,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     instructions += format_note(conversation)
     out.text("\n\n".join(instructions))
     if conversation.tools:
-        _tools(out.text("\n\n" if instructions else ""), conversation)
+        put_tools(out.text("\n\n" if instructions else ""), conversation, _tools)
     out.control(_MODE).text(f"reasoning_effort:{'high' if thinks else 'no_think'}")
     turns = msgspec.structs.replace(conversation, items=items).turns()
     asked = last_question(conversation, turns)

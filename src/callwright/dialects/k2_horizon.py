@@ -12,7 +12,8 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
+from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told, write_tools
 from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -57,7 +58,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), _TAGS, conversation.tools)
+            put_tools(out.text("\n\n" if instructions else ""), conversation, write_tools, _TAGS)
         out.control("<|im_end|>").text("\n")
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:

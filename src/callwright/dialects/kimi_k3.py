@@ -16,7 +16,8 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import choice_note, plain_text, told_messages
+from callwright.dialects.prompts.chat_messages import choice_note, plain_text
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterTags
@@ -167,15 +168,20 @@ def _said(turn: AssistantTurn) -> Prompt:
     return Prompt(_close(out, "message").pieces(), _CONTROLS)
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: _said(turn).wire_text,
+    lambda outputs: "\n\n".join(f"Output of `{name}`:\n{text}" for name, text in outputs),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(PromptBuilder().text(_shown(conversation)).pieces(), _CONTROLS).wire_text,
-        write=lambda turn: _said(turn).wire_text,
-        results=lambda outputs: "\n\n".join(f"Output of `{name}`:\n{text}" for name, text in outputs),
-    )
+    return _TOLD.messages(conversation, _told_tools)
+
+
+def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(_shown(conversation))
 
 
 def _shown(conversation: Conversation) -> str:

@@ -13,6 +13,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -60,7 +61,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if instructions or conversation.tools:
         out.control("<system>").text("\n\n" if instructions else "\n", "\n\n".join(instructions))
         if conversation.tools:
-            _tools(out.text("\n\n" if instructions else ""), conversation, thinks=thinks)
+            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, thinks=thinks)
         out.text("\n").control("</system>").text("\n")
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:

@@ -18,9 +18,10 @@ from callwright.dialects.prompts.chat_messages import (
     last_question,
     plain_text,
     split_instructions,
-    told_messages,
 )
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -63,7 +64,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:
-            _tools(out.text("\n" if instructions else ""), conversation, options)
+            put_tools(out.text("\n" if instructions else ""), conversation, _tools, options)
         out.control("<|im_end|>").text("\n")
     turns = msgspec.structs.replace(conversation, items=items).turns()
     asked = last_question(conversation, turns)
@@ -92,17 +93,12 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS)
 
 
+_TOLD: Final = ToldTurns(_CONTROLS, lambda turn: _said(turn).wire_text, outputs_in(*_RESULT))
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    out = PromptBuilder()
-    _tools(out, conversation, options)
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=lambda turn: _said(turn).wire_text,
-        results=lambda outputs: "\n".join(f"{_RESULT[0]}{text}{_RESULT[1]}" for _, text in outputs),
-    )
+    return _TOLD.messages(conversation, _tools, options)
 
 
 def write(turn: AssistantTurn) -> str:

@@ -11,7 +11,8 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, put_tools, said, told
+from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told, write_tools
 from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -47,7 +48,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     for text in [*instructions, *format_note(conversation)]:
         out.text(text + "\n")
     if conversation.tools:
-        put_tools(out, _TAGS, conversation.tools, _WHEN)
+        put_tools(out, conversation, write_tools, _TAGS, _WHEN)
         out.text("\n")
     out.text(f"detailed thinking {'on' if thinks else 'off'}").control("<|role_end|>")
     turns = msgspec.structs.replace(conversation, items=items).turns()

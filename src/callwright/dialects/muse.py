@@ -22,7 +22,9 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
@@ -122,7 +124,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     strength = _STRENGTHS.get(options.reasoning_effort, options.reasoning_effort)
     out.text(f"\n\nReasoning strength: {strength}.")
     if conversation.tools:
-        _tools(out.text("\n\n"), conversation)
+        put_tools(out.text("\n\n"), conversation, _tools)
     out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
     recipients = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
     out.text("\n\n# Valid recipients: " + ", ".join(f'"{name}"' for name in recipients) + ".").control(_END)
@@ -149,18 +151,18 @@ def write(turn: AssistantTurn) -> str:
     return Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).text
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: neutralise(
+        "\n".join(filter(None, [turn.text, _ATEM.text(turn.calls) if turn.calls else ""])), _CONTROLS
+    ),
+    lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message. A chat server writes headers itself: calls stand without."""
-    tools = Prompt(_tools(PromptBuilder(), conversation).pieces(), _CONTROLS).wire_text
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=tools,
-        write=lambda turn: neutralise(
-            "\n".join(filter(None, [turn.text, _ATEM.text(turn.calls) if turn.calls else ""])), _CONTROLS
-        ),
-        results=lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
-    )
+    return _TOLD.messages(conversation, _tools)
 
 
 def _begin(out: PromptBuilder, header: str) -> PromptBuilder:

@@ -13,8 +13,10 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder, own_words
 
@@ -54,7 +56,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions) or _IDENTITY)
         if conversation.tools:
-            _tools(out.text(" "), conversation)
+            put_tools(out.text(" "), conversation, _tools)
         out.control("<|im_end|>").text("\n")
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
@@ -81,17 +83,12 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and options.thinking == "open" else "assistant")
 
 
+_TOLD: Final = ToldTurns(_CONTROLS, lambda turn: _said(turn).wire_text, outputs_in("", "", "\n\n"))
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    out = PromptBuilder()
-    _tools(out, conversation)
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=lambda turn: _said(turn).wire_text,
-        results=lambda outputs: "\n\n".join(text for _, text in outputs),
-    )
+    return _TOLD.messages(conversation, _tools)
 
 
 def write(turn: AssistantTurn) -> str:

@@ -13,8 +13,9 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.python_calls import PythonForm
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -89,15 +90,20 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS)
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: _said(turn).wire_text,
+    lambda outputs: "\n".join(f"[Output of {name}]\n{text}" for name, text in outputs),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(PromptBuilder().text(_tools(conversation)).pieces(), _CONTROLS).wire_text,
-        write=lambda turn: _said(turn).wire_text,
-        results=lambda outputs: "\n".join(f"[Output of {name}]\n{text}" for name, text in outputs),
-    )
+    return _TOLD.messages(conversation, _told_tools)
+
+
+def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
+    out.text(_tools(conversation))
 
 
 def write(turn: AssistantTurn) -> str:

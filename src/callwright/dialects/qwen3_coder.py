@@ -14,8 +14,8 @@ import msgspec
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
 from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import told_messages
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteResults, WriteTools
+from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -79,19 +79,18 @@ def write(turn: AssistantTurn) -> str:
     return thought + "\n".join(filter(None, (turn.text, _CALLS.text(turn.calls))))
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: Prompt(_said(PromptBuilder(), turn.text, turn.calls).pieces(), _CONTROLS).wire_text,
+    outputs_in("<tool_response>\n", "\n</tool_response>"),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    out = PromptBuilder()
     tools = _FRAMES[options.flavour].tools
     assert tools is not None
-    tools(out, conversation)
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(out.pieces(), _CONTROLS).wire_text,
-        write=lambda turn: Prompt(_said(PromptBuilder(), turn.text, turn.calls).pieces(), _CONTROLS).wire_text,
-        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
-    )
+    return _TOLD.messages(conversation, tools)
 
 
 def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> WriteTools:

@@ -12,7 +12,9 @@ import msgspec
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions, told_messages
+from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -82,7 +84,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions) or _DEFAULT_SYSTEM)
         if conversation.tools:
-            _tools(out, conversation)
+            put_tools(out, conversation, _tools)
         out.control(_END)
     budget = options.thinking_budget
     if budget is not None:
@@ -116,15 +118,16 @@ def write(turn: AssistantTurn) -> str:
     return Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).text
 
 
+_TOLD: Final = ToldTurns(
+    _CONTROLS,
+    lambda turn: Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).wire_text,
+    lambda outputs: "\n".join(f"Output of {name}:\n{text}" for name, text in outputs),
+)
+
+
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told_messages(
-        conversation,
-        controls=_CONTROLS,
-        tools=Prompt(_tools(PromptBuilder(), conversation).pieces(), _CONTROLS).wire_text,
-        write=lambda turn: Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).wire_text,
-        results=lambda outputs: "\n".join(f"Output of {name}:\n{text}" for name, text in outputs),
-    )
+    return _TOLD.messages(conversation, _tools)
 
 
 def _begin(out: PromptBuilder, role: str) -> PromptBuilder:

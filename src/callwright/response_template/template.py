@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from callwright.calls.toolset import Toolset
-from callwright.errors import ConfigError
+from callwright.errors import ConfigError, reason_of
 from callwright.response_template.declaration import read_template
 from callwright.response_template.expression import PatternError
 from callwright.response_template.plan import ReadingPlan
@@ -37,11 +37,11 @@ class ResponseTemplate:
         the file.
         """
         try:
-            given = decode(Path(path).read_text(encoding="utf-8"))
+            given = decode(Path(path).read_text(encoding="utf-8-sig"))
         except NotJsonError as error:
             raise ConfigError(f"{path} is no JSON: {error}.") from error
         except (OSError, ValueError) as error:  # also no UTF-8, and no path at all
-            raise ConfigError(f"Cannot read {path!r}: {getattr(error, 'strerror', None) or error}.") from error
+            raise ConfigError(f"Cannot read {path!r}: {reason_of(error)}.") from error
         try:
             return cls(_inside(given))
         except ConfigError as error:

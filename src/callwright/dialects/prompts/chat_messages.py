@@ -1,14 +1,10 @@
 """What the prompts of several dialects share: system messages, `tool_choice` in words, text and content of messages."""
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, assert_never
-
-import msgspec
+from collections.abc import Sequence
+from typing import Any
 
 from callwright.conversation import (
-    AssistantTurn,
-    Call,
     Conversation,
     ConversationTurn,
     Item,
@@ -17,11 +13,10 @@ from callwright.conversation import (
     NamedTool,
     Part,
     TextPart,
-    ToolTurn,
     parts_text,
 )
 from callwright.errors import RequestError
-from callwright.prompt import neutralise, neutralise_json
+from callwright.prompt import neutralise
 
 __all__ = [
     "chat_content",
@@ -31,7 +26,6 @@ __all__ = [
     "last_question",
     "plain_text",
     "split_instructions",
-    "told_messages",
 ]
 
 
@@ -125,56 +119,3 @@ def chat_content(parts: Sequence[Part], controls: Sequence[str] | None) -> Any:
 
 def _broken(text: str, controls: Sequence[str] | None) -> str:
     return text if controls is None else neutralise(text, controls)
-
-
-def told_messages(
-    conversation: Conversation,
-    *,
-    controls: Sequence[str],
-    tools: str,
-    write: Callable[[AssistantTurn], str],
-    results: Callable[[Sequence[tuple[str, str]]], str],
-) -> list[dict[str, Any]]:
-    """Chat messages of mode prompt.
-
-    `tools`, a text without live control tokens, stands in the system message behind the instructions. `write` writes
-    the calls of an assistant turn, `results` the outputs, pairs of tool name and text, in the user's name.
-    """
-    instructions, items = split_instructions(conversation.items)
-    system = [neutralise(text, controls) for text in instructions]
-    if conversation.tools:
-        system.append(tools.strip("\n"))
-    system += [neutralise(note, controls) for note in (*choice_note(conversation), *format_note(conversation))]
-    chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message():
-                chat.append(chat_message(turn, controls))
-            case AssistantTurn(_, message, calls):
-                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-                said = neutralise(message.text, controls) if message else ""
-                safe = [_safe(call, controls) for call in calls]
-                text = write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
-                chat.append({"role": "assistant", "content": text})
-            case ToolTurn(outputs):
-                texts = [
-                    (neutralise(name, controls), neutralise(plain_text(output.parts, number), controls))
-                    for name, output in outputs
-                ]
-                chat.append({"role": "user", "content": results(texts)})
-            case _:
-                assert_never(turn)
-    return chat
-
-
-def _safe(call: Call, controls: Sequence[str]) -> Call:
-    """The call for a prompt: look-alikes of control tokens in its name are broken, those in its arguments escaped. It
-    is kept with the call, since that comes again with the next request.
-    """
-    before: tuple[Sequence[str], Call] | None = call.kept.get("safe")
-    if before is not None and before[0] is controls:
-        return before[1]
-    name, arguments = neutralise(call.name, controls), neutralise_json(call.arguments, controls)
-    safe = msgspec.structs.replace(call, name=name, arguments=arguments)
-    call.kept["safe"] = controls, safe
-    return safe

@@ -1,17 +1,17 @@
 """Renders calls and tools in formats with a name and elements for keys and values; `readers.key_values` parses them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
+from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import told_messages
+from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.prompt import Prompt, PromptBuilder
 
-__all__ = ["LINES", "KeyValueTags", "put_calls", "put_tools", "said", "told"]
+__all__ = ["LINES", "KeyValueTags", "put_calls", "said", "told"]
 
 LINES: Final = ("\n", "\n", "\n")
 
@@ -86,16 +86,13 @@ def said(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> Promp
     return Prompt(out.pieces(), tags.literals)
 
 
-def put_tools(
-    out: PromptBuilder,
-    tags: KeyValueTags,
-    tools: Iterable[FunctionTool],
-    lead: str = "For each function call, output",
+def write_tools(
+    out: PromptBuilder, conversation: Conversation, tags: KeyValueTags, lead: str = "For each function call, output"
 ) -> None:
     """Append the tools as JSON lines, and how to call them."""
     out.text("# Tools\n\nYou may call one or more functions to assist with the user query.\n\n")
     out.text("You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n")
-    for tool in tools:
+    for tool in conversation.tools:
         out.text(tool.openai_json + "\n")
     out.text(f"</tools>\n\n{lead} the function name and arguments within the following XML format:\n")
     for begin, _ in tags.blocks:
@@ -112,12 +109,10 @@ def put_tools(
 
 def told(conversation: Conversation, tags: KeyValueTags, controls: tuple[str, ...]) -> list[dict[str, Any]]:
     """Chat messages (mode prompt) with the tools in the system message, calls and outputs in the format's text."""
-    out = PromptBuilder()
-    put_tools(out, tags, conversation.tools)
-    return told_messages(
-        conversation,
-        controls=controls,
-        tools=Prompt(out.pieces(), controls).wire_text,
-        write=lambda turn: Prompt(said(turn, tags).pieces, controls).wire_text,
-        results=lambda outputs: "\n".join(f"<tool_response>\n{text}\n</tool_response>" for _, text in outputs),
-    )
+    return _told_turns(tags, controls).messages(conversation, write_tools, tags)
+
+
+@cache
+def _told_turns(tags: KeyValueTags, controls: tuple[str, ...]) -> ToldTurns:
+    results = outputs_in("<tool_response>\n", "\n</tool_response>")
+    return ToldTurns(controls, lambda turn: Prompt(said(turn, tags).pieces, controls).wire_text, results)

@@ -20,8 +20,9 @@ from callwright.dialects.prompts.chat_messages import (
     last_question,
     plain_text,
     split_instructions,
-    told_messages,
 )
+from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.told import ToldTurns
 from callwright.prompt import Prompt, PromptBuilder, own_words
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "ThinkingOptions",
     "WriteResults",
     "WriteTools",
+    "in_words",
     "put_example",
     "tell_tools",
     "tool_lines",
@@ -168,17 +170,14 @@ class Frame(Struct, frozen=True, kw_only=True):
                     out.text(plain_text(turn.parts, number))
                     self._fixed(out, after)
                 case AssistantTurn():
-                    begins = self._begin(out, turns[:number])
-                    self._answer(out, turn, written, past=number < asked, begins=begins)
+                    begins = self._begin(out, turns[number - 1] if number else None)
+                    put_turn(out, turn, self._answer, written, past=number < asked, begins=begins)
                     written += len(turn.calls)
                 case ToolTurn(outputs):
-                    results = [
-                        Result(name, numbers.get(output.call_id, n), plain_text(output.parts, number))
-                        for n, (name, output) in enumerate(outputs)
-                    ]
+                    of_calls = [numbers.get(output.call_id, n) for n, (_, output) in enumerate(outputs)]
                     following = turns[number + 1 : number + 2]
                     answered = isinstance(following[0], AssistantTurn) if following else self.reopens
-                    self._outputs(out, results, answered=answered)
+                    put_turn(out, turn, self._outputs, number, of_calls, answered=answered)
                 case _:
                     assert_never(turn)
         start = self._generation(out, turns, options) if options.add_generation_prompt else "assistant"
@@ -200,7 +199,14 @@ class Frame(Struct, frozen=True, kw_only=True):
         self._turn(out, AssistantTurn(shown, turn.message, turn.calls), written)
         self._fixed(out, self.assistant[1] if self.calls_end is None or not turn.calls else self.calls_end)
 
-    def _outputs(self, out: PromptBuilder, results: Sequence[Result], *, answered: bool) -> None:
+    def _outputs(
+        self, out: PromptBuilder, turn: ToolTurn, number: int, calls: Sequence[int], *, answered: bool
+    ) -> None:
+        """Append outputs, of the calls of these numbers; `number` is that of the turn."""
+        results = [
+            Result(name, call, plain_text(output.parts, number))
+            for call, (name, output) in zip(calls, turn.outputs, strict=True)
+        ]
         for some in [[result] for result in results] if self.each else [results]:
             self._fixed(out, self.tool[0])
             self.results(out, some)
@@ -210,7 +216,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     def _generation(self, out: PromptBuilder, turns: Sequence[ConversationTurn], options: RenderOptions) -> str:
         """Begin the turn to generate; answers its `Prompt.start`."""
-        begins = self._begin(out, [] if self.reopens else turns)
+        begins = self._begin(out, turns[-1] if turns and not self.reopens else None)
         thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
         if thinking == "off":
             self._fixed(out, self.off if self.off is not None else self.no_thought or "".join(self.thought))
@@ -233,15 +239,8 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
         """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs in words."""
-        out = PromptBuilder()
-        tell_tools(out, conversation, self.calls, self.controls)
-        return told_messages(
-            conversation,
-            controls=self.controls,
-            tools=Prompt(out.pieces(), self.controls).wire_text,
-            write=self._wire_text,
-            results=lambda outputs: "\n\n".join(f"Result of {name or 'the tool'}:\n{text}" for name, text in outputs),
-        )
+        turns = ToldTurns(self.controls, self._wire_text, in_words)
+        return turns.messages(conversation, tell_tools, self.calls, self.controls)
 
     def _system(self, out: PromptBuilder, conversation: Conversation, text: str, *, has_users: bool) -> None:
         """Append the system turn, and the tools that stand in it, beside it, or have no user turn to stand in."""
@@ -263,18 +262,18 @@ class Frame(Struct, frozen=True, kw_only=True):
         if tools and (self.place == "after system" or (not has_users and self.place.endswith("user"))):
             self._tools(out, conversation)
 
-    def _begin(self, out: PromptBuilder, before: Sequence[ConversationTurn]) -> bool:
-        """Begin the assistant turn behind the turns `before`; False if it continues one that has begun."""
-        if self.resumes and before and isinstance(before[-1], ToolTurn):
+    def _begin(self, out: PromptBuilder, before: ConversationTurn | None) -> bool:
+        """Begin the assistant turn behind the turn `before`; False if it continues one that has begun."""
+        if self.resumes and isinstance(before, ToolTurn):
             return False
         self._fixed(out, self.assistant[0])
         return True
 
     def _tools(self, out: PromptBuilder, conversation: Conversation) -> None:
         if self.tools is None:
-            tell_tools(out, conversation, self.calls, self.controls)
+            put_tools(out, conversation, tell_tools, self.calls, self.controls)
         else:
-            self.tools(out, conversation)
+            put_tools(out, conversation, self.tools)
 
     def _turn(self, out: PromptBuilder, turn: AssistantTurn, written: int) -> None:
         if turn.reasoning:
@@ -292,6 +291,11 @@ class Frame(Struct, frozen=True, kw_only=True):
     def _fixed(self, out: PromptBuilder, text: str) -> None:
         """Append text of the format, its control tokens as such."""
         own_words(out, text, self.controls)
+
+
+def in_words(outputs: Sequence[tuple[str, str]]) -> str:
+    """Outputs of tools, pairs of tool name and text, for templates that are not told how these are shown."""
+    return "\n\n".join(f"Result of {name or 'the tool'}:\n{text}" for name, text in outputs)
 
 
 def tell_tools(

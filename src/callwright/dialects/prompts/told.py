@@ -1,0 +1,112 @@
+"""Chat messages of mode prompt: the tools in the system message, calls and outputs as text in a format's form."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeAlias, assert_never
+
+import msgspec
+
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    ConversationTurn,
+    Message,
+    TextPart,
+    ToolTurn,
+    kept_with_turn,
+)
+from callwright.dialects.prompts.chat_messages import (
+    chat_message,
+    choice_note,
+    format_note,
+    plain_text,
+    split_instructions,
+)
+from callwright.events import kept_with
+from callwright.known_values import KnownObject
+from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
+
+__all__ = ["ToldTurns", "outputs_in"]
+
+P = ParamSpec("P")
+WriteOutputs: TypeAlias = Callable[[Sequence[tuple[str, str]]], str]
+
+
+class ToldTurns(msgspec.Struct, frozen=True):
+    """How the turns of a conversation are told in one format, whose control tokens are `controls`.
+
+    `write` writes the text and the calls of an assistant's turn, `results` the outputs of tools, pairs of tool name and
+    text, in the user's name. What they answer depends on their arguments alone: messages are kept, and shared from
+    then on.
+    """
+
+    controls: tuple[str, ...]
+    write: Callable[[AssistantTurn], str]
+    results: WriteOutputs
+
+    def messages(
+        self,
+        conversation: Conversation,
+        tools: Callable[Concatenate[PromptBuilder, Conversation, P], object],
+        *given: P.args,
+        **named: P.kwargs,
+    ) -> list[dict[str, Any]]:
+        """Chat messages. `tools` writes what stands in the system message behind the instructions: it may depend on the
+        tools and what is given, and on nothing else.
+        """
+        instructions, items = split_instructions(conversation.items)
+        notes = [*choice_note(conversation), *format_note(conversation)]
+        chat: list[dict[str, Any]] = []
+        if conversation.tools:
+
+            def shown() -> KnownObject:
+                out = PromptBuilder()
+                tools(out, conversation, *given, **named)
+                section = Prompt(out.pieces(), self.controls).wire_text.strip("\n")
+                return KnownObject(self._system(instructions, [section], notes))
+
+            by = (self, tools, given, named, instructions, notes)
+            chat.append(kept_with(conversation.tools, "told", by, shown))
+        elif instructions or notes:
+            chat.append(self._system(instructions, [], notes))
+        for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
+            chat.append(self._message(turn, number))
+        return chat
+
+    def _system(self, instructions: Sequence[str], tools: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
+        """The system message; `tools` holds no look-alikes."""
+        before, behind = ([neutralise(text, self.controls) for text in texts] for texts in (instructions, notes))
+        return {"role": "system", "content": "\n\n".join([*before, *tools, *behind])}
+
+    def _message(self, turn: ConversationTurn, number: int) -> dict[str, Any]:
+        return kept_with_turn(turn, "told", self, lambda: KnownObject(self._told(turn, number)))
+
+    def _told(self, turn: ConversationTurn, number: int) -> dict[str, Any]:
+        controls = self.controls
+        match turn:
+            case Message():
+                return chat_message(turn, controls)
+            case AssistantTurn(_, message, calls):
+                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+                said = neutralise(message.text, controls) if message else ""
+                safe = [_safe(call, controls) for call in calls]
+                text = self.write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
+                return {"role": "assistant", "content": text}
+            case ToolTurn(outputs):
+                texts = [
+                    (neutralise(name, controls), neutralise(plain_text(output.parts, number), controls))
+                    for name, output in outputs
+                ]
+                return {"role": "user", "content": self.results(texts)}
+        assert_never(turn)
+
+
+def _safe(call: Call, controls: tuple[str, ...]) -> Call:
+    """The call for a prompt: look-alikes of control tokens in its name are broken, those in its arguments escaped."""
+    name, arguments = neutralise(call.name, controls), neutralise_json(call.arguments, controls)
+    return msgspec.structs.replace(call, name=name, arguments=arguments)
+
+
+def outputs_in(before: str, behind: str, between: str = "\n") -> WriteOutputs:
+    """Writes outputs with these texts around each."""
+    return lambda outputs: between.join([f"{before}{text}{behind}" for _, text in outputs])

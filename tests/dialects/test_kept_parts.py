@@ -1,0 +1,127 @@
+"""What was written of a conversation before does not show: every dialect writes a conversation whose items have been in
+others as it writes one that nobody has seen.
+"""
+
+import copy
+import random
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from callwright.conversation import (
+    Call,
+    CallOutput,
+    Conversation,
+    FunctionTool,
+    Item,
+    Message,
+    NamedTool,
+    Reasoning,
+    ResponseFormat,
+    TextPart,
+    ToolChoice,
+)
+from callwright.dialects.base import RenderOptions, dialect_names, get_dialect
+from callwright.dialects.tokenizers import added_tokens
+
+ROUNDS = 12
+LOOK_ALIKES = ("<tool_call>", "<|im_end|>", "[TOOL_CALLS]", "<|call|>", "</s>")
+NAMES = ("water", "weed", "garden.sow")
+CHOICES: tuple[ToolChoice, ...] = ("auto", "none", "required", NamedTool("weed"))
+SCHEMA = {"type": "object", "properties": {"bed": {"type": "string", "enum": ["a", "b"]}, "cm": {"type": "integer"}}}
+
+
+def _tools(chance: random.Random) -> list[FunctionTool]:
+    described = [f"Does it{word}." for word in ("", " well", " <|im_end|>")]
+    return [FunctionTool(name, chance.choice(described), chance.choice([SCHEMA, None])) for name in NAMES]
+
+
+def _items(chance: random.Random) -> list[Item]:
+    """Items in an order that servers take: each call has its output."""
+    items: list[Item] = [Message("system", (TextPart("Be brief."),))] if chance.random() < 0.5 else []
+    for number in range(chance.randrange(1, 6)):
+        items.append(Message("user", (TextPart(f"Go on {number} {chance.choice(LOOK_ALIKES)}"),)))
+        if chance.random() < 0.7:
+            items.append(Reasoning(f"Hm {number}."))
+        if chance.random() < 0.5:
+            items.append(Message("assistant", (TextPart(f"Well, {chance.choice(LOOK_ALIKES)}"),)))
+        calls = [
+            Call(chance.choice(NAMES), f'{{"bed": "{chance.choice(LOOK_ALIKES)}", "cm": {place}}}', f"c{number}{place}")
+            for place in range(chance.randrange(3))
+        ]
+        items += [*calls, *(CallOutput(call.id, (TextPart(f"done {call.id}"),)) for call in calls)]
+    return [*items, Message("user", (TextPart("And now?"),))]
+
+
+def _conversations(seed: int) -> list[Conversation]:
+    """Of the same items and tools: parts in several orders, with other tools and wishes."""
+    chance = random.Random(seed)
+    items, tools = _items(chance), _tools(chance)
+    found: list[Conversation] = []
+    for _ in range(ROUNDS):
+        begin = chance.choice([0, 0, chance.randrange(len(items))])
+        # What is left out puts others together: a call stands first in a turn, or alone, or behind another text.
+        kept = [item for item in items[begin:] if chance.random() < 0.8]
+        some = chance.sample(tools, chance.randrange(len(tools) + 1))
+        wanted = chance.choice([None, None, ResponseFormat("json_object")])
+        choice = chance.choice(CHOICES) if some else "auto"
+        if isinstance(choice, NamedTool) and choice.name not in [tool.name for tool in some]:
+            choice = "required"
+        found.append(
+            Conversation(
+                tuple(kept),
+                tuple(some),
+                tool_choice=choice,
+                response_format=wanted,
+                keeps_reasoning=chance.random() < 0.6,
+            )
+        )
+    return found
+
+
+def _options(name: str) -> Sequence[RenderOptions]:
+    """The options of a dialect, and each of its flavours."""
+    kind = get_dialect(name).options
+    found = [kind()]
+    for field in msgspec.structs.fields(kind):
+        for value in getattr(field.type, "__args__", ()) if field.name in ("flavour", "thinking") else ():
+            found.append(kind(**{field.name: value}))
+    return found
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_what_was_written_before_does_not_show(name: str) -> None:
+    dialect = get_dialect(name)
+    for seed in range(4):
+        for conversation in _conversations(seed):
+            new = copy.deepcopy(conversation)
+            for options in _options(name):
+                assert dialect.messages(conversation, options) == dialect.messages(copy.deepcopy(new), options)
+                here, there = (dialect.render(each, options) for each in (conversation, copy.deepcopy(new)))
+                assert here.wire_text == there.wire_text
+                assert (here.pieces, here.start) == (there.pieces, there.start)
+
+
+def test_several_formats_take_turns() -> None:
+    for seed in range(6):
+        for number, conversation in enumerate(_conversations(seed)):
+            new = copy.deepcopy(conversation)
+            for name in dialect_names()[number % 3 :: 3]:
+                dialect = get_dialect(name)
+                options = dialect.options()
+                assert dialect.messages(conversation, options) == dialect.messages(copy.deepcopy(new), options)
+                assert dialect.render(conversation, options).text == dialect.render(copy.deepcopy(new), options).text
+
+
+def test_the_same_format_may_have_other_tokenizers() -> None:
+    dialect = get_dialect("hermes")
+    bare = msgspec.structs.replace(dialect, tokenizers=())
+    own = dialect.render(Conversation((Message("user", (TextPart("?"),)),)), dialect.options()).marks
+    token = next(
+        token for name in dialect.tokenizers for token in added_tokens(name) if token not in own and "|" not in token
+    )
+    conversation = Conversation((Message("user", (TextPart(f"What is {token}?"),)),), (FunctionTool("f", token),))
+    for _ in range(2):
+        assert token in str(bare.messages(conversation, bare.options()))
+        assert token not in str(dialect.messages(conversation, dialect.options()))
