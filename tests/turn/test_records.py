@@ -280,7 +280,7 @@ def test_a_folder_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) ->
 
 def test_a_file_in_the_place_of_the_folder_is_told_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "turns").write_text("")
-    result = CliRunner().invoke(main, ["serve", "--store", "none", "--record", str(tmp_path / "turns")])
+    result = CliRunner().invoke(main, ["serve", "--port", "0", "--store", "none", "--record", str(tmp_path / "turns")])
     assert result.exit_code == 2
     assert "record: cannot make the folder" in result.output
 

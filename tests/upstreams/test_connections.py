@@ -13,9 +13,9 @@ from callwright.gateway.config.config import ModelConfig
 from callwright.upstreams.chat import ChatUpstream
 from tests.conftest import Served
 from tests.support.connection_server import ConnectionServer, Writer, http_answer
-from tests.support.http_client import CHAT, Reply, request
+from tests.support.http_client import CHAT, Reply, ask, request
 from tests.support.outputs import QUESTION
-from tests.support.servers import ModelServer
+from tests.support.servers import ModelServer, chunk, sse
 from tests.support.waiting import PATIENCE_S
 
 Started: TypeAlias = Callable[..., ConnectionServer]
@@ -100,6 +100,53 @@ def test_an_answer_that_has_begun_is_not_asked_for_again(serve: Served, connecte
     assert statuses[0] == 200
     assert statuses[1] in (502, 503)
     assert server.asked == [(0, 0), (0, 1)]
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+# How an answer ends that is not all there, as HTTP has it; `%b` is what came of it.
+BREAKS: dict[str, Callable[[bytes], bytes]] = {
+    "in a chunk": lambda data: HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b" % (len(data) + 9, data),
+    "without a last chunk": lambda data: HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(data), data),
+    "before its length": lambda data: HEAD + b"content-length: %d\r\n\r\n%b" % (len(data) + 9, data),
+    "in no chunk": lambda data: HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\nzz\r\n" % (len(data), data),
+}
+MANY = 3_000  # events: more than is read at once, so that the connection has ended before the last is read
+
+
+def breaking_off(how: str, *events: Any) -> Any:
+    data = BREAKS[how](b"".join(sse(*events)))
+
+    async def answering(_: int, __: int, writer: Writer) -> bool:
+        writer.write(data)
+        return False
+
+    return answering
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_what_came_before_a_connection_broke_is_passed_on(serve: Served, connected: Started, how: str) -> None:
+    server = connected(breaking_off(how, *[chunk({"content": "x"})] * MANY))
+    *chunks, last = request(serve(ModelConfig(name="m", upstream=server.url)) + CHAT, {**ASKED, "stream": True}).events
+    assert last["error"]["code"] == "upstream_cut"
+    assert "".join(each["choices"][0]["delta"].get("content") or "" for each in chunks) == "x" * MANY
+
+
+@pytest.mark.parametrize("how", BREAKS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_behind_the_end_mark_a_connection_may_break(serve: Served, connected: Started, how: str, stream: bool) -> None:
+    server = connected(breaking_off(how, *[chunk({"content": "x"})] * MANY, chunk({}, "stop"), "[DONE]"))
+    answer = ask(serve(ModelConfig(name="m", upstream=server.url)), ASKED, stream=stream)
+    assert (answer.message["content"], answer.finish_reason) == ("x" * MANY, "stop")
+
+
+def test_a_whole_answer_in_chunks_that_are_none_is_refused(serve: Served, connected: Started) -> None:
+    async def answering(_: int, __: int, writer: Writer) -> bool:
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        writer.write(head + b"%x\r\n%b\r\nzz\r\n" % (300_000, b" " * 300_000))
+        return False
+
+    gateway = serve(ModelConfig(name="m", upstream=connected(answering).url))
+    assert request(gateway + CHAT, ASKED).error["code"] == "upstream_cut"
 
 
 def test_a_request_on_a_new_connection_is_sent_once(serve: Served, connected: Started) -> None:

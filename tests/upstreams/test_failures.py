@@ -248,6 +248,44 @@ def test_a_failure_before_the_first_byte_is_a_plain_error(
     is_told(reply, failure, f"{HOST}:{model.port}")
 
 
+PATHS: dict[str, dict[str, Any]] = {
+    CHAT: {"messages": [QUESTION]},
+    "/v1/responses": {"input": "Hi", "max_output_tokens": 99, "store": False},
+    "/v1/messages": {"messages": [QUESTION], "max_tokens": 99},
+    "/v1/embeddings": {"input": "Hi"},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "told"),
+    [
+        (CHAT, "temperature", "temperature"),
+        (CHAT, "messages[0].content", "messages"),
+        (CHAT, "response_format.json_schema", None),  # which this request does not have
+        (CHAT, "top_p", None),  # null in this request
+        *((CHAT, odd, None) for odd in ("", "[0]", ["temperature"], 5, None, "the temperature", "body.temperature")),
+        ("/v1/responses", "temperature", "temperature"),
+        ("/v1/responses", "max_tokens", None),
+        ("/v1/responses", "messages", None),
+        ("/v1/messages", "temperature", "temperature"),
+        ("/v1/embeddings", "input", "input"),
+    ],
+)
+def test_a_refusal_names_the_field_that_the_client_knows(
+    keyed: str, model: ModelServer, path: str, named: Any, told: str | None
+) -> None:
+    error = {"message": "It is not right.", "type": "BadRequestError", "param": named, "code": None}
+    model.plays(*[whole({"error": error}, 400)] * 2)
+    for stream in (False,) if path == "/v1/embeddings" else (False, True):
+        fields = {"model": "native", "temperature": 0.5, "top_p": None, **PATHS[path]}
+        reply = request(keyed + path, fields | ({"stream": True} if stream else {}))
+        assert reply.status == 400
+        if path == "/v1/messages":  # whose errors have no such field
+            assert reply.json["error"]["message"] == f"{told}: It is not right"
+        else:
+            assert reply.error["param"] == told
+
+
 @both
 @chat_and_raw
 @pytest.mark.parametrize("how", ["reset", "cut"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.support.http_client import CHAT, Live, ask, request
+from tests.support.http_client import CHAT, Live, ask, assembled, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
 from tests.support.servers import Answer, ModelServer, calling, chat, chunk, said, sse, whole
 
@@ -29,6 +29,15 @@ def call(name: str | None, arguments: Any = None, **fields: Any) -> dict[str, An
     """A delta with one piece of a call; `index` is left out unless it is given."""
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
     return {"tool_calls": [{**fields, "function": function}]}
+
+
+WHOLE = {"id": "a", "type": "function", "function": {"name": NAME, "arguments": ARGUMENTS}}
+
+
+def ended_by(message: dict[str, Any], *deltas: dict[str, Any]) -> Answer:
+    """A stream whose last event has a whole message in place of a delta."""
+    last = {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}]}
+    return Answer(sse(*map(chunk, deltas), last, "[DONE]"))
 
 
 def pieces(*names: str | None, **fields: Any) -> Answer:
@@ -108,6 +117,21 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
         [PARIS, ROME],
     ),
     "arguments as an object": (chat(call(NAME, {"city": "Paris"}, index=0)), [PARIS]),
+    "an empty piece of a call behind the next one": (
+        chat(
+            call(NAME, ARGUMENTS, index=0, id="a"),
+            call(NAME, ROME_ARGUMENTS, index=1, id="b"),
+            call(None, "", index=0),
+            call("", "", index=0, id="a"),
+            call(NAME, "", index=0),
+        ),
+        [PARIS, ROME],
+    ),
+    "a message that repeats calls": (
+        ended_by({"tool_calls": [WHOLE]}, {"tool_calls": [{"index": 0, **WHOLE}]}),
+        [PARIS],
+    ),
+    "a message with the calls, behind content": (ended_by({"tool_calls": [WHOLE]}, {"content": "Hi"}), [PARIS]),
     "a character cut in two in arguments": (
         Answer(
             sse(
@@ -135,6 +159,78 @@ def test_calls(gateway: str, model: ModelServer, odd: str, stream: bool) -> None
     ids = [call["id"] for call in got.message["tool_calls"]]
     assert all(isinstance(id_, str) and id_ for id_ in ids)
     assert len(set(ids)) == len(ids)
+
+
+def test_of_a_message_behind_its_deltas_what_they_did_not_say_is_read(gateway: str, model: ModelServer) -> None:
+    message = {"content": "Hi", "reasoning_content": "Hm.", "tool_calls": [WHOLE]}
+    said_by_deltas: dict[str, dict[str, Any]] = {
+        "reasoning": {"reasoning_content": "Hm."},
+        "content": {"content": "Hi"},
+        "calls": {"tool_calls": [{"index": 0, **WHOLE}]},
+        "role": {"role": "assistant", "content": ""},
+    }
+    for delta in said_by_deltas.values():
+        model.plays(ended_by(message, delta))
+        got = ask(gateway, body(), stream=True)
+        assert (got.message["content"], got.message["reasoning"], got.calls) == ("Hi", "Hm.", [PARIS])
+
+
+class NoArguments(Struct, frozen=True):
+    """A call without arguments, the schema of its tool, and what goes out of it."""
+
+    schema: dict[str, Any]
+    arguments: Any
+    written: str
+    problem: str | None = None
+    name: str = "ping"
+    finish: str = "tool_calls"
+
+
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+OPTIONAL: dict[str, Any] = {"type": "object", "properties": {"zone": {"type": "string"}}}
+REQUIRED = {**OPTIONAL, "required": ["zone"]}
+SOMETHING = {**OPTIONAL, "minProperties": 1}
+NO_ARGUMENTS: dict[str, NoArguments] = {
+    "an empty text": NoArguments(EMPTY, "", "{}"),
+    "null": NoArguments(EMPTY, None, "{}"),
+    "none, where all are optional": NoArguments(OPTIONAL, "", "{}"),
+    "none, under another spelling of the name": NoArguments(EMPTY, "", "{}", "tool_name_repaired", name="Ping"),
+    "null as text": NoArguments(EMPTY, "null", "{}", "argument_dropped"),
+    "blanks": NoArguments(EMPTY, " ", " {}"),
+    "none, where some are required": NoArguments(REQUIRED, "", "", "incomplete_arguments"),
+    "none, where some are required, under another spelling": NoArguments(
+        REQUIRED, "", "", "incomplete_arguments", name="functions.ping"
+    ),
+    "null as text, where some are required": NoArguments(REQUIRED, "null", "null", "invalid_arguments"),
+    "none, where an empty object does not fit": NoArguments(SOMETHING, "", "", "non_json_arguments"),
+    "null as text, where an empty object does not fit": NoArguments(SOMETHING, "null", "null", "invalid_arguments"),
+    "none, as a limit cut them off": NoArguments(EMPTY, "", "", "incomplete_arguments", finish="length"),
+    "none, as a filter cut them off": NoArguments(EMPTY, "", "", "incomplete_arguments", finish="content_filter"),
+    "none, of no tool": NoArguments(EMPTY, "", "", "unknown_tool", name="look"),
+}
+
+
+@both
+@pytest.mark.parametrize("odd", NO_ARGUMENTS)
+def test_a_call_without_arguments(gateway: str, model: ModelServer, odd: str, stream: bool) -> None:
+    case = NO_ARGUMENTS[odd]
+    answer = chat(call(case.name, case.arguments, index=0, id="a"), finish=case.finish)
+    model.plays(answer, *[answer] * 3)
+    tool = {"type": "function", "function": {"name": "ping", "parameters": case.schema}}
+    reply = request(gateway + CHAT, body(tools=[tool], stream=stream))
+    got = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
+    assert [made["function"]["arguments"] for made in got["tool_calls"]] == [case.written]
+    assert case.problem in (reply.problems or (None,))
+    if case.written.endswith("{}"):
+        assert len(model.asked) == 1
+
+
+def test_calls_without_arguments_beside_others(gateway: str, model: ModelServer) -> None:
+    ping = {"type": "function", "function": {"name": "ping", "parameters": EMPTY}}
+    deltas = (call("ping", "", index=0, id="a"), call(NAME, ARGUMENTS, index=1, id="b"), call("ping", "", index=2))
+    model.plays(chat(*deltas, finish="tool_calls"))
+    got = ask(gateway, body(tools=[*TOOLS, ping]), stream=True)
+    assert got.calls == [("ping", {}), PARIS, ("ping", {})]
 
 
 def test_a_name_that_is_certain_goes_out_before_its_arguments(gateway: str, model: ModelServer) -> None:
@@ -273,6 +369,10 @@ TOLD: dict[str, Told] = {
         "a further answer, which is left out; its index: 1",
     ),
     "an unknown finish_reason": Told(finishing("tired"), "a finish_reason that nobody knows, read as 'stop': 'tired'"),
+    "a message that repeats its deltas": Told(
+        ended_by({"content": "Hi"}, {"content": "H"}, {"content": "i"}),
+        "a message behind its pieces, read only where they said nothing; it has: 'content'",
+    ),
     "negative counts": Told(
         with_usage(prompt_tokens=-3, completion_tokens=2), "a token count that is none, read as 0: -3", usage=(0, 2)
     ),

@@ -82,6 +82,18 @@ def test_an_event_is_bounded_whatever_it_is_made_of(line: bytes) -> None:
         fed()
 
 
+@pytest.mark.parametrize("line", [b'data: "%b"\n\n', b'data: "%b"\n', b'data: "%b"', b'data: "%b\ndata: %b"\n\n'])
+def test_of_an_event_that_is_too_large_what_came_before_is_told_in_every_cut(line: bytes) -> None:
+    size = 1_001 // line.count(b"%b")
+    written = b"data: {A}\n\ndata: {B}\n\n".replace(b"{A}", A).replace(b"{B}", B) + line.replace(b"%b", b"x" * size)
+    for at in (1, len(A), 40, 500, len(written)):
+        lines, told = SseLines(most=1_000), list[bytes]()
+        pieces = (written[begin : begin + at] for begin in range(0, len(written), at))
+        with pytest.raises(TooLongLineError) as error:
+            told.extend(event for piece in pieces for event in lines.feed(piece))
+        assert told + error.value.before == [A, B]
+
+
 @pytest.mark.parametrize("line", [b"x\n", b": a comment\n", b"data:\n", b"data: x\n\n"])
 def test_what_is_over_counts_no_more(line: bytes) -> None:
     lines = SseLines(most=100)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.observe import Ended, Observation, Observer
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "new_request_id",
     "note",
     "note_dropped",
+    "note_given",
     "note_put_back",
     "observer",
 ]
@@ -73,9 +74,10 @@ class RequestContext(Struct, kw_only=True):
     `error` the code or fault of what went wrong, `message` its field and words, which may repeat what was said and go
     into no log, `carrier` the headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others
     were waited for: a queue, a model's server, tools. `reasoning_put_back`: how many turns of its history got the
-    reasoning back that the client had dropped. `dropped`: fields of the request that went to no server;
-    `not_passed`: those of them that nobody here knows, which the client is told. `response_id` and `conversation_id`
-    are those of the Responses API. `span_ended` ends its span. `body` is set where requests are recorded, or shown.
+    reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those that went to no
+    server, `not_passed` those of them that nobody here knows, which the client is told. `response_id` and
+    `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is set where requests are
+    recorded, or shown.
     """
 
     id: str
@@ -105,6 +107,7 @@ class RequestContext(Struct, kw_only=True):
     retries: int = 0
     ambiguous: dict[str, int] = {}
     reasoning_put_back: int = 0
+    given: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
     not_passed: frozenset[str] = frozenset()
     error: str | None = None
@@ -137,7 +140,11 @@ class RequestContext(Struct, kw_only=True):
             self.failed(seen.error)
 
     def failed(self, error: RequestError | UpstreamError) -> None:
-        """Something in it went wrong."""
+        """Something in it went wrong. A field that a model's server names is the error's, if the request has it, too:
+        its message is about that one.
+        """
+        if isinstance(error, RefusedByServerError) and error.field in self.given:
+            error.param = error.field
         self.message = error.message
         if isinstance(error, UpstreamError):
             self.error = error.fault
@@ -198,6 +205,12 @@ def note(response_id: str, conversation_id: str | None) -> None:
     """Which response the context that runs makes, and of which conversation."""
     if (context := _current.get()) is not None:
         context.response_id, context.conversation_id = response_id, conversation_id
+
+
+def note_given(fields: Mapping[str, Any]) -> None:
+    """The request that runs has these fields; null is none."""
+    if (context := _current.get()) is not None:
+        context.given = frozenset([name for name, value in fields.items() if value is not None])
 
 
 def note_dropped(names: frozenset[str]) -> None:

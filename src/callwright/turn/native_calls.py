@@ -89,6 +89,8 @@ class NativeCalls:
         """A delta of a call."""
         call = self._latest.get(delta.index)
         if call is None or call.index not in self._calls or _is_another(call, delta):
+            if call is not None and _says_nothing(call, delta):
+                return []
             call = self._begun(delta.index)
         arguments = delta.arguments
         if arguments:
@@ -128,15 +130,19 @@ class NativeCalls:
         return bool(call.name) and (bool(call.said) or (call.name in self._tools and not self._may_go_on(call.name)))
 
     def end(self, *, cut: bool = False) -> list[Event]:
-        """The answer is over; `cut`: it hit a limit."""
+        """The answer is over; `cut`: not by the model's own will."""
         events: list[Event] = []
         for call in self._calls.values():
             events += _out(call)
             # An object that was begun and not closed is not all of the arguments, whatever the server says of its end;
-            # nor is nothing where something has to be.
+            # nor is nothing where something has to be. Elsewhere nothing is how many servers write no arguments.
             said = "".join(call.said).lstrip()
-            begun = said.startswith("{") or (not said and self._tools.requires_something(call.name))
-            events.append(CallEnded(call.index, complete=call.whole or not (cut or begun)))
+            name = self._tools.resolve_name(call.name)
+            begun = said.startswith("{") or (not said and self._tools.requires_something(name))
+            complete = call.whole or not (cut or begun)
+            if complete and not said and self._tools.accepts_nothing(name):
+                events.append(ArgumentsDelta(call.index, "{}"))
+            events.append(CallEnded(call.index, complete=complete))
         self._calls.clear()
         return self._pushed(events)
 
@@ -237,6 +243,13 @@ def _is_another(call: _Call, delta: ToolCallDelta) -> bool:
     """Whether a delta under the index of a call begins another one: a name and arguments, behind all of its own."""
     is_named = bool(delta.name and delta.arguments.strip()) and (delta.id is None or delta.id != call.id)
     return is_named and call.whole
+
+
+def _says_nothing(call: _Call, delta: ToolCallDelta) -> bool:
+    """Whether a delta under the index of a call that is over is an empty piece of it, which may repeat the name. Where
+    calls have ids, another call's would have come as one.
+    """
+    return not delta.arguments.strip() and (not delta.name or (delta.name == call.name and call.id is not None))
 
 
 def _same(one: str, other: str) -> bool:

@@ -196,7 +196,7 @@ class GenerationReader:
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []
         if self._native_calls is not None:
-            out += self._native_calls.end(cut=self._reason == "length")
+            out += self._native_calls.end(cut=self._reason != "stop")
         if self.parser is not None:
             return out + self.parser.finish(self._reason)
         self.check.finish(self._reason, out)

@@ -198,9 +198,15 @@ class ChatAnswer:
         self._of_answer = SaidOnce()
         self._odd = OddForms(name)
         self._halves = HalfCharacters()
+        self._said: set[Hashable] = set()  # as `_say` calls it
+        self._has_message = False
         self.has_begun = False
-        self.has_said = False
         self.has_stopped = False
+
+    @property
+    def has_said(self) -> bool:
+        """Whether content has come."""
+        return "content" in self._said
 
     def read(self, event: _Chunk, deltas: list[Delta]) -> None:
         """Append the deltas of a chunk, or of a whole answer that was not streamed."""
@@ -209,8 +215,11 @@ class ChatAnswer:
         for choice in event.choices or ():
             if choice.index != self._odd.answer and not self._odd.is_answer(choice.index):
                 continue
-            if delta := choice.delta or choice.message:
-                self._read_message(delta, choice.logprobs, deltas, is_whole=not choice.delta)
+            if choice.delta:
+                self._read_message(choice.delta, choice.logprobs, deltas, is_whole=False)
+            elif choice.message:
+                message, logprobs = self._unsaid(choice.message, choice.logprobs)
+                self._read_message(message, logprobs, deltas, is_whole=True)
             elif choice.logprobs:
                 deltas.append(TextDelta("", choice.logprobs))
             if choice.finish_reason:
@@ -220,6 +229,24 @@ class ChatAnswer:
                 deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
+
+    def _unsaid(self, message: _Delta, logprobs: dict[str, Any] | None) -> tuple[_Delta, dict[str, Any] | None]:
+        """A message without what deltas before it have said: at the end of a stream some servers tell all of it again.
+        Messages alone are pieces like deltas.
+        """
+        if self._has_message or not (self._said or self._calls):
+            self._has_message = True
+            return message, logprobs
+        has = ", ".join([name for name in message.__struct_fields__ if getattr(message, name)])
+        self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
+        kept = _Delta()
+        if not self._said.intersection(("content", "refusal")):
+            kept.content, kept.refusal, kept.annotations = message.content, message.refusal, message.annotations
+        if "reasoning" not in self._said:
+            kept.reasoning_content, kept.reasoning = message.reasoning_content, message.reasoning
+        if not self._calls:
+            kept.tool_calls, kept.function_call = message.tool_calls, message.function_call
+        return kept, logprobs if kept.content else None
 
     def _read_message(
         self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta], *, is_whole: bool
@@ -242,11 +269,13 @@ class ChatAnswer:
         for piece in text_pieces(self._halves.joined(key, text)):
             match key:
                 case "content":
-                    self.has_said = self.has_said or bool(piece)
+                    if piece:
+                        self._said.add(key)
                     if piece or logprobs:
                         out.append(TextDelta(piece, logprobs))
                     logprobs = None
                 case "reasoning":
+                    self._said.add(key)
                     out.append(ReasoningTextDelta(piece))
                 case int():
                     out.append(ToolCallDelta(key, arguments=piece))
@@ -265,6 +294,7 @@ class ChatAnswer:
         if text or (logprobs and not refusal):
             self._say("content", text, out, logprobs)
         if refusal:
+            self._said.add("refusal")
             out.append(RefusalDelta(refusal, None if text else logprobs))
         found = delta.annotations if isinstance(delta.annotations, list) else []
         if annotations := tuple(one for one in found if isinstance(one, dict)):

@@ -12,12 +12,12 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
-from typing import Final
+from typing import Final, Self
 
 import aiohttp
 from msgspec import Struct
 
-__all__ = ["AT_ONCE", "Connections", "Timeouts", "TooLargeError", "TooSlowError", "whole"]
+__all__ = ["AT_ONCE", "Connections", "Pieces", "Timeouts", "TooLargeError", "TooSlowError", "whole"]
 
 # Bytes of an answer that are read before the event loop gets its turn: aiohttp hands over up to 512 KB at once, and
 # what was compressed comes without any pause.
@@ -218,6 +218,45 @@ class Connections:
             raise
 
 
+class Pieces:
+    """The bytes of a body as they come. Raises `aiohttp.ClientError` where the connection breaks.
+
+    aiohttp then forgets what has come and was not read yet, and says so only once; here that comes before the error.
+    """
+
+    def __init__(self, body: aiohttp.StreamReader) -> None:
+        self._body = body
+        self._broken: aiohttp.ClientError | None = None
+
+    def __aiter__(self) -> Self:
+        """See the language."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """See the language."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            piece = await self._body.readany()
+        except aiohttp.ClientError as error:
+            self._broken = error
+            self._body.set_exception(None)  # type: ignore[arg-type]  # which alone keeps it from what it has
+            piece = self._body.read_nowait()
+            if not piece:
+                raise
+        except RuntimeError as error:  # where what came was no HTTP
+            raise aiohttp.ClientPayloadError(str(error)) from error
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def skip_end(self, within_s: float) -> None:
+        """Wait for the end, so that the connection can be used again. Nobody needs it: it may be missing."""
+        with suppress(TimeoutError, aiohttp.ClientError, StopAsyncIteration):
+            async with asyncio.timeout(within_s):
+                await anext(self)
+
+
 async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *, cut: bool = False) -> bytearray:
     """All of the body. `cut`: what is more than `most` is left out, else it raises `TooLargeError`. Raises
     `TooSlowError` if the end does not come in time.
@@ -229,7 +268,7 @@ async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *,
     body = bytearray()
     try:
         async with asyncio.timeout(within_s) as limit:
-            async for chunk in response.content.iter_any():
+            async for chunk in Pieces(response.content):
                 if len(body) + len(chunk) > most:
                     response.close()
                     raise TooLargeError(most)

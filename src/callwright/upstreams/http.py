@@ -9,7 +9,6 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import suppress
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
@@ -21,7 +20,8 @@ from callwright.bounds import Bounds
 from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, read_json
-from callwright.upstreams.connection import AT_ONCE, Connections, Timeouts, TooLargeError, TooSlowError, whole
+from callwright.upstreams.base_urls import base_url_hint
+from callwright.upstreams.connection import AT_ONCE, Connections, Pieces, Timeouts, TooLargeError, TooSlowError, whole
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
 __all__ = [
@@ -68,8 +68,6 @@ _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _DAY_S = 86_400
-# Paths of OpenAI's API below `/v1`.
-_BELOW_V1 = ("/chat/completions", "/completions", "/models", "/embeddings", "/rerank", "/score")
 
 
 class _Failure(Struct):
@@ -217,7 +215,8 @@ class HttpUpstream:
                     return
                 lines = SseLines(self._bounds.max_event_bytes)
                 taken, now, begun_s = 0, asyncio.get_running_loop().time, 0.0
-                async for chunk in response.content.iter_any():
+                pieces = Pieces(response.content)
+                async for chunk in pieces:
                     taken += len(chunk)
                     if taken > self._bounds.max_answer_bytes:
                         response.close()
@@ -245,8 +244,7 @@ class HttpUpstream:
                         if len(chunk) > AT_ONCE:
                             await asyncio.sleep(0)
                     if lines.is_over:
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(response.content.readany(), _CLOSING_S)
+                        await pieces.skip_end(_CLOSING_S)
                         break
                 for data in lines.finish():
                     last: list[D] = []
@@ -304,19 +302,22 @@ class HttpUpstream:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
         kind, most = reader.kind, self._bounds.max_answer_values
+        too_long: TooLongLineError | None = None
         try:
-            for data in lines.feed(chunk):
+            batch = lines.feed(chunk)
+        except TooLongLineError as error:
+            batch, too_long = error.before, error
+        try:
+            for data in batch:
                 may_fail = b'"error"' in data or isinstance(data, ErrorData)
                 reader.read(self._decoded(data, kind) if may_fail else read_json(data, kind, most), read)
         except NotJsonError as error:
             return read, self._unknown(error, data)
         except UnreadableError as error:
             return read, self._failed(str(error), "protocol")
-        except TooLongLineError as error:
-            return read, self._lied(f"sent {error}", error.shown)
         except (RequestError, UpstreamError) as error:
             return read, error
-        return read, None
+        return read, self._lied(f"sent {too_long}", too_long.shown) if too_long else None
 
     def _decoded(self, data: bytes | bytearray, kind: type[T]) -> T:
         most = self._bounds.max_answer_values
@@ -349,7 +350,9 @@ class HttpUpstream:
         if response.status in (*_CALLERS_FAULT, 500) and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
             return _too_long(told)
         if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
-            return RefusedByServerError(told, code=self._told(code) if isinstance(code, str) else None, status=400)
+            param = fields.get("param")
+            field = re.split(r"[.[]", param, maxsplit=1)[0] if isinstance(param, str) else None
+            return RefusedByServerError(told, code=self._told(code) if isinstance(code, str) else None, field=field)
         if response.status == _NOT_FOUND and (
             code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
         ):
@@ -365,9 +368,7 @@ class HttpUpstream:
         if response.status in _NO_ACCESS:
             what = f"refused the gateway's credentials (HTTP {response.status}): {told}"
         elif response.status in _NOT_HERE or response.status < _REFUSALS:
-            lacks_v1 = path in _BELOW_V1 and not self.url.endswith("/v1")
-            way_out = f"Does its base URL lack the /v1, as in {self.name}/v1?" if lacks_v1 else "Is its base URL right?"
-            what = f"answered {response.status} to {response.method} {path}: {told}. {way_out}"
+            what = f"answered {response.status} to {response.method} {path}: {told}. {base_url_hint(self.name, path)}"
         error = self._failed(what, "status")
         error.status = response.status
         error.retry_after_s = _maybe_wait(response.headers.get("retry-after", ""))

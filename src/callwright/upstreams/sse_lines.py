@@ -21,11 +21,14 @@ class ErrorData(bytes):
 
 
 class TooLongLineError(Exception):
-    """An event without an end. `shown` is its begin."""
+    """An event that is too large. `shown` is its begin; `before` is the data of the complete events that came with it,
+    which nobody has seen.
+    """
 
-    def __init__(self, shown: bytes, most: int) -> None:
+    def __init__(self, shown: bytes, most: int, before: list[bytes]) -> None:
         super().__init__(f"an event of more than {most:,} bytes (`max_event_bytes` in [limits])")
         self.shown = shown
+        self.before = before
 
 
 class SseLines:
@@ -53,7 +56,7 @@ class SseLines:
         if b"\n" not in chunk:
             self.held += len(chunk)
             if self.held > self._most:
-                raise self._too_long()
+                raise self._too_long([])
             return []
         *lines, rest = b"".join(self._begun).split(b"\n")
         if self._is_first:
@@ -65,6 +68,8 @@ class SseLines:
             # What no JSON has, a brace behind the last one, begins another event.
             if not line or data == DONE or (data is not None and data[:1] == b"{" and self._data[-1:] == b"}"):
                 if self._data:
+                    if len(self._data) > self._most:
+                        raise self._too_long(batch)
                     batch.append(ErrorData(self._data) if self._is_error else bytes(self._data))
                 self._data, self._is_error = b"", False
             if data == DONE:
@@ -76,7 +81,7 @@ class SseLines:
                 self._is_error = line[6:].strip() == b"error"
         self.held = len(rest) + len(self._data)
         if self.held > self._most:
-            raise self._too_long()
+            raise self._too_long(batch)
         return batch
 
     def finish(self) -> list[bytes]:
@@ -95,7 +100,7 @@ class SseLines:
         self._after_cr = self._after_cr or chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _too_long(self) -> TooLongLineError:
+    def _too_long(self, before: list[bytes]) -> TooLongLineError:
         shown = bytes(self._data[:_SHOWN]) or b"".join(self._begun[:2])[:_SHOWN]
         self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
-        return TooLongLineError(shown, self._most)
+        return TooLongLineError(shown, self._most, before)

@@ -41,7 +41,7 @@ from callwright.gateway.http import (
     read_body,
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
-from callwright.gateway.request_context import note_dropped
+from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.server_tools.kinds import server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
@@ -90,6 +90,7 @@ class ChatEndpoint:
         slow = len(body) > LARGE or b"custom" in body
         mend = self._server.history == "mend"
         given = await off_loop(lambda: decode_request(decoded(body, self._bounds), mend=mend), slow=slow)
+        note_given(given.given)
         check_choices(given.body.n or 1, "n", self._bounds)
         model = self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp

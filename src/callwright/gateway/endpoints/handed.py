@@ -29,7 +29,7 @@ from callwright.gateway.http import (
     off_loop,
     read_body,
 )
-from callwright.gateway.request_context import note_dropped
+from callwright.gateway.request_context import note_dropped, note_given
 from callwright.openai_format.errors import from_validation
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
@@ -86,6 +86,7 @@ class HandedEndpoints:
     async def _handed_on(self, request: Request, endpoint: HandedEndpoint) -> Response:
         body = await read_body(request, self._server.max_body_bytes)
         given, checked = await off_loop(lambda: self._read(body, endpoint), slow=len(body) > LARGE)
+        note_given(given)
         model = self._find_model(checked.model)
         fields = {name: value for name, value in given.items() if name not in _OURS and value is not None}
         fields, dropped = model.passes.fields_passed(fields, endpoint.known)

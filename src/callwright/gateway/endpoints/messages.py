@@ -33,7 +33,7 @@ from callwright.gateway.http import (
     read_body,
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
-from callwright.gateway.request_context import current, note_dropped
+from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
@@ -121,6 +121,7 @@ class MessagesEndpoint:
         given = await off_loop(lambda: decoded(body, self._bounds), slow=slow)
         message = decode_request(given, counts=counts)
         assert isinstance(given, Mapping)
+        note_given(given)
         model = self._find_model(message.model)
         labels = () if (message.tool_choice or {}).get("type") == "none" else model.mcp
         opened = await self._servers.opened(read_servers(message.mcp_servers, message.tools), labels)

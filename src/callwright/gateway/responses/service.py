@@ -24,7 +24,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, off_loop, store_unavailable
 from callwright.gateway.kept_items.keeper import ItemKeeper
-from callwright.gateway.request_context import note_dropped
+from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
@@ -199,6 +199,7 @@ class ResponseService:
             given = {key: it for key, it in {**given, **changed}.items() if it is not None}
         request = decode_request(given)
         assert isinstance(given, Mapping)
+        note_given(given)
         model = self._find_model(request.model)
         continues = request.previous_response_id or request.conversation_id
         if self._store is not None and (request.store is not False or continues):
