@@ -193,3 +193,18 @@ def test_an_error_of_a_hook_of_the_model_is_the_programs() -> None:
     agent, _ = hooked("Hi", before_model=raising(KeyError("x")))
     with pytest.raises(KeyError):
         run_sync(agent, "Go")
+
+
+# A hook that gives something else than what it was given, and what it is told.
+OTHERS = {"before_model": "Conversation", "after_model": "Turn", "after_tool": "ToolEnded"}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_a_hook_may_not_return_is_told_and_the_run_has_its_end(name: str) -> None:
+    agent, _ = hooked(**{name: lambda value, context: "redacted"})
+    results: list[Any] = []
+    with pytest.raises(RequestError, match=rf"Hooks\({name}=…\): expected a {OTHERS[name]} or None, got str"):
+        run_sync(agent, "Weigh it", on_end=results.append)
+    (result,) = results
+    assert result.stop == "failed"
+    check_history(result.to_messages())

@@ -395,6 +395,7 @@ def test_a_decision_counts_for_its_turn_only() -> None:
 NO_DECISIONS: dict[str, tuple[Mapping[str, Any], str, tuple[str, ...]]] = {
     "of another call": ({"call_7": True}, "decisions.call_7", ("'call_7'",)),
     "a number": ({"call_0": 1}, "decisions.call_0", ("True, False", "int")),
+    "always, or not": ({"call_0": {"always": False}}, "decisions.call_0", ("True, False", "always")),
     "an empty object": ({"call_0": {}}, "decisions.call_0", ("arguments",)),
     "an unknown word": ({"call_0": {"args": {}}}, "decisions.call_0", ("arguments",)),
     "arguments that do not fit": (

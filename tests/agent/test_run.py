@@ -604,6 +604,55 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
         ConfigError,
         ("limits.turns", "0"),
     ),
+    "a limit that is no limit": (
+        lambda: Agent(model="simulated", limits=Limits(turns=None)),  # type: ignore[arg-type]
+        ConfigError,
+        ("limits.turns", "expected `int`, got `null`"),
+    ),
+    "a limit in words": (
+        lambda: Agent(model="simulated", limits=Limits(seconds="5")),  # type: ignore[arg-type]
+        ConfigError,
+        ("limits.seconds", "`str`"),
+    ),
+    "seconds that are no number": (
+        lambda: Agent(model="simulated", limits=Limits(seconds=float("nan"))),
+        ConfigError,
+        ("limits.seconds", "nan"),
+    ),
+    "limits that are none": (
+        lambda: Agent(model="simulated", limits={"turns": 3}),  # type: ignore[call-overload]
+        ConfigError,
+        ("Limits(…)", "dict"),
+    ),
+    "one tool for a list": (
+        lambda: Agent(model="simulated", tools=get_weather),  # type: ignore[call-overload]
+        RequestError,
+        ("a list of functions", "tools=[…]"),
+    ),
+    "one agent for a list": (
+        lambda: Agent(model="simulated", handoffs=agent()),  # type: ignore[call-overload]
+        RequestError,
+        ("a list of agents", "handoffs=[…]"),
+    ),
+    "one set of hooks for a list": (
+        lambda: Agent(model="simulated", hooks=callwright.Hooks()),  # type: ignore[call-overload]
+        RequestError,
+        ("a list of Hooks", "hooks=[…]"),
+    ),
+    "a function for hooks": (
+        lambda: Agent(model="simulated", hooks=[get_weather]),  # type: ignore[list-item]
+        RequestError,
+        ("expected Hooks", "function"),
+    ),
+    "an unknown way with errors": (
+        lambda: Agent(model="simulated", on_error="ignore"),  # type: ignore[call-overload]
+        RequestError,
+        ("'tell'", "'ignore'"),
+    ),
+    "no say in approvals": (lambda: tool(get_weather, approve=None), RequestError, ("approve", "None")),  # type: ignore[call-overload]
+    "no time for a tool": (lambda: tool(get_weather, timeout_s=0), RequestError, ("timeout_s", "more than 0")),
+    "time in words": (lambda: tool(get_weather, timeout_s="5"), RequestError, ("timeout_s", "'5'")),  # type: ignore[call-overload]
+    "a result of less than nothing": (lambda: tool(get_weather, result_chars=-5), RequestError, ("result_chars", "-5")),
     "an input that is none": (lambda: run_sync(agent(), 5), RequestError, ("int",)),  # type: ignore[arg-type]
     "messages that are none": (lambda: run_sync(agent(), [{"role": "x", "content": ""}]), RequestError, ("'x'",)),
     "nothing to decide on": (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright import Agent, Context, Limits, RequestError, RunResult, resume, run_sync, stream, tool
+from callwright import Agent, Context, Limits, RequestError, Result, RunResult, resume, run_sync, stream, tool
 from callwright.agent.events import ApprovalNeeded, HandedOver, NestedEvent, RunEvent, TextDelta, ToolEnded
 from callwright.events import Usage
 from tests.support.scripted_agents import check_history, scripted
@@ -174,8 +174,41 @@ def test_the_question_to_the_person_is_an_event() -> None:
 def test_a_decision_on_a_call_that_does_not_wait_is_told() -> None:
     outer = asks(mason([("tear_down", {"wall": "north"})]), [REQUEST])
     waiting = run_sync(outer, "Go")
-    with pytest.raises(RequestError, match="waits for a decision"):
-        asyncio.run(resume(outer, waiting, {"call_9/call_0": True}))
+    for other in ("call_9/call_0", "call_0/call_1", "call_0"):
+        with pytest.raises(RequestError, match=f"{other}' waits for a decision. Those that wait: 'call_0/call_0'"):
+            asyncio.run(resume(outer, waiting, {other: True}))
+    with pytest.raises(RequestError, match="Expected True, False"):
+        asyncio.run(resume(outer, waiting, {"call_0/call_0": 1}))
+
+
+def test_what_was_used_before_a_person_decided_counts_once() -> None:
+    turns = [[("count_bricks", {"wall": "north"})], [("tear_down", {"wall": "north"})], [("tear_down", {"wall": "w"})]]
+    inner = mason(*turns, "Down.")
+    used(inner.model)
+    outer = asks(inner, [REQUEST], "All done.", limits=Limits(turns=6, calls=4, tokens=60))
+    used(outer.model)
+    result = run_sync(outer, "Go")
+    spent = [(result.stop, result.turns, result.usage.total_tokens)]
+    while result.pending is not None:
+        pending = json.loads(json.dumps(result.pending))
+        result = run_sync(outer, pending, decisions={call["id"]: True for call in pending["calls"]})
+        spent.append((result.stop, result.turns, result.usage.total_tokens))
+    assert spent == [("pending", 3, 30), ("pending", 4, 40), ("completed", 6, 60)]
+
+
+def test_an_image_of_the_turn_that_waits_reaches_the_model() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+
+    @tool
+    def look() -> Result:
+        """Look at the wall."""
+        return Result(["see", image])
+
+    outer = asks(mason([("tear_down", {"wall": "north"})], "Down."), [REQUEST, ("look", {})], "Done.", tools=[look])
+    pending = json.loads(json.dumps(run_sync(outer, "Go").pending))
+    result = run_sync(outer, pending, decisions={"call_0/call_0": True})
+    parts = [part for one in result.to_messages() if isinstance(one["content"], list) for part in one["content"]]
+    assert parts == [{"type": "text", "text": "From look:"}, image]
 
 
 def test_a_tool_of_ones_own_may_run_an_agent() -> None:
@@ -189,6 +222,46 @@ def test_a_tool_of_ones_own_may_run_an_agent() -> None:
 
     model, _ = scripted([("ask_twice", {"wall": "north"})], "Done.")
     assert run_sync(Agent(model=model, tools=[ask_twice]), "Go").calls[0].text == "FIVE."
+
+
+def builder(*masons: Agent[Any]) -> Agent[Any]:
+    """An agent with a tool that runs these, one after the other."""
+
+    @tool
+    async def build(ctx: Context) -> list[Any]:
+        """Build it all."""
+        return [(await ctx.run(one, "Go")).output for one in masons]
+
+    return asks(mason(name="other"), [("build", {})], "Built.", tools=[build])
+
+
+def test_runs_of_a_call_that_are_done_are_not_run_again_when_another_one_waited() -> None:
+    count = [("count_bricks", {"wall": "north"})]
+    one = mason(count, '{"value": [5]}', name="one", output_type=list[int], output="text")
+    masons = [one, *(mason([("tear_down", {"wall": wall})], f"{wall} done", name=wall) for wall in ("north", "south"))]
+    outer = builder(*masons)
+    result, waited = run_sync(outer, "Go"), []
+    while result.pending is not None:
+        pending = json.loads(json.dumps(result.pending))
+        waited += [call["arguments"]["wall"] for call in pending["calls"]]
+        result = run_sync(outer, pending, decisions={call["id"]: True for call in pending["calls"]})
+    (built,) = result.calls
+    assert (waited, built.value) == (["north", "south"], [[5], "north done", "south done"])
+    asked: list[Any] = [agent.model for agent in masons]
+    assert [len(model.upstream.asked) for model in asked] == [2, 2, 2]
+    assert result.turns == 8
+
+
+def test_what_waits_goes_on_with_the_agent_that_it_waited_in_or_not_at_all() -> None:
+    pending = run_sync(builder(mason([("tear_down", {"wall": "north"})])), "Go").pending
+    assert pending is not None
+    torn = mason("Down.", name="another")
+    model, _ = scripted("Done.")
+    again = Agent(model=model, tools=[*builder(torn).tools.values()])
+    (ended,) = run_sync(again, pending, decisions={"call_0/call_0": True}).calls
+    assert (ended.status, "'mason'" in str(ended.exception)) == ("failed", True)
+    left: Any = torn.model
+    assert left.upstream.asked == []
 
 
 # --- handoffs ---
@@ -240,6 +313,21 @@ def test_who_has_the_conversation_still_has_it_when_a_person_has_decided() -> No
     again: Agent[Any] = Agent(model=model, name="desk", handoffs=[mason("It is down.")])
     result = run_sync(again, pending, decisions={pending["calls"][0]["id"]: True})
     assert (result.text, result.agent) == ("It is down.", "mason")
+
+
+def test_of_two_handoffs_in_a_turn_the_first_is_made_and_the_other_says_that_it_was_not() -> None:
+    masons = [mason("Here I am.", name=name) for name in ("north", "south")]
+    model, _ = scripted([("transfer_to_north", {}), ("transfer_to_south", {})])
+    result = run_sync(Agent(model=model, handoffs=masons), "Go")
+    assert (result.agent, [(one.name, one.status) for one in result.calls]) == (
+        "north",
+        [("transfer_to_north", "ok"), ("transfer_to_south", "not_run")],
+    )
+    assert [one["content"] for one in result.to_messages() if one["role"] == "tool"] == [
+        "north has the conversation now.",
+        "This call was not run. A call before it hands the conversation over, which one agent can have.",
+    ]
+    check_history(result.to_messages())
 
 
 def test_each_agent_has_a_name_of_its_own() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import functools
+import gc
 import json
 import logging
 import threading
@@ -115,6 +116,9 @@ FORMLESS: dict[str, Any] = {
     "an object inside": {"a": [object()]},
     "a class": Worded,
     "a list in itself": {"a": around([])},
+    "a value for the content": Result({"a": 1}),  # type: ignore[arg-type]
+    "values for the parts": Result([{"id": 1}]),
+    "bytes for the content": Result(b"abc"),  # type: ignore[arg-type]
 }
 
 
@@ -454,6 +458,18 @@ async def generates_later(count: int) -> AsyncIterator[str]:
         yield f"step {number}"
 
 
+async def gives_a_generator(count: int) -> Iterator[str]:
+    return generates(count)
+
+
+async def gives_an_async_generator(count: int) -> AsyncIterator[str]:
+    return generates_later(count)
+
+
+async def gives_what_is_awaited(value: int) -> Awaitable[int]:
+    return later(value)
+
+
 # The function, the arguments, the value, and what was said on the way.
 FORMS: dict[str, tuple[Callable[..., Any], dict[str, Any], Any, list[str]]] = {
     "positional only": (positional, {"a": 1, "c": 5}, [1, 2, 5, 4], []),
@@ -467,6 +483,9 @@ FORMS: dict[str, tuple[Callable[..., Any], dict[str, Any], Any, list[str]]] = {
     "an empty generator": (generates, {"count": 0}, None, []),
     "a generator that returns": (generates_and_returns, {}, "the end", []),
     "an async generator": (generates_later, {"count": 2}, "step 1", ["step 0"]),
+    "a generator that comes later": (gives_a_generator, {"count": 3}, "step 2", ["step 0", "step 1"]),
+    "an async generator that comes later": (gives_an_async_generator, {"count": 2}, "step 1", ["step 0"]),
+    "what comes later is awaited": (gives_what_is_awaited, {"value": 1}, 2, []),
     "a schema of its own": (
         callwright.tool(lambda **given: given, name="it", parameters={"type": "object", "properties": {"a-b": {}}}),
         {"a-b": 1},
@@ -627,3 +646,24 @@ def test_type_checkers_know_the_function_of_a_tool_and_the_type_of_an_answer() -
     answer = callwright.run_sync(callwright.Agent(model="simulated", output_type=int), "The number 5")
     assert_type(answer.output, int)
     assert isinstance(answer.output, int)
+
+
+def test_a_tool_that_raises_as_the_run_is_cancelled_leaves_no_traceback_behind() -> None:
+    complaints: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        @callwright.tool
+        async def breaks() -> None:
+            """Break, in the moment in which the run is cancelled."""
+            task.cancel()
+            raise ValueError(SECRET)
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
+        task = loop.create_task(callwright.run(agent([("breaks", {})], tools=[breaks]), "Go"))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gc.collect()
+
+    asyncio.run(main())
+    assert complaints == []

@@ -489,7 +489,7 @@ BAD_URLS = [
     ("sqlite://store.db", "three slashes before a relative path, four before an absolute one."),
     ("sqlite:///", "sqlite:/// names no file. Write sqlite:///file.db, or sqlite:// for one in memory."),
     ("sqlite:///a.db?mode=ro&cache=shared", "a SQLite URL takes no parameters, got cache, mode."),
-    ("sqlite:////dev/null/store.db", "Store sqlite:////dev/null/store.db: [Errno"),
+    ("sqlite:////dev/null/store.db", "Store sqlite:////dev/null/store.db: File exists: /dev/null."),
     ("sqlite:////tmp", "Store sqlite:////tmp: unable to open database file."),
     (f"postgresql://u:{SECRET}@127.0.0.1:CLOSED/db", "Store postgresql://u:***@127.0.0.1:CLOSED/db: connection"),
     (f"postgresql://u@127.0.0.1/db?password={SECRET}&nonsense=1", 'invalid connection option "nonsense".'),

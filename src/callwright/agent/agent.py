@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Required, TypeAlias, TypedDict, Unpack, overload
 
+import msgspec
 from msgspec import Struct
 
 from callwright.agent.annotations import Context, Failed, Result
@@ -117,7 +118,9 @@ class Agent(Generic[T]):
         self.model = model
         self.name = name
         self.description = description
-        self.hooks = tuple(hooks)
+        tools = _listed("tools", tools, "functions")
+        handoffs = _listed("handoffs", handoffs, "agents", Agent)
+        self.hooks = tuple(_listed("hooks", hooks, "Hooks", Hooks))
         self.handoffs: dict[str, Agent[Any]] = {}  # by the tool that makes them
         self._live = [one for one in (tools, *tools) if isinstance(one, LiveTools)]
         self.tools = _by_name(_flat(tools))
@@ -130,7 +133,9 @@ class Agent(Generic[T]):
         self.output = None if output_type in (str, None) else Output(output_type)
         self.output_way = output
         chosen_way(output, "native", has_tools=False, takes_choice=True)  # raises for what is no way
-        self.limits = Limits() if limits is None else limits
+        self.limits = _checked(Limits() if limits is None else limits)
+        if on_error not in ("tell", "raise") and not callable(on_error):
+            raise RequestError(f"Agent(on_error=…): expected 'tell', 'raise' or a function, got {on_error!r:.80}.")
         self.on_error = on_error
         self.fields = _checked_fields(fields or {})
         self.parallel_tool_calls = parallel_tool_calls
@@ -143,7 +148,6 @@ class Agent(Generic[T]):
         self.allowed_tools = read_allowed_tools(tool_choice, definitions)
         if not definitions and (choice == "required" or isinstance(choice, NamedTool)):
             raise RequestError("Invalid value for 'tool_choice': the agent has no tools.", param="tool_choice")
-        _check(self.limits)
         is_url = isinstance(model, str) and model.startswith("http") and bool(model.partition("#")[2])
         if not isinstance(model, Model) and model not in SIMULATED and not is_url:
             raise ConfigError(
@@ -240,6 +244,18 @@ class Agent(Generic[T]):
         self.tools[SEARCH_TOOL.name] = Tool(search, SEARCH_TOOL, None, (), ToolOptions(repeatable=True))
 
 
+def _listed(name: str, given: Any, what: str, kind: type | None = None) -> Any:
+    """What was given, if it is a list (of one kind)."""
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        got = type(given).__name__
+        raise RequestError(f"Agent({name}=…): expected a list of {what}, got {got}. Write {name}=[…].", param=name)
+    for number, one in enumerate(given if kind is not None else ()):
+        if kind is not None and not isinstance(one, kind):
+            got = type(one).__name__
+            raise RequestError(f"Agent({name}=…): expected {what}, got {got}.", param=f"{name}[{number}]")
+    return given
+
+
 def _flat(tools: Iterable[Any]) -> list[Any]:
     """The tools, those of lists within them, too."""
     return [one for given in tools for one in (given if isinstance(given, LiveTools) else [given])]
@@ -277,9 +293,16 @@ def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return dict(fields)
 
 
-def _check(limits: Limits) -> None:
+def _checked(limits: Limits) -> Limits:
+    if not isinstance(limits, Limits):
+        raise ConfigError(f"Agent(limits=…): expected Limits(…), got {type(limits).__name__}.")
     for name in limits.__struct_fields__:
         value = getattr(limits, name)
         least = 0 if name == "retries_per_tool" else 1 if isinstance(value, int) else 1e-9
-        if value is not None and value < least:
+        try:
+            msgspec.convert(value, Limits.__annotations__[name])
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"limits.{name}: {str(error)[:1].lower()}{str(error)[1:]}.") from error
+        if value is not None and not value >= least:
             raise ConfigError(f"limits.{name}: expected more than {'-1' if least == 0 else '0'}, got {value!r}.")
+    return limits

@@ -3,7 +3,7 @@
 What is wrong is told in words for the model: where, what was expected, what it wrote, what can stand there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -75,25 +75,36 @@ def call_key(call: CallReady) -> str:
     return f"{call.name} {_text(call.arguments)}"
 
 
-def check_decisions(decisions: Mapping[str, Any], waiting: Sequence[Call], tools: Mapping[str, Tool]) -> None:
-    """Raises `RequestError` where a decision is none, or for no call that waits."""
-    calls = {call.id: call for call in waiting}
+def check_decisions(
+    decisions: Mapping[str, Any], asked: Collection[str], calls: Sequence[Call], tools: Mapping[str, Tool]
+) -> None:
+    """Raises `RequestError` where a decision is none, or for no call that was `asked` about. `calls` are those of the
+    run itself; what fits a call within another only the run that it is in knows.
+    """
+    own = {call.id: call for call in calls}
     for id_, given in decisions.items():
         param = f"decisions.{id_}"
-        if id_ not in calls:
-            raise RequestError(f"No call {id_!r} waits for a decision.", param=param)
-        is_mapping = isinstance(given, Mapping) and bool(given) and given.keys() <= {"arguments", "always"}
-        if not isinstance(given, bool | str) and not is_mapping:
+        if id_ not in asked:
+            waiting = ", ".join(map(repr, sorted(asked))) or "none"
+            raise RequestError(f"No call {id_!r} waits for a decision. Those that wait: {waiting}.", param=param)
+        if not isinstance(given, bool | str) and not _is_yes(given):
             raise RequestError(
                 'Expected True, False, the words of the person, {"arguments": {…}} or {"always": True}, '
-                f"got {type(given).__name__}.",
+                f"got {type(given).__name__}: {cut_text(repr(given), _MAX_FAULT)}.",
                 param=param,
             )
-        tool = tools.get(calls[id_].name)
+        tool = tools.get(own[id_].name) if id_ in own else None
         if tool is not None and isinstance(given, Mapping) and "arguments" in given:
             found = fitted(CallReady(0, id_, tool.name, given["arguments"]), tool)
             if isinstance(found, str):
                 raise RequestError(f"These arguments do not fit {tool.name!r}: {found}", param=f"{param}.arguments")
+
+
+def _is_yes(given: object) -> bool:
+    """Whether it says how a call may run. Whoever says `always` with anything but True may mean a no."""
+    if not isinstance(given, Mapping) or not given or not given.keys() <= {"arguments", "always"}:
+        return False
+    return given.get("always", True) is True
 
 
 def decided(call: ReadyCall, given: object) -> ReadyCall | ToolEnded:

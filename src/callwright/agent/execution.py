@@ -129,6 +129,8 @@ class Execution:
             begun = loop.time()
             self._emit(ToolStarted(ready.index, ready.id, ready.name))
             task = asyncio.create_task(self._value(call, context), name=f"callwright {ready.name}")
+            # Cancelled in the moment in which the tool raises, nobody looks at it: asyncio would print its traceback.
+            task.add_done_callback(_forget)
             self._running[ready.id] = (call, task, context)
             try:
                 done, _ = await asyncio.wait({task}, timeout=timeout)
@@ -158,7 +160,7 @@ class Execution:
         most = self._limits.result_chars if own is None else own
         error = RuntimeError("the tool was cancelled, and not by the run") if task.cancelled() else task.exception()
         if isinstance(error, NeedsDecision):
-            return msgspec.structs.replace(_ended(call, "waiting", NOT_RUN), app=error.pending)
+            return msgspec.structs.replace(_ended(call, "waiting", NOT_RUN), app=error)
         if error is None:
             value = task.result()
             try:
@@ -212,9 +214,7 @@ class Execution:
                 value = tool.invoke(values)
             else:
                 value = await in_thread(lambda: _drained(tool.invoke(values), context), f"callwright-{tool.name}")
-            if inspect.isasyncgen(value):
-                return await _drained_async(value, context)
-            return await value if inspect.isawaitable(value) else value
+            return await _settled(value, tool, context)
         except SystemExit as error:  # a tool does not end the process
             raise RuntimeError("the tool raised SystemExit") from error
 
@@ -303,6 +303,19 @@ def _is_async(function: Callable[..., Any]) -> bool:
         function = function.func
     own = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
+
+
+async def _settled(value: Any, tool: Tool, context: Context) -> Any:
+    """The value that something returned comes to, if it has to be awaited or drained for it."""
+    while True:
+        if inspect.isasyncgen(value):
+            value = await _drained_async(value, context)
+        elif inspect.isawaitable(value):
+            value = await value
+        elif inspect.isgenerator(value):
+            value = await in_thread(functools.partial(_drained, value, context), f"callwright-{tool.name}")
+        else:
+            return value
 
 
 def _drained(value: Any, context: Context) -> Any:

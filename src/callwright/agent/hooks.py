@@ -5,11 +5,16 @@ A guardrail is a hook that raises `EndRun`. Hooks are called in the order in whi
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
+from callwright.errors import RequestError
+
 __all__ = ["EndRun", "Hooks", "apply"]
+
+# Hooks that give what they are given; `before_tool` may give other things, and answers are of any type.
+_ALIKE: Final = ("before_model", "after_model", "after_tool")
 
 
 class EndRun(Exception):  # noqa: N818  # what the program wants
@@ -46,5 +51,12 @@ async def apply(hooks: Sequence[Hooks], name: str, value: Any, context: object) 
             continue
         made = hook(value, context)
         made = await made if inspect.isawaitable(made) else made
-        value = value if made is None else made
+        if made is None:
+            continue
+        if name in _ALIKE and not isinstance(made, type(value)):
+            raise RequestError(
+                f"Hooks({name}=…): expected a {type(value).__name__} or None, got {type(made).__name__}.",
+                param=f"hooks.{name}",
+            )
+        value = made
     return value

@@ -29,6 +29,7 @@ from callwright.agent.events import (
 )
 from callwright.agent.nested import Resumed, nested_id, own_and_nested
 from callwright.agent.output import FINAL_TOOL
+from callwright.agent.replayed import call_runs
 from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
 from callwright.calls.custom_tools import input_arguments
 from callwright.calls.history import drop_unreadable_calls
@@ -39,12 +40,12 @@ from callwright.conversation import (
     CallOutput,
     Conversation,
     Item,
+    MediaPart,
     Message,
     NamedTool,
     Reasoning,
     TextPart,
 )
-from callwright.errors import RequestError
 from callwright.events import Usage
 from callwright.tolerant_json.codec import decode
 
@@ -56,6 +57,7 @@ _CUT: Final = "\n\n[interrupted]"
 
 _NUDGE: Final = "Your last answer was empty or cut off. Answer in text, or make the call again."
 _MAX_NUDGES: Final = 3
+_ONE_HANDOFF: Final = f"{NOT_RUN} A call before it hands the conversation over, which one agent can have."
 
 
 class Loop:
@@ -76,9 +78,10 @@ class Loop:
         self._state = state
         self._counts = state.counts
         self._decisions: Mapping[str, Any] | None = None
-        self._nested: Mapping[str, Mapping[str, Any]] = {}
+        self._resumed: Mapping[str, Resumed] = {}
         if decisions is not None:
-            self._decisions, self._nested = own_and_nested(decisions)
+            self._decisions, nested = own_and_nested(decisions)
+            self._resumed = state.resumed(nested)
         self._answer_of = answer_of
         self._ended: list[ToolEnded] = []
         self._early: dict[str, ToolEnded] = {}  # answers to open calls, by id
@@ -87,10 +90,8 @@ class Loop:
         self._shown: list[Item]  # the items as models can read them, the first `_seen`
         self._seen: int
         self._take_over(agent.reachable(state.counts.agent) or agent if state.counts.agent else agent)
-        if self._decisions is not None:
-            check_decisions(self._decisions, open_calls(state.items), self._agent.tools)
-            for id_ in self._nested.keys() - state.nested.keys():
-                raise RequestError(f"No call within {id_!r} waits for a decision.", param=f"decisions.{id_}")
+        if decisions is not None:
+            check_decisions(decisions, state.asked, open_calls(state.items), self._agent.tools)
 
     def _take_over(self, agent: Agent[Any]) -> None:
         """The agent has the conversation now. What it is told is known when it is asked."""
@@ -271,10 +272,16 @@ class Loop:
         for index, call in calls:
             if call.id in state.answered:
                 status, text = state.answered[call.id]
-                self._early[call.id] = ToolEnded(index, call.id, call.name, status, text)  # type: ignore[arg-type]
+                media = tuple(map(MediaPart, state.media.get(call.id, ())))
+                ended_before = ToolEnded(index, call.id, call.name, status, text, media=media)  # type: ignore[arg-type]
+                self._early[call.id] = ended_before
                 continue
             found = prepared(index, call, self._agent.tools)
-            if isinstance(found, ReadyCall):
+            hands_over = call.name in self._agent.handoffs
+            if hands_over and any(one.ready.name in self._agent.handoffs for one in ready):
+                self._early[call.id] = ToolEnded(index, call.id, call.name, "not_run", _ONE_HANDOFF)
+                yield self._early[call.id]
+            elif isinstance(found, ReadyCall):
                 attempt = self._counts.retries.get(call.name, 0)
                 ready.append(msgspec.structs.replace(found, turn=self._counts.turns, attempt=attempt))
                 yield found.ready
@@ -310,9 +317,9 @@ class Loop:
                 self._early[made.id] = made
                 yield made
         self._decisions, state.asked = None, frozenset()
-        resumed = {id_: Resumed(pending, self._nested.get(id_, {})) for id_, pending in state.nested.items()}
-        self._nested, state.nested, state.answered = {}, {}, {}
-        self._counts.calls += len(approved)
+        resumed, self._resumed = self._resumed, {}
+        state.nested, state.runs, state.answered, state.media = {}, {}, {}, {}
+        self._counts.calls += sum(one.ready.id not in resumed for one in approved)  # those were counted
         outcomes: Sequence[ToolEnded] = ()
         if approved:
             outcomes = yield RunCalls(tuple(approved), tuple(state.items), self._agent, self._left(), resumed)
@@ -334,14 +341,16 @@ class Loop:
     def _wait_within(self, waits: Sequence[ToolEnded], outcomes: Sequence[ToolEnded]) -> _Steps:
         """The run waits for what a person must decide in runs of other agents. What else came of the turn is kept."""
         state = self._state
-        state.nested = {one.id: one.app for one in waits}
+        state.nested = {one.id: one.app.pending for one in waits}
+        state.runs = {one.id: call_runs(one.app) for one in waits}
         done = [one for one in (*self._early.values(), *outcomes) if one not in waits]
         state.answered = {one.id: (one.status, one.text) for one in done}
+        state.media = {one.id: [part.value for part in one.media] for one in done if one.media}
         self._ended += done
         self._early = {}
         self._waiting = []
         for one in waits:
-            for call in one.app["calls"]:
+            for call in one.app.pending["calls"]:
                 wanted = CallReady(one.index, nested_id(one.id, call["id"]), call["name"], call["arguments"])
                 self._waiting.append(wanted)
                 yield ApprovalNeeded(wanted.index, wanted.id, wanted.name, wanted.arguments)
@@ -365,8 +374,9 @@ class Loop:
     def _refused(self, ready: Sequence[ReadyCall]) -> tuple[Stop, str] | None:
         """Why none of these may run."""
         limits = self._limits
-        if limits.calls is not None and self._counts.calls + len(ready) > limits.calls:
-            return "calls", f"{self._counts.calls} calls were made, and {len(ready)} more would exceed {limits.calls}"
+        more = sum(one.ready.id not in self._resumed for one in ready)
+        if limits.calls is not None and self._counts.calls + more > limits.calls:
+            return "calls", f"{self._counts.calls} calls were made, and {more} more would exceed {limits.calls}"
         for one in ready:
             seen = self._counts.repeats.get(call_key(one.ready), 0)
             if limits.repeats is not None and seen + 1 >= limits.repeats and not one.tool.options.repeatable:

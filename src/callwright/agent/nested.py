@@ -1,33 +1,46 @@
 """Runs of other agents within a call of a tool: they get what is left of the limits, what they used is counted, their
 events are handed on, and what a person must decide in them the whole run waits for.
+
+Then the tool is called again from its beginning. Its runs are known by their number in the call: the one that waited
+goes on, those that had come to their end are not run again, but give the result that they had.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from callwright.errors import RequestError
 from callwright.events import Usage
 
-__all__ = ["NeedsDecision", "Resumed", "RunAgent", "Spent", "SubRuns", "nested_id", "own_and_nested"]
+__all__ = [
+    "CallRuns",
+    "Done",
+    "NeedsDecision",
+    "Resumed",
+    "RunAgent",
+    "Spent",
+    "SubRuns",
+    "nested_id",
+    "own_and_nested",
+]
 
 _BETWEEN = "/"  # the id of a call in a nested run stands behind the id of the call that it runs in
 
 
 class NeedsDecision(Exception):  # noqa: N818  # no error
-    """A nested run waits for a person; `pending` is its state."""
+    """The nested run `number` of a call waits for a person; `pending` is its state, `agent` the name of who was asked.
+    `done` are the results of other runs of the call by their number, each with the name of who was asked.
+    """
 
-    def __init__(self, pending: dict[str, Any]) -> None:
+    def __init__(self, pending: dict[str, Any], number: int, agent: str, done: Mapping[int, tuple[str, Any]]) -> None:
         super().__init__("a person must decide")
         self.pending = pending
-
-
-class Resumed(Struct, frozen=True):
-    """A nested run that waited, and what was decided."""
-
-    pending: Mapping[str, Any]
-    decisions: Mapping[str, Any]
+        self.number = number
+        self.agent = agent
+        self.done = done
 
 
 class Spent(Struct, frozen=True):
@@ -42,11 +55,62 @@ class Spent(Struct, frozen=True):
         return Spent(self.usage.plus(other.usage), self.turns + other.turns, self.calls + other.calls)
 
 
+class Done(Struct, frozen=True):
+    """The result of a nested run, as plain data. `asked` is the name of the agent that was run, `agent` that of the one
+    that answered.
+    """
+
+    asked: str
+    agent: str
+    text: str
+    stop: str
+    detail: str
+    turns: int
+    usage: Usage
+    messages: list[dict[str, Any]]
+
+
+class CallRuns(Struct, frozen=True):
+    """The nested runs of a call that waits: which one waits, who was asked in it, and those that are done by number."""
+
+    number: int = 0
+    asked: str | None = None
+    done: dict[str, Done] = {}
+
+
+class Resumed(Struct, frozen=True):
+    """A nested run that waited, what was decided, and what it had `spent` by then: that was counted when it waited.
+    `runs`: the others of its call.
+    """
+
+    pending: Mapping[str, Any]
+    decisions: Mapping[str, Any]
+    spent: Spent = Spent()
+    runs: CallRuns = CallRuns()
+
+    def of(self, number: int, agent: str) -> "Resumed | Done | None":
+        """What there is of the run of this number, which is one of `agent`. Raises `RequestError` for another agent."""
+        found = self.runs.done.get(str(number), self if number == self.runs.number else None)
+        asked = found.asked if isinstance(found, Done) else self.runs.asked
+        if found is not None and asked not in (None, agent):
+            raise RequestError(
+                f"Run {number + 1} of this call was one of {asked!r} before a person decided, and is one of {agent!r} "
+                "now. A tool that runs agents has to run the same ones when it is called again."
+            )
+        return found
+
+
 class RunAgent(Protocol):
-    """Runs an agent within a call. `ended` gets the result however it ends."""
+    """Runs an agent within a call, or gives the result that it had. `ended` gets that of a run however it ends."""
 
     async def __call__(
-        self, agent: Any, given: Any, left: Any, resumed: Resumed | None, emit: Any, ended: Callable[[Any], None]
+        self,
+        agent: Any,
+        given: Any,
+        left: Any,
+        resumed: Resumed | Done | None,
+        emit: Any,
+        ended: Callable[[Any], None],
     ) -> Any: ...
 
 
@@ -58,23 +122,36 @@ class SubRuns:
         self._left = left
         self._resumed = resumed
         self._emit = emit
+        self._begun = 0
+        self._done: dict[int, tuple[str, Any]] = {}
         self.spent = Spent()
 
     async def run(self, agent: Any, given: Any) -> Any:
         """The result of a run. Raises `NeedsDecision`."""
-        resumed, self._resumed = self._resumed, None
-        result = await self._run(agent, given, self._left_now(), resumed, self._emit, self._note)
+        number = self._begun
+        self._begun += 1
+        resumed = None if self._resumed is None else self._resumed.of(number, agent.name)
+        before = resumed.spent if isinstance(resumed, Resumed) else Spent()
+        ended = partial(self._note, before)
+        result = await self._run(agent, given, self._left_now(before), resumed, self._emit, ended)
         if result.stop == "pending":
-            raise NeedsDecision(result.pending)
+            raise NeedsDecision(result.pending, number, agent.name, self._done)
+        self._done[number] = (agent.name, result)
         return result
 
-    def _note(self, result: Any) -> None:
-        self.spent = self.spent.plus(Spent(result.usage, result.turns, len(result.calls)))
+    def _note(self, before: Spent, result: Any) -> None:
+        """Count a run. Its result counts what it had spent `before` it waited, too; its calls are those since."""
+        usage, turns = result.usage.minus(before.usage), result.turns - before.turns
+        self.spent = self.spent.plus(Spent(usage, turns, len(result.calls)))
 
-    def _left_now(self) -> Any:
-        left, spent = self._left, self.spent
-        used = {"turns": spent.turns, "calls": spent.calls, "tokens": spent.usage.prompt_tokens}
-        used["tokens"] += spent.usage.completion_tokens
+    def _left_now(self, before: Spent) -> Any:
+        """What the next run may use, together with what it has spent `before`."""
+        left = self._left
+        used = {
+            "turns": self.spent.turns - before.turns,
+            "calls": self.spent.calls - before.calls,
+            "tokens": self.spent.usage.total_tokens - before.usage.total_tokens,
+        }
         less = {name: getattr(left, name) - used[name] for name in used if getattr(left, name) is not None}
         return msgspec.structs.replace(left, **less)
 

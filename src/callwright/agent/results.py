@@ -17,6 +17,7 @@ __all__ = ["Output", "cut_text", "write_result"]
 
 _DONE: Final = "done"
 _LESS: Final = "Ask for less if you need more of it"
+_CONTENT: Final = 'expected a text, or a list of texts and of parts with a type ({"type": "image_url", …})'
 _HEAD: Final = 2 / 3  # of what is kept, so much comes from the beginning
 
 
@@ -89,7 +90,11 @@ def _parts(parts: Sequence[str | Mapping[str, Any]], most: int) -> Output:
     """Texts joined; each other part is named at its place and comes later."""
     texts: list[str] = []
     media: list[MediaPart] = []
-    for part in parts:
+    if isinstance(parts, Mapping | bytes) or not isinstance(parts, Sequence):
+        raise TypeError(f"Result(content=…): {_CONTENT}, got {type(parts).__name__}. A value goes into data=…")
+    for at, part in enumerate(parts):
+        if not isinstance(part, str) and not (isinstance(part, Mapping) and isinstance(part.get("type"), str)):
+            raise TypeError(f"Result(content=…): {_CONTENT}, got {part!r:.80} at [{at}]. A value goes into data=…")
         if isinstance(part, str):
             texts.append(part)
         elif part.get("type") == "text":

@@ -22,7 +22,8 @@ from callwright.agent.connect import connect
 from callwright.agent.driver import Driver
 from callwright.agent.events import RunEnded, RunEvent, RunResult
 from callwright.agent.loop import Loop
-from callwright.agent.nested import Resumed
+from callwright.agent.nested import Done, Resumed
+from callwright.agent.replayed import replayed
 from callwright.agent.state import State, with_outputs
 from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Conversation, Item, Message, TextPart
@@ -316,14 +317,16 @@ async def _nested(
     agent: Agent[Any],
     given: Any,
     left: Limits,
-    resumed: Resumed | None,
+    resumed: Resumed | Done | None,
     emit: Callable[[RunEvent], None],
     ended: OnEnd,
     *,
     hidden: Mapping[str, Any],
     streamed: bool,
 ) -> RunResult[Any]:
-    """A run within a call: in the limits that are left of the run that it is in."""
+    """A run within a call: in the limits that are left of the run that it is in. One that is done is not run again."""
+    if isinstance(resumed, Done):
+        return await replayed(agent, resumed, hidden)
     narrowed = copy(agent)
     narrowed.limits = _narrowed(agent.limits, left)
     decisions: Mapping[str, Any] | None = None

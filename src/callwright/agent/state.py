@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from callwright.agent.nested import CallRuns, Resumed, Spent
 from callwright.conversation import Call, CallOutput, Conversation, Item, TextPart
 from callwright.errors import RequestError
 from callwright.events import Problem, Usage
@@ -40,13 +41,16 @@ class _Pending(msgspec.Struct):
     messages: list[dict[str, Any]]
     counts: _Kept
     answered: dict[str, tuple[str, str]] = {}  # status and text, by call
+    media: dict[str, list[dict[str, Any]]] = {}  # parts of what is answered that are no text, by call
     nested: dict[str, dict[str, Any]] = {}  # runs that wait, by the call that they run in
+    runs: dict[str, CallRuns] = {}  # and the others of these calls
 
 
 class State:
     """The items so far and the counts: `retries` in a row and what was `told` last by tool, `repeats` by call, the
     tools that may `always` run, whether a forced choice was `released`, `failures` in a row, the `agent` that has the
-    conversation. Of a turn with nested runs that wait: what of it is `answered`, and the `nested` runs.
+    conversation. Of a turn with nested runs that wait: what of it is `answered`, with which `media`, the `nested`
+    runs, and the other `runs` of their calls.
     """
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
@@ -54,7 +58,9 @@ class State:
         self.counts = _Kept()
         self.asked: frozenset[str] = frozenset()  # ids of the calls that wait for a person
         self.answered: dict[str, tuple[str, str]] = {}
+        self.media: dict[str, list[dict[str, Any]]] = {}
         self.nested: dict[str, dict[str, Any]] = {}
+        self.runs: dict[str, CallRuns] = {}
         self.problems: list[Problem] = []
         self.text = ""
         self._ids: set[str] | None = None  # of the calls
@@ -71,7 +77,8 @@ class State:
         state = State(read_messages(pending.messages))
         state.counts = pending.counts
         state.asked = frozenset(str(call.get("id")) for call in pending.calls)
-        state.answered, state.nested = pending.answered, pending.nested
+        state.answered, state.media = pending.answered, pending.media
+        state.nested, state.runs = pending.nested, pending.runs
         return state
 
     def to_pending(self, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -83,10 +90,21 @@ class State:
                 write_messages(Conversation(tuple(self.items))),
                 self.counts,
                 self.answered,
+                self.media,
                 self.nested,
+                self.runs,
             )
         )
         return made
+
+    def resumed(self, decisions: Mapping[str, Mapping[str, Any]]) -> dict[str, Resumed]:
+        """The nested runs, as they go on with these decisions for each. Raises `RequestError` for what is none."""
+        found: dict[str, Resumed] = {}
+        for id_, pending in self.nested.items():
+            counts = State.from_pending(pending).counts
+            spent = Spent(counts.usage, counts.turns, counts.calls)
+            found[id_] = Resumed(pending, decisions.get(id_, {}), spent, self.runs.get(id_, CallRuns()))
+        return found
 
     def new_id(self, wanted: str) -> str:
         """The id for a call: the wanted one, if no other call has it."""

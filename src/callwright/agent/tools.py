@@ -197,6 +197,7 @@ def tool(
 
     def made(function: Function) -> Tool[..., Any]:
         own = ToolOptions(**options)
+        _check_options(own)
         if isinstance(function, Tool):
             function = function.function
         called = name or str(getattr(_inner(function), "__name__", type(function).__name__))
@@ -219,6 +220,19 @@ def tool(
         return Tool(function, FunctionTool(called, about or None, schema, strict), arguments, reader.hidden, own)
 
     return made if function is None else made(function)
+
+
+def _check_options(options: ToolOptions) -> None:
+    """Raises `RequestError` for what no option can be; else the first call would fail."""
+    if not isinstance(options.approve, bool) and not callable(options.approve):
+        got = repr(options.approve)
+        raise RequestError(
+            f"tool(approve=…): expected True, False or a function of the call, got {got:.80}.", param="approve"
+        )
+    for name, kinds, what in (("timeout_s", int | float, "seconds"), ("result_chars", int, "a number of characters")):
+        value = getattr(options, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not value > 0):
+            raise RequestError(f"tool({name}=…): expected {what}, more than 0, or None, got {value!r:.80}.", param=name)
 
 
 def bind(given: Tool[..., R], /, **values: Any) -> Tool[..., R]:

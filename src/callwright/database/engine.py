@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from callwright.database.connections import READING, Connections, ThreadConnections
-from callwright.errors import ConfigError, did_you_mean
+from callwright.errors import ConfigError, did_you_mean, reason_of
 from callwright.extras import missing_package
 
 __all__ = ["Database"]
@@ -63,6 +63,8 @@ class Database:
     def told(self, error: BaseException) -> str:
         """What the driver says, on one line, without a password."""
         said = str(error.orig if isinstance(error, DBAPIError) else error)
+        if isinstance(error, OSError) and error.filename is not None:
+            said = f"{reason_of(error)}: {error.filename}"
         for secret in self._secrets:
             for text in (secret,) if isinstance(secret, str) else secret or ():
                 said = said.replace(text, "***") if text else said
