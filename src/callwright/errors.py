@@ -26,6 +26,7 @@ __all__ = [
     "UpstreamFault",
     "did_you_mean",
     "nearest",
+    "reason_of",
 ]
 
 UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet", "stopped"]
@@ -65,7 +66,14 @@ class RequestError(CallwrightError):
 class RefusedByServerError(RequestError):
     """A request that a model's server takes for wrong. Message and `code` are the server's own words: no list of turns
     has them.
+
+    `field` is the field of its own request that the server names, if any. The caller may never have sent it, so `param`
+    stays None for whoever knows.
     """
+
+    def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.field = field
 
 
 class GrammarError(RequestError):
@@ -140,3 +148,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'hermes'?` when one of `known` is close to `word`, else an empty string."""
     near = nearest(word, known)
     return f" Did you mean {near!r}?" if near else ""
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong, in words: of an error of the system without its number and its path, which the sentence around
+    it names.
+    """
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

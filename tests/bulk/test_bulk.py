@@ -122,6 +122,16 @@ ROWS: dict[str, tuple[Work, Json, Json]] = {
         {"messages": chat(GOOD, results=0)},
         {"valid": False},
     ),
+    "no tools of its own in the row": (
+        Work("validate", tools=TOOLS),
+        {"messages": chat(GOOD), "tools": []},
+        {"valid": False},
+    ),
+    "a call at the end without an id": (
+        Work("validate", tools=TOOLS),
+        {"messages": [*chat(GOOD)[:2], {"role": "assistant", "tool_calls": [{**GOOD, "id": None}]}]},
+        {"valid": False},
+    ),
     "a call at the end": (Work("validate", tools=TOOLS), {"messages": chat(GOOD)[:3]}, {"valid": True}),
     "from a dialect's text": (
         Work("convert", tools=TOOLS, source="hermes"),
@@ -214,6 +224,16 @@ def test_a_file_is_worked_on_and_told_of(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
+def test_a_mark_at_the_begin_of_a_file_is_no_part_of_its_first_row(tmp_path: Path) -> None:
+    source, target, tools = (tmp_path / name for name in ("in.jsonl", "out.jsonl", "tools.json"))
+    source.write_text('{"id": 1, "output": "Hi"}\r\n{"id": 2, "output": "Ho"}\r\n', encoding="utf-8-sig", newline="")
+    tools.write_text(json.dumps(TOOLS), encoding="utf-8-sig")
+    result = done("parse", source, target, "--dialect", "json", "--tools", tools)
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert [(row["id"], row["message"]["content"]) for row in rows] == [(1, "Hi"), (2, "Ho")]
+
+
 def test_work_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     source, target, other = outputs(tmp_path / "in.jsonl"), tmp_path / "out.jsonl", tmp_path / "other.jsonl"
     job = Job(Work("parse", "json"), (source,), target, part_bytes=1000)
@@ -297,7 +317,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "no dialect": ("parse IN OUT", "add --dialect hermes"),
     "no dialect for prompts": ("render IN OUT", "how the prompts are to be"),
     "an unknown dialect": ("parse IN OUT --dialect hermse", "Did you mean 'hermes'?"),
-    "a file that is not there": ("parse nowhere.jsonl OUT --dialect json", "Cannot read nowhere.jsonl"),
+    "a file that is not there": (
+        "parse nowhere.jsonl OUT --dialect json",
+        "Cannot read nowhere.jsonl: No such file or directory.",
+    ),
     "a format that is none": ("parse IN out.csv --dialect json", "expected a file that ends in .jsonl"),
     "the output is the input": ("parse IN IN --dialect json", "is the input itself"),
     "an output that is there": ("parse IN THERE --dialect json", "--overwrite"),
@@ -341,6 +364,13 @@ def test_why_rows_have_errors_is_told_with_counts_the_commonest_first(tmp_path: 
     first, *reasons = result.stderr.splitlines()[:3]
     assert first.startswith("5 rows, 0 with problems, 4 with an error; ")
     assert reasons == ["  3  Expected a text, got nothing. (output)", "  1  Expected a text, got int. (output)"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+    row, out = b'{"output": "Hello."}\n', tmp_path / "out.jsonl"
+    (tmp_path / "in.jsonl").write_bytes(b"\xef\xbb\xbf" + row)
+    assert done("parse", tmp_path / "in.jsonl", out, "--dialect", "hermes").exit_code == 0
+    assert json.loads(out.read_bytes())["message"]["content"] == "Hello."
 
 
 def test_a_row_may_name_its_dialect_where_the_command_does_not(tmp_path: Path) -> None:

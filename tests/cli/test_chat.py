@@ -255,6 +255,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an upstream that is no URL": (("--upstream", "localhost:8000"), ("http://localhost:8000/v1",)),
     "a file to keep that is there": (("--save", __file__), ("--save", "there already")),
     "a store without a session": (("--store", "sqlite:///kept.db"), ("--store", "--session NAME")),
+    "tools that are not there": (("--tools", "nothere.py"), ("nothere.py", "is not there")),
     "a store that is none": (("--session", "a", "--store", "kept.db"), ("--store", "expected sqlite:///file.db")),
     "a folder to keep that is not there": (("--save", "nope/talk.jsonl"), ("--save", "No such file")),
 }

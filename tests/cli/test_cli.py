@@ -1,5 +1,7 @@
 """The command line: what its help promises works as printed, and what is nearly right is told what was meant."""
 
+import codecs
+import errno
 import json
 import os
 import re
@@ -261,8 +263,9 @@ def test_a_port_that_is_taken_is_told(folder: Path) -> None:
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"Error: Cannot listen on {HOST}:{port}: ")
+    assert done.stderr.startswith(f"Error: Cannot listen on {HOST}:{port}: {os.strerror(errno.EADDRINUSE)}. ")
     assert "--port" in done.stderr
+    assert done.stderr.count(HOST) == 1
     assert "Traceback" not in done.stderr
     assert not done.stdout
 
@@ -286,6 +289,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("Error: --server 'ollama'", "'native' or 'prompt'"),
     ),
     "a store that is none": (("--store", "mysql://a/b"), ("Error: --store: expected sqlite:///", "'mysql'")),
+    "a store where no file can be": (
+        ("--store", f"sqlite:///{__file__}/responses.db"),
+        ("Error: --store sqlite:///", ": File exists: ", "--store none"),
+    ),
     "a store that each worker would have": (("--store", "sqlite://", "--workers", "2"), ("Error: --workers: 2",)),
     "two keys": (("--upstream", "http://a:b@c/v1", "--key-env", "PATH"), ("by --key-env and the URL of --upstream",)),
     "a dialect that is nearly one": (
@@ -353,7 +360,47 @@ def test_a_config_with_a_slip_is_refused_with_what_was_meant(folder: Path, case:
     text, words = CONFIGS[case]
     path = folder / "slip.toml"
     path.write_text(text)
-    is_refused(run("serve", "--config", str(path)), *words)
+    is_refused(run("serve", "--config", str(path), "--port", "0"), *words)
+
+
+def test_a_config_whose_store_cannot_be_is_not_called_right(folder: Path) -> None:
+    path = folder / "stored.toml"
+    path.write_text(f'{CONFIG}[store]\nurl = "mysql://a/b"\n')
+    is_refused(run("config", str(path)), "expected sqlite:///", "'mysql'")
+
+
+def test_a_mark_of_the_byte_order_before_a_file_is_no_part_of_it(folder: Path) -> None:
+    tools, config = folder / "tools.json", folder / "callwright.toml"
+    for path in (tools, config):
+        path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    assert "is right" in succeeds("config", str(config))
+    assert succeeds("parse", "--dialect", "hermes", "--tools", str(tools), given="Hi")
+    rendered = run("render", "--dialect", "hermes", given=codecs.BOM_UTF8 + json.dumps(ASKED).encode())
+    assert rendered.exit_code == 0, rendered.stderr
+
+
+def test_the_place_of_the_store_that_nobody_named_is_told_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", __file__)
+    result = run("serve", "--port", "0")
+    is_refused(result, f"Not a directory: {__file__}", "--store URL", "--store none")
+    assert "Errno" not in result.stderr
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("command", ["dialects", "parse --dialect hermes"])
+def test_a_full_disk_is_told_in_a_line(command: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            ["callwright", *command.split()],
+            input=b"Hi",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=shell_environment(),
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"Error: Cannot write the output: No space left on device.\n")
 
 
 def test_a_config_whose_mcp_server_cannot_be_used_is_not_called_right(folder: Path) -> None:
@@ -404,6 +451,14 @@ def test_parse_prints_what_an_output_means_as_one_object(weather: str, dialect: 
     assert printed["calls"] == [{"name": "get_weather", "arguments": ARGUMENTS, "complete": True}]
     assert printed["finish_reason"] == "tool_calls"
     assert printed["problems"] == []
+
+
+@pytest.mark.parametrize("written", ["a\rb\r\nc\n", "a\u2028b\x0c"])
+def test_parse_changes_no_line_end(tmp_path: Path, written: str) -> None:
+    output = tmp_path / "output.txt"
+    output.write_bytes(written.encode())
+    assert json.loads(succeeds("parse", "--dialect", "hermes", given=written))["content"] == written
+    assert json.loads(succeeds("parse", "--dialect", "hermes", str(output)))["content"] == written
 
 
 def test_parse_reads_a_file_as_it_reads_standard_input(tmp_path: Path, weather: str) -> None:

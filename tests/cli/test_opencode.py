@@ -109,7 +109,7 @@ BAD = (
     (("--model", "", *NOWHERE), "expected the name of a model"),
     ((*NAMED, "--force"), "--write"),
     ((*NAMED, "--key-env", "A B"), "environment variable"),
-    (NOWHERE, "cannot be asked"),
+    (NOWHERE, "cannot be asked for its models: Connection refused. Start it"),
 )
 
 

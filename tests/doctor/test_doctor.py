@@ -351,6 +351,7 @@ def test_keys_are_sent_and_never_told(posing: PosingServer, in_url: bool) -> Non
     assert KEY not in msgspec.json.encode(findings).decode()
     assert findings.url == posing.url
     assert "Incorrect API key: …" in findings.evidence
+    assert "(--key-env, " in findings.message
 
 
 def test_a_gateway_of_our_own_needs_no_configuration(serve: Served, tmp_path: Path) -> None:
@@ -440,6 +441,7 @@ def test_nothing_usable_is_exit_status_1(closed_port: str) -> None:
     [
         (("localhost:8000",), "expected a URL such as http://localhost:8000/v1"),
         (("http://127.0.0.1:9/v1", "--api-key-env", "CALLWRIGHT_NO_SUCH"), "CALLWRIGHT_NO_SUCH is not set"),
+        (("http://127.0.0.1:9/v1", "--key-env", "CALLWRIGHT_NO_SUCH"), "Error: --key-env: "),
         (("http://127.0.0.1:9/v1", "--html", "/no/such/folder/x.html"), "Cannot write /no/such/folder/x.html"),
         (("http://127.0.0.1:9/v1", "--dialect", "hermez"), "Did you mean 'hermes'?"),
     ],
@@ -448,6 +450,21 @@ def test_mistakes_are_told(arguments: tuple[str, ...], message: str) -> None:
     result = doctor(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_page_that_cannot_be_written_takes_nothing_of_the_report(posing: PosingServer) -> None:
+    result = doctor(posing.url, "--html", "/no/such/folder/x.html")
+    assert result.exit_code == 2
+    assert "Advice" in result.stdout
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
+def test_colours_are_left_out_where_nobody_wants_them(
+    posing: PosingServer, value: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    result = CliRunner().invoke(main, ("doctor", posing.url), color=True)
+    assert ("\x1b[" in result.stdout) == coloured
 
 
 class Seen(HTMLParser):

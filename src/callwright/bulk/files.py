@@ -5,6 +5,7 @@ of a row group. Both are read and written some rows at a time. JSONL may be pack
 read in parts, see `unpack`.
 """
 
+import codecs
 import gzip
 import os
 import secrets
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from callwright.bulk import parquet
 from callwright.bulk.columns import ColumnKind, Row
-from callwright.errors import ConfigError
+from callwright.errors import ConfigError, reason_of
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = [
@@ -106,7 +107,7 @@ def unpack(path: Path, to: Path) -> None:
             shutil.copyfileobj(packed, file, 1 << 20)
     except (OSError, EOFError) as error:
         half.unlink(missing_ok=True)
-        raise ConfigError(f"Cannot read {path}: {error}.") from error
+        raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
     half.replace(to)
 
 
@@ -117,7 +118,7 @@ def part_bytes_of(paths: Sequence[Path]) -> int:
         try:
             size += parquet.bytes_of(path) if format_of(path) == "parquet" else path.stat().st_size
         except (OSError, ValueError) as error:
-            raise ConfigError(f"Cannot read {path}: {error}.") from error
+            raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
     return max(_MIN_PART_BYTES, min(_MAX_PART_BYTES, size // _PARTS))
 
 
@@ -131,7 +132,7 @@ def parts_of(paths: Sequence[Path], size: int) -> list[Part]:
             else:
                 spans = [(-1, begin, end, end - begin) for begin, end in _spans(path, size)]
         except (OSError, ValueError) as error:
-            raise ConfigError(f"Cannot read {path}: {error}.") from error
+            raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
         parts += [
             Part(number, source, begin, end, bytes_, group)
             for number, (group, begin, end, bytes_) in enumerate(spans, len(parts))
@@ -168,12 +169,17 @@ def read_rows(path: Path, part: Part) -> Iterator[Sequence[Row | BadLine]]:
             lines = file.read(min(left, _READ_BYTES))
             if left > _READ_BYTES:
                 lines += file.readline()
-            yield [_row(line) for line in lines.split(b"\n") if line.strip()]
+            yield [_row(line) for line in lines.split(b"\n") if _bare(line)]
+
+
+def _bare(line: bytes) -> bytes:
+    """A line without blanks around it, and without the mark with which programs of Windows begin a file."""
+    return line.strip().removeprefix(codecs.BOM_UTF8)
 
 
 def _row(line: bytes) -> Row | BadLine:
     try:
-        row = decode(line.decode())
+        row = decode(_bare(line).decode())
     except (NotJsonError, UnicodeDecodeError) as error:
         return BadLine(line.decode(errors="replace"), f"This line is no JSON: {error}")
     return row if isinstance(row, dict) else BadLine(line.decode(), "This line is no JSON object.")

@@ -139,7 +139,8 @@ class Batch:
 
     def _validate(self, row: Row) -> Row:
         messages = _field(row, "messages", list)
-        tools = read_tool_catalog(row.get("tools") or self._work.tools).tools
+        given = row["tools"] if row.get("tools") is not None else self._work.tools
+        tools = read_tool_catalog(given).tools
         problems = [*_history_problems(messages), *_call_problems(messages, tools)]
         return row | {"valid": not problems, "problems": problems}
 
@@ -153,7 +154,7 @@ def _history_problems(messages: Sequence[Any]) -> list[Row]:
     last = messages[-1] if messages else None
     calls = last.get("tool_calls") if isinstance(last, Mapping) else None
     ids = [call.get("id") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
-    results = [{"role": "tool", "tool_call_id": id_, "content": ""} for id_ in ids]
+    results = [{"role": "tool", "tool_call_id": id_, "content": ""} for id_ in ids if isinstance(id_, str)]
     try:
         read_request({"model": "any", "messages": [*messages, *results]})
     except RequestError as error:

@@ -17,7 +17,7 @@ from callwright.cli.bulk_streams import STREAM, streams
 from callwright.cli.options import TOOLS, dialect_option, named_value, read_json
 from callwright.cli.progress import progress_bar
 from callwright.cli.terminal import counted, shortened
-from callwright.errors import ConfigError
+from callwright.errors import ConfigError, reason_of
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["bulk"]
@@ -159,7 +159,7 @@ def _write_counts(path: Path, text: bytes) -> None:
         else:
             path.write_bytes(text)
     except OSError as error:
-        raise ConfigError(f"--summary: cannot write {path}: {error}.") from error
+        raise ConfigError(f"--summary: cannot write {path}: {reason_of(error)}.") from error
 
 
 def _watched(dones: Iterable[Done], parts: Sequence[Part]) -> list[Done]:

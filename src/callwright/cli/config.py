@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from callwright.database.engine import Database
 from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import load_config
@@ -32,6 +33,8 @@ def config(schema: bool, file: Path | None) -> None:
         click.echo(json.dumps(config_schema(), ensure_ascii=False, indent=2))
         return
     read = load_config(file)
+    if read.store is not None and read.store.url != "none":
+        Database.parse(read.store.url)
     models = build_models(read)
     servers = McpServers(read.mcp)
     if read.search is not None:

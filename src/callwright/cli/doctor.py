@@ -40,8 +40,8 @@ _STATUS_WIDTH: Final = 8
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
 @dialect_option("How the model writes calls, where its name does not tell.")
 @click.option(
-    "--api-key-env",
     "--key-env",
+    "--api-key-env",
     "api_key_env",
     metavar="VAR",
     help="Environment variable that holds the server's API key.",
@@ -78,29 +78,31 @@ def doctor(
     check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
+    api_key = _key(api_key_env)
     with status(f"Asking {without_credentials(url)}") as told:
         findings = asyncio.run(
             probe(
                 url,
                 model=model,
-                api_key=_key(api_key_env),
+                api_key=api_key,
                 dialect=dialect,
                 timeout_s=timeout,
                 watch=lambda result: told(f"{result.probe}: {result.status}"),
             )
         )
     advised = advice(findings, api_key_env=api_key_env)
-    if html is not None:
-        try:
-            html.write_text(page(findings, advised), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"Cannot write {html}: {error.strerror}.") from error
     if as_json:
         whole = {"findings": findings, "advice": advised}
         click.echo(msgspec.json.format(msgspec.json.encode(whole)).decode())
     else:
         for line in _lines(findings, advised, width()):
             click.echo(line)
+    # Last: a page that cannot be written takes nothing of the report.
+    if html is not None:
+        try:
+            html.write_text(page(findings, advised), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"Cannot write {html}: {error.strerror}.") from error
     if not advised.usable:
         click.get_current_context().exit(1)
 
@@ -110,7 +112,7 @@ def _key(variable: str | None) -> str | None:
         return None
     key = os.environ.get(variable)
     if not key:
-        raise ConfigError(f"--api-key-env: the environment variable {variable} is not set.")
+        raise ConfigError(f"--key-env: the environment variable {variable} is not set.")
     return key
 
 

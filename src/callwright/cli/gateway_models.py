@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from callwright.errors import ConfigError, did_you_mean
+from callwright.errors import ConfigError, did_you_mean, reason_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 __all__ = [
@@ -107,7 +107,8 @@ def _listed(url: str, key: str) -> Any:
             raise ConfigError(f"{url}/models answered {error.code}: {told}") from error
     except (OSError, NotJsonError) as error:
         reason = getattr(error, "reason", None) or error
-        raise ConfigError(f"The gateway at {url} cannot be asked for its models: {reason}. {way_out}") from error
+        told = reason_of(reason) if isinstance(reason, BaseException) else reason
+        raise ConfigError(f"The gateway at {url} cannot be asked for its models: {told}. {way_out}") from error
 
 
 def unlisted_warning(model: str, url: str, key: str = "") -> str:

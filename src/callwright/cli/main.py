@@ -3,15 +3,20 @@
 A command's module is loaded when it is run, so that no command waits for what others need.
 """
 
+import errno
+import os
 from importlib import import_module
 from typing import Any, Final
 
 import click
 
 from callwright.cli.loading import loading
-from callwright.errors import CallwrightError, ConfigError, RequestError
+from callwright.errors import CallwrightError, ConfigError, RequestError, reason_of
 
 __all__ = ["main"]
+
+# A full disk, a full quota: of the machine, wherever a command writes.
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Later(click.Command):
@@ -71,6 +76,11 @@ class _Commands(click.Group):
         except CallwrightError as error:
             click.echo(f"Error: {error}", err=True)
             ctx.exit(1)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            click.echo(f"Error: Cannot write {error.filename or 'the output'}: {reason_of(error)}.", err=True)
+            ctx.exit(1)
 
 
 @click.group(
@@ -79,5 +89,8 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="callwright", prog_name="callwright")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """OpenAI-grade tool calling for any model server."""
+    if os.environ.get("NO_COLOR"):  # https://no-color.org; click does not know it
+        context.color = False

@@ -1,5 +1,6 @@
 """What the commands share: options of the same meaning, and what is read from them or from the files they name."""
 
+import codecs
 import json
 import os
 import re
@@ -135,7 +136,7 @@ def named_value(text: str) -> tuple[str, Any]:
 
 def read_json(file: IO[bytes], expected: str) -> Any:
     """The JSON value in a file. `expected` says what it should be, with an example. Raises `RequestError`."""
-    text = file.read()
+    text = file.read().removeprefix(codecs.BOM_UTF8)  # which editors and shells on Windows write
     try:
         return decode(text)
     except NotJsonError as error:

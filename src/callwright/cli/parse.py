@@ -34,7 +34,7 @@ _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tool
 @click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
 @click.option("--finish-reason", type=click.Choice(["stop", "length"]), default="stop", help="How the output ended.")
 @click.option("--events", is_flag=True, help="Print the events, one JSON object a line, instead of the result.")
-@click.argument("output", type=click.File(encoding="utf-8", errors="replace"), default="-")
+@click.argument("output", type=click.File("rb"), default="-")
 def parse(
     dialect: str | None,
     response_template: Path | None,
@@ -43,7 +43,7 @@ def parse(
     start: str | None,
     finish_reason: FinishReason,
     events: bool,
-    output: IO[str],
+    output: IO[bytes],
 ) -> None:
     """Read what a model wrote, from OUTPUT or standard input, and print it as one JSON object.
 
@@ -65,7 +65,8 @@ def parse(
         param = (error.param or "").partition("[")[0].partition(".")[0]
         with told_of(_OPTIONS[param]) if param in _OPTIONS else nullcontext():
             raise
-    found = parser.feed(output.read()) + parser.finish(finish_reason)
+    text = output.read().decode(errors="replace")  # its line ends are the model's, as all of it
+    found = parser.feed(text) + parser.finish(finish_reason)
     if events:
         for event in found:
             click.echo(json.dumps({"event": type(event).__name__, **msgspec.to_builtins(event)}, ensure_ascii=False))

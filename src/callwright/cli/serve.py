@@ -177,7 +177,10 @@ async def _check_store(config: StoreConfig | None) -> None:
 
     if config is not None and config.url != "none":
         store = Store(config.url)
-        await store.open()
+        try:
+            await store.open()
+        except ConfigError as error:  # it may be the place that nobody named
+            raise ConfigError(f"{error} Name another with --store URL, or keep nothing with --store none.") from error
         await store.close()
 
 

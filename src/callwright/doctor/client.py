@@ -12,6 +12,7 @@ import aiohttp
 from msgspec import Struct
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.upstreams.connection import Pieces
 from callwright.upstreams.http import credentials_in, no_connection, told_error, without_credentials
 
 __all__ = ["Asker", "Reply", "clipped", "dig"]
@@ -124,7 +125,7 @@ class Asker:
         """The body, as far as it may go, and what was wrong with it."""
         body = bytearray()
         try:
-            async for chunk in response.content.iter_any():
+            async for chunk in Pieces(response.content):
                 body += chunk
                 if len(body) > _MAX_BYTES:
                     return bytes(body), f"an answer of more than {_MAX_BYTES:,} bytes"

@@ -141,7 +141,7 @@ def _unusable(listed: Reply, model: str | None) -> tuple[str, str]:
     if listed.fault:
         return f"The server cannot be asked: {listed.fault}.", ""
     if listed.status in _NO_ACCESS:
-        way_out = "Is its key right (--api-key-env, or api_key_env in a file)?"
+        way_out = "Is its key right (--key-env, or api_key_env in a file)?"
         return f"The server refuses access (HTTP {listed.status}). {way_out}", listed.told
     if model_names(listed.json) is not None:
         return "", ""

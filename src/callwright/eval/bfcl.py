@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from callwright.errors import ConfigError
+from callwright.errors import ConfigError, reason_of
 from callwright.eval.case import Case, Json, Must, WantedCall
 from callwright.eval.wanted import ABSENT
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -97,7 +97,7 @@ def _answers(path: Path) -> dict[str, _Answer]:
     try:
         lines = beside.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        told = getattr(error, "strerror", None) or error
+        told = reason_of(error)
         raise ConfigError(f"{path} is one of BFCL's: its answers are looked for in {beside}, but: {told}.") from error
     read = (_read(line, _Answer, f"{beside}:{number}") for number, line in enumerate(lines, 1) if line.strip())
     return {answer.id: answer for answer in read}

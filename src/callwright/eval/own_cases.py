@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from callwright.collector import collect
 from callwright.config_errors import SlipError, read_settings
-from callwright.errors import ConfigError, RequestError
+from callwright.errors import ConfigError, RequestError, reason_of
 from callwright.eval.bfcl import bfcl_cases, is_bfcl
 from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.wanted import check_wanted
@@ -39,9 +39,9 @@ class _File(Struct, forbid_unknown_fields=True):
 def read_cases(path: Path) -> list[Case]:
     """The cases of a file. Raises `ConfigError` that says which case is wrong, and how."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+        raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
     cases = list(_READERS.get(path.suffix, _toml)(path, text))
     if not cases:
         raise ConfigError(f"{path} has no cases.")

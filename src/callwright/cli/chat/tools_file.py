@@ -47,7 +47,8 @@ def load_tools(path: Path, number: int = 0) -> tuple[list[Tool], dict[str, Any]]
 def _run(path: Path, name: str) -> ModuleType:
     """Import the file, as if it stood in its folder."""
     if path.suffix != ".py" or not path.is_file():
-        raise ConfigError(f"--tools: expected a Python file such as tools.py, got {str(path)!r}, which is none.")
+        got = "is none" if path.exists() else "is not there"
+        raise ConfigError(f"--tools: expected a Python file such as tools.py, got {str(path)!r}, which {got}.")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

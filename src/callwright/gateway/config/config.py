@@ -405,7 +405,7 @@ def path_of(given: str) -> Path:
 def load_config(path: Path) -> Config:
     """Read a TOML file. Raises `ConfigError` that names the file and the field."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

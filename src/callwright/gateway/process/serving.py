@@ -85,12 +85,16 @@ class Drain:
         if not admission.drained.is_set():
             admission.drain()
             if admission.running:
-                log.info("%d requests may go on for %g s; another signal ends them", admission.running, self._drain_s)
+                log.info(
+                    "requests under way: %d; they may go on for %g s, another signal ends them",
+                    admission.running,
+                    self._drain_s,
+                )
         if now >= self._until and not admission.is_over:
             admission.end()
             self._left, self._since = admission.left, now
             if admission.running:
-                log.info("%d requests are ended", admission.running)
+                log.info("requests that are ended: %d", admission.running)
         if admission.left < self._left:
             self._left, self._since = admission.left, now
         return admission.left == 0 or (admission.is_over and now >= self._since + _LAST_WORDS_S)

@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from typing import Final
 
-from callwright.errors import ConfigError
+from callwright.errors import ConfigError, reason_of
 
 __all__ = ["listen_for_each"]
 
@@ -43,6 +43,7 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
             way_out = "Choose another port with --port, or --port 0 for any."
         else:
             way_out = "Give an address of this machine with --host, such as 127.0.0.1, or 0.0.0.0 for all of them."
-        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror}. {way_out}") from error
+        reason = reason_of(error.__context__ or error)  # before `socket` has put the address behind it, once more
+        raise ConfigError(f"Cannot listen on {host}:{port}: {reason}. {way_out}") from error
     except UnicodeError as error:
         raise ConfigError(f"Cannot listen on {host!r}: it is no name of a host.") from error
