@@ -2,17 +2,18 @@
 streams.
 
     python bench/gateway.py [--wire chat] [--rounds 3] [--seconds 3] [--tools 5] [--calls 0] [--smg PYTHON]
-                            [--litellm PYTHON]
+                            [--litellm PYTHON] [--transports PYTHON]
 
 One run starts a fake model server that costs next to nothing (`fake_model.py`), then one gateway at a time
 (`gateways.py`). Every request offers some tools, and may come behind earlier calls, as those of agents do; every
-answer is a call. `--wire` is the API that the client speaks: chat, responses or messages; who cannot translate it to
-the model server's Chat Completions is left out. Columns: CPU of the gateway's processes for one request (32
-connections) and for one chunk that the model server sends, of 16 streams of 100 chunks at once, as fast as they go
-(`burst`) and with 10 ms between chunks (`paced`), as µs and as multiples of `bare`; requests per second with 1, 32 and
-128 connections; ms to the first chunk of a paced stream that is alone, and how much of that is behind the model
-server's own first chunk; ms between two chunks of 16 paced streams (the 90th percentile); MB of memory; seconds to
-the first good answer. CPU ratios hold on a busy machine, the rest does not.
+answer is a call. `--transports` adds the pass-through on other servers and clients. `--wire` is the API that the
+client speaks: chat, responses or messages; who cannot translate it to the model server's Chat Completions is left
+out. Columns: CPU of the gateway's processes for one request (32 connections) and for one chunk that the model server
+sends, of 16 streams of 100 chunks at once, as fast as they go (`burst`) and with 10 ms between chunks (`paced`), as
+µs and as multiples of `bare`; requests per second with 1, 32 and 128 connections; ms to the first chunk of a paced
+stream that is alone, and how much of that is behind the model server's own first chunk; ms between two chunks of 16
+paced streams (the 90th percentile); MB of memory; seconds to the first good answer. CPU ratios hold on a busy
+machine, the rest does not.
 """
 
 import argparse
@@ -105,12 +106,16 @@ def main() -> None:
     options.add_argument("--calls", type=int, default=0, help="that each request has in its history, with outputs")
     options.add_argument("--smg", metavar="PYTHON", help="of an environment with smg")
     options.add_argument("--litellm", metavar="PYTHON", help="of an environment with litellm[proxy]")
+    options.add_argument(
+        "--transports", metavar="PYTHON", help="of an environment with aiohttp, granian, pyreqwest, starlette, uvicorn"
+    )
     given = options.parse_args()
     asks = Asks.of(given.wire, given.tools, given.calls)
     size = len(json.dumps(asked(given.wire, given.tools, given.calls, stream=False)))
     port = free_port()
     with TemporaryDirectory() as folder, started([sys.executable, fake_model.__file__, "--port", str(port)], port):
-        found = gateways(Path(folder), f"http://{HOST}:{port}/v1", given.smg, given.litellm)
+        upstream = f"http://{HOST}:{port}/v1"
+        found = gateways(Path(folder), upstream, given.smg, given.litellm, given.transports)
         side_by_side = {name: one for name, one in found.items() if given.wire in one.wires}
         own = posted("chat", asked("chat", given.tools, given.calls, stream=True, pace_ms=PACE_MS))
         server_ms = run(load(port, own, 1, given.seconds)).first_ms

@@ -1,15 +1,13 @@
 """The gateways that benchmarks put side by side, and how each is started: a pass-through, nginx, others' and ours.
 
-    python bench/gateways.py --port 8080 --upstream http://127.0.0.1:8000/v1       the pass-through
-
-`bare` hands requests and answers on as they are, with Starlette and aiohttp on uvicorn. nginx does the same in C, with
-connections that stay open and without buffers. Neither looks at what it hands on, so both ask for chat completions
+`bare` hands requests and answers on as they are, with Starlette and aiohttp on uvicorn (`pass_through.py`); with
+another server or client below it, it is named by that. nginx does the same in C, with connections that stay open and
+without buffers. Neither looks at what it hands on, so both ask for chat completions
 whatever the client's API is. SMG (Rust) and LiteLLM (Python) read requests; SMG needs the Python of an environment
 where `smg` is installed, LiteLLM where `litellm[proxy]` is. Ours runs in each mode, with all that is on by default but
 the store, and takes any number of requests.
 """
 
-import argparse
 import json
 import shutil
 import sys
@@ -18,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import pass_through
 from fake_model import MODEL, PATHS, Wire
 from loading import HOST, free_port
 
@@ -39,9 +38,13 @@ class Gateway(NamedTuple):
     wires: frozenset[Wire] = ALL_WIRES
 
 
-def gateways(folder: Path, upstream: str, smg: str | None, litellm: str | None) -> dict[str, Gateway]:
-    """All that can be started here, by name; what is missing is told. Their files go into the folder."""
-    found = {"bare": Gateway(lambda port: [sys.executable, __file__, "--upstream", upstream, "--port", str(port)])}
+def gateways(
+    folder: Path, upstream: str, smg: str | None, litellm: str | None, transports: str | None
+) -> dict[str, Gateway]:
+    """All that can be started here, by name; what is missing is told. Their files go into the folder. The last three
+    are the Pythons that have them.
+    """
+    found = {"bare": _bare(sys.executable, upstream)}
     if program := shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin"):
         found["nginx"] = _nginx(program, folder, upstream)
     else:
@@ -51,6 +54,10 @@ def gateways(folder: Path, upstream: str, smg: str | None, litellm: str | None) 
             found[name] = made(python, folder, upstream)
         else:
             print(f"{name}: left out, --{name} names the Python of an environment that has it")
+    if transports:
+        found["granian"] = _bare(transports, upstream, "--server", "granian")
+        found["pyreqwest"] = _bare(transports, upstream, "--client", "pyreqwest")
+        found["httptools"] = _bare(transports, upstream, "--server", "httptools", "--client", "httptools")
     return found | {f"callwright {mode}": callwright(folder, upstream, mode) for mode in MODES}
 
 
@@ -67,6 +74,11 @@ upstream = '{upstream}'
 {MODES[mode]}
 """)
     command = [str(Path(sys.executable).with_name("callwright")), "serve", "--config", str(path), *more]
+    return Gateway(lambda port: [*command, "--port", str(port)])
+
+
+def _bare(python: str, upstream: str, *more: str) -> Gateway:
+    command = [python, pass_through.__file__, "--upstream", upstream, *more]
     return Gateway(lambda port: [*command, "--port", str(port)])
 
 
@@ -128,44 +140,3 @@ def _litellm(python: str, folder: Path, upstream: str) -> Gateway:
     quiet = ["--num_workers", "1", "--telemetry", "False"]
     settings = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": "sk-x", "LITELLM_LOG": "ERROR"}
     return Gateway(lambda port: [*start, *quiet, "--port", str(port)], settings, frozenset({"chat"}))
-
-
-# --- the pass-through ---
-
-
-def serve_bare(upstream: str, port: int) -> None:
-    """What everything is measured against."""
-    import aiohttp
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response, StreamingResponse
-    from starlette.routing import Route
-
-    sessions: list[aiohttp.ClientSession] = []
-
-    async def hand_on(request: Request) -> Response:
-        if not sessions:
-            sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
-        body = await request.body()
-        headers = {"content-type": "application/json"}
-        answer = await sessions[0].post(f"{upstream}/chat/completions", data=body, headers=headers)
-        if answer.content_type != "text/event-stream":
-            return Response(await answer.read(), media_type="application/json")
-        return StreamingResponse(answer.content.iter_any(), media_type="text/event-stream")
-
-    app = Starlette(routes=[Route(path, hand_on, methods=["POST"]) for path in PATHS.values()])
-    uvicorn.run(app, host=HOST, port=port, log_level="error", access_log=False)
-
-
-def main() -> None:
-    """Serve the pass-through."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--upstream", required=True)
-    options.add_argument("--port", type=int, required=True)
-    given = options.parse_args()
-    serve_bare(given.upstream, given.port)
-
-
-if __name__ == "__main__":
-    main()
