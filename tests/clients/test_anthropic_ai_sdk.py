@@ -6,8 +6,8 @@ from tests import conftest
 from tests.clients.node import run_node
 from tests.support import outputs
 from tests.support.outputs import played
-from tests.support.servers import Answer, ModelServer, whole
-from tests.support.turns import wrote
+from tests.support.servers import ModelServer, whole
+from tests.support.turns import broken_off, wrote
 
 pytestmark = pytest.mark.clients
 
@@ -29,12 +29,6 @@ def test_it_talks_with_real_outputs(gateway: str, model: ModelServer) -> None:
 
 def test_it_tells_what_went_wrong(gateway: str, model: ModelServer) -> None:
     fire = whole({"error": {"message": "the engine is on fire"}}, 500)
-    cuts = [cut(way) for way in outputs.FEW_WAYS]
+    cuts = [broken_off(wrote(way, outputs.TEXT)) for way in outputs.FEW_WAYS]
     model.plays(*(answer for broken in cuts for answer in (fire, fire, broken, broken)))
     run_node(SCRIPT, gateway, "messages-fail", *outputs.FEW_WAYS)
-
-
-def cut(way: str) -> Answer:
-    """An answer that breaks off in its text."""
-    answer = wrote(way, "It is 18 °C in Paris, and sunny.")
-    return Answer((*answer.steps[: 2 if way == "native" else 10], "cut"))

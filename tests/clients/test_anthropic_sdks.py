@@ -13,8 +13,9 @@ from callwright.gateway.config.config import KeyConfig
 from tests import conftest
 from tests.clients.anthropic_sdks import NAMES, Sdk, SdkError, opened
 from tests.conftest import Served
+from tests.support.outputs import TEXT
 from tests.support.servers import Answer, ModelServer, whole
-from tests.support.turns import shown, wrote
+from tests.support.turns import broken_off, shown, wrote
 
 pytestmark = pytest.mark.clients
 
@@ -223,16 +224,10 @@ def test_an_error_before_the_first_byte(sdk: Sdk, model: ModelServer, what: str,
     assert words in failed.message
 
 
-def cut(way: str) -> Answer:
-    """An answer that breaks off in its text."""
-    answer = wrote(way, "It is 18 °C in Paris, and sunny.")
-    return Answer((*answer.steps[: 2 if way == "native" else 10], "cut"))
-
-
 @both
 @ways
 def test_an_error_in_the_middle(sdk: Sdk, model: ModelServer, way: str, stream: bool) -> None:
-    model.plays(cut(way))
+    model.plays(broken_off(wrote(way, TEXT)))
     with pytest.raises(SdkError, match="closed the connection in the middle") as raised:
         sdk.do("ask", asked(way), stream=stream)
     assert raised.value.type == "api_error"

@@ -18,7 +18,7 @@ from tests import conftest
 from tests.clients.claude_code import ClaudeCode, Ran, installed, settings
 from tests.conftest import Served
 from tests.support.servers import Answer, ModelServer, whole
-from tests.support.turns import repeated, shown, wrote
+from tests.support.turns import broken_off, repeated, shown, wrote
 
 NOT_HERE: Final = "CALLWRIGHT_CLAUDE_CODE names no Claude Code: scripts/claude-code does"
 pytestmark = [pytest.mark.clients, pytest.mark.skipif(installed() is None, reason=NOT_HERE)]
@@ -189,15 +189,10 @@ def test_a_file_of_control_tokens_is_edited_byte_for_byte(
 # --- what goes wrong ---
 
 
-def cut(answer: Answer, steps: int) -> Answer:
-    """The answer breaks off after so many of its writes."""
-    return Answer((*answer.steps[:steps], "cut"))
-
-
 @ways
 def test_an_answer_that_breaks_off_is_asked_for_again_whole(claude: ClaudeCode, model: ModelServer, way: str) -> None:
     text = "It is all done now."
-    model.plays(cut(wrote(way, text), 2 if way == "native" else 8), wrote(way, text))
+    model.plays(broken_off(wrote(way, text)), wrote(way, text))
     succeeded(claude.run("Do it.", model=way), text)
     first, again = read(model)
     assert again == first
@@ -209,7 +204,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again_whole(claude: ClaudeCode, 
 def test_half_a_call_is_not_run(claude: ClaudeCode, model: ModelServer, way: str) -> None:
     call = ("Bash", {"command": "touch cut.txt; echo a long command", "description": "Touch"})
     made = wrote(way, "Let me see.", [call])
-    model.plays(cut(made, len(made.steps) - 6 if way != "native" else 3), wrote(way, "Done."))
+    model.plays(broken_off(made, len(made.steps) - 6 if way != "native" else 3), wrote(way, "Done."))
     ran = claude.run("Do it.", model=way)
     succeeded(ran, "Done.")
     assert not list(claude.work.iterdir())

@@ -12,7 +12,7 @@ from callwright.dialects.base import get_dialect
 from tests.support.outputs import spoken
 from tests.support.servers import Answer, call_deltas, chat
 
-__all__ = ["Written", "repeated", "shown", "wrote"]
+__all__ = ["Written", "broken_off", "repeated", "shown", "wrote"]
 
 # A name, and the arguments.
 Written: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -30,6 +30,11 @@ def wrote(way: str, text: str = "", calls: Sequence[Written] = (), *, thought: s
         [Call(name, _json(arguments)) for name, arguments in calls],
     )
     return spoken(way, get_dialect(dialect).write(turn).removeprefix(opener), finish=finish or "stop")
+
+
+def broken_off(answer: Answer, steps: int | None = None) -> Answer:
+    """The answer, its connection closed after so many of its writes; unless told, after half of them."""
+    return Answer((*answer.steps[: len(answer.steps) // 2 if steps is None else steps], "cut"))
 
 
 @cache
