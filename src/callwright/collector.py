@@ -1,7 +1,7 @@
 """Folds the events of a turn into one `Turn`, for callers that do not stream."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar, assert_never, cast
 
 from msgspec import Struct
 
@@ -77,37 +77,37 @@ def collect(events: Iterable[Event]) -> Turn:
     logprobs: list[Mapping[str, Any]] = []
     reason: FinishReason = "stop"
     for event in settled(events):
-        match event:  # what is frequent comes first
-            case Markup():
-                pass
-            case ContentDelta():
-                content.append(event.text)
-                if event.logprobs is not None:
-                    logprobs.append(event.logprobs)
-            case ArgumentsDelta():
-                arguments[event.index].append(event.text)
-            case ReasoningDelta():
-                reasoning.append(event.text)
-            case CallStarted():
-                started.append(event)
-                arguments.append([])
-                complete.append(False)
-            case CallEnded():
-                complete[event.index] = event.complete
-            case Problem():
-                problems.append(event)
-            case Finished(reason_):
-                reason = reason_
-            case RefusalDelta(text, told):
-                refusal.append(text)
-                if told is not None:
-                    logprobs.append(told)
-            case AnnotationsDelta(more):
-                annotations += more
-            case AnswerMetadata():
-                metadata = metadata.updated(event)
-            case _:
-                assert_never(event)
+        # What is frequent comes first.
+        if type(event) is Markup:
+            pass
+        elif type(event) is ContentDelta:
+            content.append(event.text)
+            if event.logprobs is not None:
+                logprobs.append(event.logprobs)
+        elif type(event) is ArgumentsDelta:
+            arguments[event.index].append(event.text)
+        elif type(event) is ReasoningDelta:
+            reasoning.append(event.text)
+        elif type(event) is CallStarted:
+            started.append(event)
+            arguments.append([])
+            complete.append(False)
+        elif type(event) is CallEnded:
+            complete[event.index] = event.complete
+        elif type(event) is Problem:
+            problems.append(event)
+        elif type(event) is Finished:
+            reason = event.reason
+        elif type(event) is RefusalDelta:
+            refusal.append(event.text)
+            if event.logprobs is not None:
+                logprobs.append(event.logprobs)
+        elif type(event) is AnnotationsDelta:
+            annotations += event.annotations
+        elif type(event) is AnswerMetadata:
+            metadata = metadata.updated(event)
+        else:
+            assert_never(event)
     calls = [
         Call(
             name=call.name,
@@ -140,7 +140,7 @@ def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
     kept: list[T | ReasoningDelta] = []
     told = 0  # the number of events that are settled
     for event in events:
-        if isinstance(event, Problem) and event.kind == "unopened_reasoning":
+        if type(event) is Problem and cast(Problem, event).kind == "unopened_reasoning":
             kept[told:] = [
                 ReasoningDelta(each.text) if isinstance(each, ContentDelta) else each for each in kept[told:]
             ]

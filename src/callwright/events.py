@@ -166,6 +166,7 @@ class Call(Shared, frozen=True):
         return {"id": id_, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
+@final
 class ContentDelta(Struct, frozen=True):
     """Text for the user. `logprobs` are those of its tokens, where a server gave them in OpenAI's form."""
 
@@ -173,12 +174,14 @@ class ContentDelta(Struct, frozen=True):
     logprobs: Mapping[str, Any] | None = None
 
 
+@final
 class ReasoningDelta(Struct, frozen=True, gc=False):
     """Text of the model's reasoning."""
 
     text: str
 
 
+@final
 class RefusalDelta(Struct, frozen=True):
     """Text with which the model refuses, as its server has told it from content. `logprobs` as in `ContentDelta`."""
 
@@ -186,12 +189,14 @@ class RefusalDelta(Struct, frozen=True):
     logprobs: Mapping[str, Any] | None = None
 
 
+@final
 class AnnotationsDelta(Struct, frozen=True):
     """More annotations of the content, such as its sources, in the form of Chat Completions."""
 
     annotations: tuple[Mapping[str, Any], ...]
 
 
+@final
 class AnswerMetadata(Struct, frozen=True, gc=False):
     """What a server says of its answer as a whole; None where it says nothing."""
 
@@ -205,6 +210,7 @@ class AnswerMetadata(Struct, frozen=True, gc=False):
         )
 
 
+@final
 class CallStarted(Struct, frozen=True, gc=False):
     """Call number `index` (from 0, step 1, over the turn) begins.
 
@@ -218,6 +224,7 @@ class CallStarted(Struct, frozen=True, gc=False):
     id: str | None = None
 
 
+@final
 class ArgumentsDelta(Struct, frozen=True, gc=False):
     """More argument text of call `index`: JSON text of a function, the input of a custom tool."""
 
@@ -225,6 +232,7 @@ class ArgumentsDelta(Struct, frozen=True, gc=False):
     text: str
 
 
+@final
 class CallEnded(Struct, frozen=True, gc=False):
     """Call `index` is over. `complete` is False when the output ended before its arguments did."""
 
@@ -232,12 +240,14 @@ class CallEnded(Struct, frozen=True, gc=False):
     complete: bool = True
 
 
+@final
 class Markup(Struct, frozen=True, gc=False):
     """Text that was structure: control tokens, headers, the wrapper of a call. Nothing to show."""
 
     text: str
 
 
+@final
 class Problem(Struct, frozen=True, gc=False):
     """One thing that was wrong with the output, and what was done about it.
 
@@ -254,6 +264,7 @@ class Problem(Struct, frozen=True, gc=False):
     candidate: Call | None = None
 
 
+@final
 class Finished(Struct, frozen=True, gc=False):
     """The last event of a turn. `unfinished`: the reason is `length` because a call was not written to its end, though
     the model was not said to be cut off.
@@ -272,6 +283,7 @@ def finished(reason: FinishReason, *, calls: bool, unfinished: bool) -> Finished
     return Finished("length", unfinished=True) if unfinished else Finished("tool_calls" if calls else "stop")
 
 
+@final
 class Usage(Struct, frozen=True):
     """Tokens, as the upstream counts them. It comes beside the events of a turn, not among them."""
 

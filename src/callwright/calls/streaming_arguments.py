@@ -18,13 +18,14 @@ from callwright.calls.fit import json_problems, repair_and_validate, step_proble
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
+from callwright.calls.whole_arguments import is_valid_as_is
 from callwright.events import Problem, ProblemKind
 from callwright.schema.compiled import Members, Place, compiled_schema, members_of, place_of
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, chosen
 from callwright.stream_reader import Parse, silent_reader
 from callwright.tolerant_json.certain import doubt, without_words
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
 from callwright.tolerant_json.tree import Member, Node
@@ -40,12 +41,7 @@ _CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?=[^\s,])|,(?![ \t]*\Z)"""
 _CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?=[^\s,]|[\x00-\x1f])|,(?![ \t]*\Z)"""
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+)*+").match
-# The strings of a JSON text; those with a colon are keys.
-_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?')
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
-
-
-_NESTED: Final = frozenset((dict, list, float))
 
 
 class StreamingArguments:
@@ -97,7 +93,7 @@ class StreamingArguments:
         if self.flows and _PLAIN(text).end() == len(text):  # type: ignore[union-attr]  # matches always
             self.pass_on(text)
             return text
-        if not self._raw and self._is_valid_as_is(text):
+        if not self._raw and is_valid_as_is(text, self._compiled):
             self._raw.append(text)
             self._written.append(text)
             self._passed = text
@@ -165,25 +161,6 @@ class StreamingArguments:
             kind: ProblemKind = "arguments_trailing_text" if words else "non_json_arguments"
             if "repeated_key" not in repairs:
                 self.problems.append(Problem(kind, f"not certain: {why}", text=words))
-
-    def _is_valid_as_is(self, text: str) -> bool:
-        """Whether this delta is all of the arguments, and valid. Not for nested objects, whose names may need repair,
-        nor for numbers that are to be written as integers, nor for names that were given twice.
-        """
-        if not (text.startswith("{") and text.endswith("}")):
-            return False
-        try:
-            value = decode(text)
-        except NotJsonError:
-            return False
-        validator = self._compiled.validator
-        return (
-            value.keys() <= self._compiled.properties.keys()
-            and all(map(_is_flat, value.values()))
-            and len(list(filter(None, _STRINGS.findall(text)))) == len(value)
-            # A schema that cannot be read validates nothing, but may still repair.
-            and (validator is None or (not validator.unread and validator.is_valid(value)))
-        )
 
     def _begin(self) -> Parse[None]:
         """Start the parse."""
@@ -483,10 +460,3 @@ def _fits_as_written(node: Node, schema: Schema) -> bool:
         case "boolean":
             return node.kind == "literal" and node.json != "null"
     return False
-
-
-def _is_flat(value: object) -> bool:
-    """Whether a value is a text, an integer or a literal, or a list of these."""
-    if isinstance(value, list):
-        return _NESTED.isdisjoint(map(type, value))
-    return type(value) not in _NESTED

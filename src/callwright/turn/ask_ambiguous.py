@@ -78,11 +78,11 @@ class AmbiguousCalls:
         """Those of the events that may go out now."""
         at: int | None = None
         for number, event in enumerate(events):
-            if isinstance(event, ContentDelta):
+            if type(event) is ContentDelta:
                 self._said.append(event.text)
-            elif isinstance(event, CallStarted):
+            elif type(event) is CallStarted:
                 self._has_called = True
-            elif at is None and isinstance(event, Problem) and event.candidate is not None:
+            elif at is None and type(event) is Problem and event.candidate is not None:
                 at = number
         if self.held:
             self.held += events

@@ -1,7 +1,7 @@
 """One answer of a model, as a retry policy looks at it: what it said, what it called, and what of that has gone out."""
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
@@ -40,6 +40,8 @@ CUT: Final = ("length", "content_filter")
 
 # What a client reads as the answer's text, or beside it.
 SaidDelta: TypeAlias = ContentDelta | RefusalDelta | AnnotationsDelta
+# What later events may not overtake, once it is held.
+_BLOCKING: Final = frozenset((CallStarted, *get_args(SaidDelta)))
 
 
 class AttemptedCall(msgspec.Struct):
@@ -75,35 +77,41 @@ class Attempt(msgspec.Struct):
 
     def add(self, event: Event) -> None:
         """Note an event."""
-        match event:
-            case CallStarted(index):
-                self.calls[index] = AttemptedCall(event, [event], [])
-            case ArgumentsDelta(index, text):
-                self.calls[index].events.append(event)
-                self.calls[index].arguments.append(text)
-            case CallEnded(index, complete):
-                self.calls[index].events.append(event)
-                self.calls[index].complete = complete
-            case Problem(kind, _, int(index)) if index in self.calls:
-                self.calls[index].events.append(event)
-                if kind in RETRIED:
-                    self.calls[index].wrong.append(event)
-            case Problem():
-                self.problems.append(event)
-            case Finished(reason, unfinished):
-                self.reason = "stop" if unfinished else reason
-            case ContentDelta(text):
-                self.content.append(event)
-                self.begun = self.begun or bool(text.strip())
-            case RefusalDelta() | AnnotationsDelta():
-                self.content.append(event)
-            case ReasoningDelta():
-                self.reasoning.append(event)
+        if type(event) is ArgumentsDelta:
+            call = self.calls[event.index]
+            call.events.append(event)
+            call.arguments.append(event.text)
+        elif type(event) is ContentDelta:
+            self.content.append(event)
+            self.begun = self.begun or bool(event.text.strip())
+        elif type(event) is ReasoningDelta:
+            self.reasoning.append(event)
+        elif type(event) is CallStarted:
+            self.calls[event.index] = AttemptedCall(event, [event], [])
+        elif type(event) is CallEnded:
+            call = self.calls[event.index]
+            call.events.append(event)
+            call.complete = event.complete
+        elif type(event) is Finished:
+            self.reason = "stop" if event.unfinished else event.reason
+        elif type(event) is Problem:
+            self._note_problem(event)
+        elif type(event) is RefusalDelta or type(event) is AnnotationsDelta:
+            self.content.append(event)
+
+    def _note_problem(self, problem: Problem) -> None:
+        call = None if problem.call is None else self.calls.get(problem.call)
+        if call is None:
+            self.problems.append(problem)
+            return
+        call.events.append(problem)
+        if problem.kind in RETRIED:
+            call.wrong.append(problem)
 
     def hold(self, event: Event) -> None:
         """Keep an event for the end."""
         self.held.append(event)
-        self.blocked = self.blocked or isinstance(event, CallStarted | SaidDelta)
+        self.blocked = self.blocked or type(event) in _BLOCKING
 
     def rewrite(self, text: str) -> None:
         """Put another text in the place of its content, of which nothing has gone out."""

@@ -53,8 +53,8 @@ class _Call(Struct):
         """Whether its arguments are a complete JSON value. Looked for when somebody asks, not with each delta."""
         while not self._is_whole and self._scanned < len(self.said):
             rest = "".join(self.said[self._scanned :])
+            self._is_whole = (not self._scanned and _is_object(rest)) or self.span.end(rest, 0)[1]
             self._scanned = len(self.said)
-            _, self._is_whole = self.span.end(rest, 0)
         return self._is_whole
 
 
@@ -250,6 +250,14 @@ def _says_nothing(call: _Call, delta: ToolCallDelta) -> bool:
     calls have ids, another call's would have come as one.
     """
     return not delta.arguments.strip() and (not delta.name or (delta.name == call.name and call.id is not None))
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object: most are by the time that somebody asks, and this is faster than to scan it."""
+    try:
+        return isinstance(decode(text), dict)
+    except NotJsonError:
+        return False
 
 
 def _same(one: str, other: str) -> bool:

@@ -235,19 +235,18 @@ class Observation(Struct):
                 self._note(event)
 
     def _note(self, event: Event | Usage) -> None:
-        match event:
-            case CallStarted(index, name):
-                self.calls[index] = SeenCall(name)
-            case CallEnded(index, complete):
-                self.calls[index].complete = complete
-            case Problem(kind, _, call):
-                self.problems.append(event)
-                if call is not None and call in self.calls:
-                    self.calls[call].problems.append(kind)
-            case Finished(reason):
-                self.reason = reason
-            case Usage():
-                self.usage = event
+        if type(event) is CallStarted:
+            self.calls[event.index] = SeenCall(event.name)
+        elif type(event) is CallEnded:
+            self.calls[event.index].complete = event.complete
+        elif type(event) is Usage:
+            self.usage = event
+        elif type(event) is Finished:
+            self.reason = event.reason
+        elif type(event) is Problem:
+            self.problems.append(event)
+            if event.call is not None and event.call in self.calls:
+                self.calls[event.call].problems.append(event.kind)
 
     def __enter__(self) -> Self:
         return self
@@ -279,9 +278,9 @@ Observer: TypeAlias = Callable[[Observation], Ended | None]
 
 def _size(delta: Delta) -> int:
     """The rough size of a delta in a record, in characters."""
-    if isinstance(delta, TextDelta):  # nearly all are, or pieces of arguments
+    if type(delta) is TextDelta:  # nearly all are, or pieces of arguments
         return len(delta.text) + 32
-    if isinstance(delta, ToolCallDelta):
+    if type(delta) is ToolCallDelta:
         return len(delta.arguments) + len(delta.name or "") + 64
     match delta:
         case ReasoningTextDelta(text) | RefusalDelta(text):

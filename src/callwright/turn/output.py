@@ -119,28 +119,28 @@ class GenerationReader:
             self._waiting.first_s, self._waiting = time.monotonic(), None
         out, self._early = self._early, []
         for delta in batch:
-            match delta:
-                case TextDelta(text, logprobs):
-                    self._has_text = True
-                    if self._may_print:
-                        self._read_printed()
-                    out += self.parser.feed(text) if self.parser else self._native.text(text, logprobs)
-                case ToolCallDelta():
-                    out += self._native.call(delta)
-                case ReasoningTextDelta(text):
-                    out += self._native.reasoning(text)
-                case RefusalDelta() | AnnotationsDelta():
-                    out.append(delta)
-                case AnswerMetadata():
-                    self.metadata = self.metadata.updated(delta) if self.metadata else delta
-                case UnparsedCallDelta(text, told):
-                    out += self._salvaged(text, told)
-                case FinishDelta(reason):
-                    self._reason = reason
-                case Usage():
-                    self.usage = delta
-                case _:
-                    assert_never(delta)
+            if type(delta) is TextDelta:
+                self._has_text = True
+                if self._may_print:
+                    self._read_printed()
+                parser = self.parser
+                out += parser.feed(delta.text) if parser else self._native.text(delta.text, delta.logprobs)
+            elif type(delta) is ToolCallDelta:
+                out += self._native.call(delta)
+            elif type(delta) is ReasoningTextDelta:
+                out += self._native.reasoning(delta.text)
+            elif type(delta) is FinishDelta:
+                self._reason = delta.reason
+            elif type(delta) is Usage:
+                self.usage = delta
+            elif type(delta) is AnswerMetadata:
+                self.metadata = self.metadata.updated(delta) if self.metadata else delta
+            elif type(delta) is RefusalDelta or type(delta) is AnnotationsDelta:
+                out.append(delta)
+            elif type(delta) is UnparsedCallDelta:
+                out += self._salvaged(delta.text, delta.told)
+            else:
+                assert_never(delta)
         return out
 
     def take_metadata(self) -> list[Event]:

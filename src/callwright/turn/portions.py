@@ -20,7 +20,7 @@ def portions(batch: Sequence[Delta]) -> Iterable[Sequence[Delta]]:
     """A batch as it is, or a long one in several."""
     size = 0
     for delta in batch:
-        if isinstance(delta, TextDelta):
+        if type(delta) is TextDelta:
             size += len(delta.text)
     return (batch,) if size <= _PORTION else _portions(batch)
 

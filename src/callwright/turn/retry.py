@@ -8,14 +8,13 @@ everything where nothing streams. Knows no server and no clock.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
 from callwright.bounds import Bounds
 from callwright.conversation import Conversation, Item
 from callwright.events import (
-    AnnotationsDelta,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -25,10 +24,9 @@ from callwright.events import (
     Problem,
     ProblemKind,
     ReasoningDelta,
-    RefusalDelta,
     finished,
 )
-from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall
+from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall, SaidDelta
 from callwright.turn.retry_items import retry_items
 from callwright.turn.structured import StructuredAnswer
 
@@ -38,6 +36,8 @@ _BOUNDS: Final = Bounds()
 
 # The problems of a text that are worth a retry where no call is required.
 _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
+_OF_CALLS: Final = frozenset((CallStarted, ArgumentsDelta, CallEnded))
+_SAID: Final = frozenset(get_args(SaidDelta))
 
 
 class DemandNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
@@ -87,28 +87,24 @@ class RetryPolicy:
         attempt = self._attempt
         for event in batch:
             attempt.add(event)
-            if not isinstance(event, Finished):
+            if type(event) is not Finished:
                 attempt.hold(event)
         return ()
 
     def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:
         """Whether an event may go out now; else it is held back."""
         attempt = self._attempt
-        if isinstance(event, Finished):
+        kind = type(event)
+        if kind is Finished:
             attempt.add(event)
             return False
-        match event:
-            case ContentDelta(text) if self._form is not None:
-                as_told = is_constrained and (attempt.begun or self._form.may_begin(text))
-                flows = as_told or not self._form.is_demanded
-            case ContentDelta() | RefusalDelta() | AnnotationsDelta():
-                flows = not self._demands
-            case ReasoningDelta():
-                flows = True
-            case CallStarted() | ArgumentsDelta() | CallEnded() | Problem(call=int()):
-                flows = not self._holds_calls
-            case _:
-                flows = False
+        if kind in _OF_CALLS or (type(event) is Problem and event.call is not None):
+            flows = not self._holds_calls
+        elif type(event) is ContentDelta and self._form is not None:
+            as_told = is_constrained and (attempt.begun or self._form.may_begin(event.text))
+            flows = as_told or not self._form.is_demanded
+        else:
+            flows = kind is ReasoningDelta or (kind in _SAID and not self._demands)
         flows = flows and not (self._earlier or attempt.blocked)
         attempt.add(event)
         if not flows:
@@ -269,7 +265,7 @@ def _with_own_ids(events: Iterable[Event]) -> list[Event]:
     out: list[Event] = []
     ids: set[str] = set()
     for event in events:
-        if isinstance(event, CallStarted) and event.id is not None:
+        if type(event) is CallStarted and event.id is not None:
             event = msgspec.structs.replace(event, id=None) if event.id in ids else event
             ids.add(event.id or "")
         out.append(event)

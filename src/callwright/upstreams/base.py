@@ -5,7 +5,7 @@ An upstream speaks one server's API and knows no dialects: the text it passes on
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 from msgspec import Raw, Struct
 
@@ -39,6 +39,7 @@ NO_CONSTRAINTS: Final[tuple[Server, ...]] = ("openai", "transformers")
 NO_TOOL_CHOICE: Final[tuple[Server, ...]] = ("ollama", "transformers")
 
 
+@final
 class TextDelta(Struct, frozen=True, gc=False):
     """Text of the model: content from a chat endpoint, the completion of a raw prompt.
 
@@ -49,12 +50,14 @@ class TextDelta(Struct, frozen=True, gc=False):
     logprobs: Mapping[str, Any] | None = None
 
 
+@final
 class ReasoningTextDelta(Struct, frozen=True, gc=False):
     """Reasoning that the server has separated from the content."""
 
     text: str
 
 
+@final
 class ToolCallDelta(Struct, frozen=True, gc=False):
     """A piece of a call that the server has parsed. `index` is the server's; `id` comes once, or never; `name` too, or
     in pieces, or again.
@@ -66,6 +69,7 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     arguments: str = ""
 
 
+@final
 class UnparsedCallDelta(Struct, frozen=True, gc=False):
     """The server's own parser failed on a call.
 
@@ -77,6 +81,7 @@ class UnparsedCallDelta(Struct, frozen=True, gc=False):
     told: str
 
 
+@final
 class FinishDelta(Struct, frozen=True):
     """The model stopped (`stop`, also behind calls), or was stopped by a limit or filter."""
 

@@ -4,7 +4,7 @@ The events know no API: each writes them in its own shapes. One closed union, `S
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, final
 
 from msgspec import Struct
 
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 
+@final
 class McpListed(Struct, frozen=True):
     """The tools of an MCP server that the model may know."""
 
@@ -37,6 +38,7 @@ class McpListed(Struct, frozen=True):
     tools: tuple[McpTool, ...]
 
 
+@final
 class McpApprovalAsked(Struct, frozen=True):
     """A call of an MCP tool waits for a person's word. It is not run in this turn."""
 
@@ -44,6 +46,7 @@ class McpApprovalAsked(Struct, frozen=True):
     arguments: str
 
 
+@final
 class McpStarted(Struct, frozen=True):
     """A call of an MCP tool begins; its arguments follow as those of any call. `id` is that of its item."""
 
@@ -53,6 +56,7 @@ class McpStarted(Struct, frozen=True):
     approval_request_id: str | None = None
 
 
+@final
 class McpEnded(Struct, frozen=True):
     """A call of an MCP tool was answered, or has failed."""
 
@@ -60,6 +64,7 @@ class McpEnded(Struct, frozen=True):
     error: JsonObject | None = None
 
 
+@final
 class ToolsSearched(Struct, frozen=True):
     """The model has searched for tools, and these were found, best first."""
 
@@ -74,6 +79,7 @@ SearchFault: TypeAlias = Literal[
 ]
 
 
+@final
 class WebSearchStarted(Struct, frozen=True):
     """A search of the web begins; `id` is that of its item."""
 
@@ -81,6 +87,7 @@ class WebSearchStarted(Struct, frozen=True):
     query: str
 
 
+@final
 class WebSearchEnded(Struct, frozen=True):
     """What the search that began last has found, or why it has failed. `words` are what the model reads of it."""
 
@@ -89,6 +96,7 @@ class WebSearchEnded(Struct, frozen=True):
     fault: SearchFault | None = None
 
 
+@final
 class Compacted(Struct, frozen=True):
     """The model has written a summary that stands for the conversation from now on.
 

@@ -75,9 +75,7 @@ class ConcurrencyLimit:
                     waiting.discard(task)
                 if batch is None:
                     return
-                for delta in batch:
-                    if isinstance(delta, Usage):
-                        caller().spend(delta.prompt_tokens + delta.completion_tokens)
+                _spend(batch)
                 yield batch
 
     def window(self, model: str) -> int | None:
@@ -117,6 +115,13 @@ class ConcurrencyLimit:
             yield
         finally:
             free.release()
+
+
+def _spend(batch: Sequence[object]) -> None:
+    """Count the tokens that a batch tells of."""
+    for delta in batch:
+        if type(delta) is Usage:
+            caller().spend(delta.prompt_tokens + delta.completion_tokens)
 
 
 class LimitedModeSelector:

@@ -130,9 +130,9 @@ class ChatEndpoint:
         async with aclosing(events):
             async for batch in events:
                 for event in batch:
-                    if isinstance(event, Usage):
+                    if type(event) is Usage:
                         usage = event
-                    elif isinstance(event, ChoiceGoesOn):
+                    elif type(event) is ChoiceGoesOn:
                         kept = choices[event.index]
                     else:
                         kept.append(event)
@@ -224,15 +224,14 @@ async def _stream(
             while batch is not None:
                 written: list[bytes] = []
                 for event in batch:
-                    if isinstance(event, Usage):
+                    if type(event) is Usage:
                         usage = event
-                        continue
-                    if isinstance(event, Problem):
+                    elif type(event) is Problem:
                         problems.append(event)
-                    elif isinstance(event, ChoiceGoesOn):
+                    elif type(event) is ChoiceGoesOn:
                         assert isinstance(chunks, ChoiceChunks)
                         chunks.go_on(event.index)
-                    elif not isinstance(event, Markup):
+                    elif type(event) is not Markup:
                         written.append(chunks.event(event))
                 yield written
                 batch = await anext(events.rest, None)

@@ -7,7 +7,7 @@ alone. Servers have the prompt in their prefix cache when the second turn asks.
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, final
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ __all__ = ["ChoiceChunks", "ChoiceEvents", "ChoiceGoesOn", "fields_of_choice", "
 _WAITING: Final = 16
 
 
+@final
 class ChoiceGoesOn(Struct, frozen=True):
     """The events behind it in its batch are those of this choice."""
 

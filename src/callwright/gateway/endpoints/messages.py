@@ -238,10 +238,10 @@ async def _stream(writer: MessageWriter, events: AsyncStream[Sequence[TurnEvent]
             async for batch in events:
                 written: list[bytes] = []
                 for event in batch:
-                    if isinstance(event, Usage):
+                    if type(event) is Usage:
                         usage = event
                         continue
-                    if isinstance(event, Problem):
+                    if type(event) is Problem:
                         problems.append(event)
                     written += writer.event(event)
                 if written:

@@ -57,7 +57,8 @@ class WrittenTurn:
         """Take events; answers the same with the ids of calls."""
         taken: list[TurnEventT] | None = None
         for number, event in enumerate(batch):
-            if isinstance(event, CallStarted):
+            if type(event) is CallStarted:
+                assert isinstance(event, CallStarted)  # mypy does not see it of a type variable
                 taken = [*batch] if taken is None else taken
                 given, event = event.id, msgspec.structs.replace(event, id=self._call_id(event.id))
                 if self._first is None:
@@ -71,24 +72,24 @@ class WrittenTurn:
         self._end_round()
 
     def _note(self, event: TurnEvent) -> None:
-        if isinstance(event, ArgumentsDelta):  # by far the most frequent
+        if type(event) is ArgumentsDelta:  # by far the most frequent
             first = self._first if self._is_open else None
             if first is not None and event.index == first.index and self._has_room(event.text):
                 self._arguments.append(event.text)
-            return
-        match event:
-            case ContentDelta(text) | ReasoningDelta(text):
-                if self._has_room(text):
-                    self._said.append(event)
-            case Problem(kind="unopened_reasoning"):
+        elif type(event) is ContentDelta or type(event) is ReasoningDelta:
+            if self._has_room(event.text):
                 self._said.append(event)
-            case CallStarted() | McpStarted() if self._first is None:
+        elif type(event) is Problem:
+            if event.kind == "unopened_reasoning":
+                self._said.append(event)
+        elif type(event) is CallStarted or type(event) is McpStarted:
+            if self._first is None:
                 self._first, self._is_open = event, True
-            case CallEnded(index, complete) if self._is_open and self._first is not None:
-                if index == self._first.index:
-                    self._is_open, self._is_complete = False, complete
-            case McpEnded() | ToolsSearched():
-                self._end_round()
+        elif type(event) is CallEnded:
+            if self._is_open and self._first is not None and event.index == self._first.index:
+                self._is_open, self._is_complete = False, event.complete
+        elif type(event) is McpEnded or type(event) is ToolsSearched:
+            self._end_round()
 
     def _has_room(self, text: str) -> bool:
         self._room -= len(text)

@@ -137,10 +137,10 @@ class PreparedResponse(Struct):
         return [out for event in batch for out in self._written(event)]
 
     def _written(self, event: TurnEvent) -> list[ResponseStreamEvent]:
-        if isinstance(event, Usage):
+        if type(event) is Usage:
             self.usage = event
             return []
-        if isinstance(event, Problem):
+        if type(event) is Problem:
             self.problems.append(event)
         return self.writer.event(event)
 

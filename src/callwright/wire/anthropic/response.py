@@ -97,6 +97,7 @@ _STOP_REASONS: Final[dict[FinishReason, StopReason]] = {
 }
 _CHARACTERS_PER_TOKEN: Final = 4
 _OpenCall: TypeAlias = ToolUseBlock | McpToolUseBlock
+_SAID: Final = frozenset((ContentDelta, ReasoningDelta, RefusalDelta, Cited))
 
 
 class MessageWriter:
@@ -204,9 +205,13 @@ class MessageWriter:
     def _write(self, event: Event | ServerEvent) -> None:
         if self._is_silent or self.hit is not None:
             return
-        match event:
-            case ContentDelta() | ReasoningDelta() | RefusalDelta() | Cited() if self._call is not None:
-                self._later.append(event)  # blocks do not interleave
+        if self._call is not None and type(event) in _SAID:
+            self._later.append(event)  # blocks do not interleave
+            return
+        match event:  # what is frequent comes first: a case that does not match costs more than one that does
+            case ArgumentsDelta(index, text):
+                if index == self._call and text:
+                    self._add_input(text)
             case ContentDelta(text) | RefusalDelta(text):
                 self._say(self._stops.push(self._begun.push(text)))
             case ReasoningDelta(text):
@@ -219,9 +224,6 @@ class MessageWriter:
                 tool, self._is_offered = self._names.client(name), True
                 self._calls[index] = id_
                 self._begin_call(index, McpToolUseBlock(id=id_, name=tool.name, server_name=tool.namespace or ""))
-            case ArgumentsDelta(index, text):
-                if index == self._call and text:
-                    self._add_input(text)
             case CallEnded(index, complete):
                 if index == self._call:
                     self._end_call(complete=complete)

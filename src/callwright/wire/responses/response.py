@@ -158,6 +158,7 @@ def _or(value: float | None, default: float) -> float:
 
 
 _CALLS: Final = (OpenFunctionCall, OpenCustomCall, WholeCall, OpenMcpCall, OpenWebSearch)
+_SAID: Final = frozenset((ContentDelta, ReasoningDelta, RefusalDelta, AnnotationsDelta, Cited))
 
 
 class ResponseWriter:
@@ -209,11 +210,13 @@ class ResponseWriter:
         return self._taken()
 
     def _write(self, event: Event | ServerEvent) -> None:
-        match event:
-            case ContentDelta() | ReasoningDelta() | RefusalDelta() | AnnotationsDelta() | Cited() if isinstance(
-                self._open, _CALLS
-            ):
-                self._later.append(event)  # items do not interleave
+        if type(event) in _SAID and isinstance(self._open, _CALLS):
+            self._later.append(event)  # items do not interleave
+            return
+        match event:  # what is frequent comes first: a case that does not match costs more than one that does
+            case ArgumentsDelta(index, text):
+                if text:
+                    self._calls[index].add(text)
             case ContentDelta(text, logprobs):
                 self._text(text, (logprobs or {}).get("content") or ())
             case ReasoningDelta(text):
@@ -231,9 +234,6 @@ class ResponseWriter:
                 self.response.service_tier = tier or self.response.service_tier
             case CallStarted():
                 self._call(event)
-            case ArgumentsDelta(index, text):
-                if text:
-                    self._calls[index].add(text)
             case McpStarted(index, id_, name, request):
                 tool = self._names.client(name)
                 self._begin(OpenMcpCall(id_, tool, self._next(), self._emit, request))
